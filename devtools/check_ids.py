@@ -56,7 +56,7 @@ def check_files(texts, known):
 
 
 def check_places(texts, name, section):
-    """Errors in the places that the section of an ID names."""
+    """Errors in the places that the section of an ID names: name(), or CASE(name) of a test."""
     for key in ('Code: ', 'Test: '):
         if f'\n{key}`' not in section and '\nNot built yet.' not in section:
             yield f'{SPEC}: {name} has no line "{key}"'
@@ -64,7 +64,7 @@ def check_places(texts, name, section):
     for path, function in PLACE.findall(places):
         if path not in texts:
             yield f'{SPEC}: {name}: there is no {path}'
-        elif function and not re.search(rf'\b{function}\(', texts[path]):
+        elif function and not re.search(rf'\b{function}\(|^\w+\({function}\b', texts[path], re.M):
             yield f'{SPEC}: {name}: there is no {function}() in {path}'
 
 

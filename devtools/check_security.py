@@ -26,7 +26,7 @@ def has_code(texts, name):
 
 
 def has_test(texts, name):
-    """True if *name* is a file of tests, with or without its ending, or one of their functions."""
+    """True if *name* is a file of tests, with or without its ending, or one of their functions or cases."""
     tests = {path: text for path, text in texts.items() if path.startswith('test/')}
     files = {part for path in tests
              for part in (os.path.basename(path), os.path.splitext(os.path.basename(path))[0])}
@@ -34,7 +34,7 @@ def has_test(texts, name):
     if file:
         return any(os.path.basename(path) == file and re.search(rf'\b{function}\b', text)
                    for path, text in tests.items())
-    return name in files or any(re.search(rf'^(?:def )?{re.escape(name)}\(', text, re.M)
+    return name in files or any(re.search(rf'^(?:def |\w+\()?{re.escape(name)}[(),]', text, re.M)
                                 for text in tests.values())
 
 

@@ -6,13 +6,41 @@
 
 #include "unit.h"
 
+#define CASES_MAX 128 /* of a file */
+
 static struct unit_file *files;
+static struct unit_case *cases, **cases_end = &cases;
 
 void
 unit_register(struct unit_file *file)
 {
 	file->next = files;
 	files = file;
+}
+
+void
+unit_add_case(struct unit_case *c)
+{
+	c->file = strrchr(c->file, '/') + 1;
+	*cases_end = c;
+	cases_end = &c->next;
+}
+
+/* Run the cases of a file. Returns the number that failed; -1: the file has none. */
+static int
+run_cases(const char *file)
+{
+	struct CMUnitTest tests[CASES_MAX];
+	size_t n = 0, len = strlen(file);
+
+	for (const struct unit_case *c = cases; c != NULL; c = c->next) {
+		if (strncmp(c->file, file, len) != 0 || strcmp(c->file + len, ".c") != 0)
+			continue;
+		if (n == CASES_MAX)
+			abort();
+		tests[n++] = c->test;
+	}
+	return n > 0 ? _cmocka_run_group_tests("tests", tests, n, NULL, NULL) : -1;
 }
 
 bool
@@ -27,7 +55,11 @@ int
 main(int argc, char **argv)
 {
 	const struct unit_file *f;
+	const char *last = "";
+	int rc = argc == 2 ? run_cases(argv[1]) : -1;
 
+	if (rc >= 0)
+		return rc;
 	for (f = files; argc == 2 && f != NULL; f = f->next) {
 		if (strcmp(f->name, argv[1]) == 0)
 			return f->run();
@@ -35,5 +67,10 @@ main(int argc, char **argv)
 	fprintf(stderr, "usage: %s FILE, which is one of:\n", argv[0]);
 	for (f = files; f != NULL; f = f->next)
 		fprintf(stderr, "  %s\n", f->name);
+	for (const struct unit_case *c = cases; c != NULL; c = c->next) {
+		if (strcmp(c->file, last) != 0)
+			fprintf(stderr, "  %.*s\n", (int)strcspn(c->file, "."), c->file);
+		last = c->file;
+	}
 	return 2;
 }

@@ -5,9 +5,9 @@
 /**
  * @file
  * Frame of a unit test: one program holds the tests of a layer, because linking costs more
- * than compiling them; it runs the file named in its argument.
+ * than compiling them; it runs the cases of the file named in its argument.
  *
- *   UNIT_TEST(test_<file>) { const struct CMUnitTest tests[] = {...}; return cmocka_run_...; }
+ *   UNIT_CASE(san_seq_lt__wraps) { assert_true(...); }
  */
 
 #include <setjmp.h>
@@ -34,6 +34,28 @@ struct unit_file {
 void unit_register(struct unit_file *file);
 /** Does make check run it? Then not all of many cases are. */
 bool unit_is_check(void);
+
+/** A case of a file. Linked before main() starts; the cases of a file run in their order. */
+struct unit_case {
+	const char *file;
+	struct CMUnitTest test;
+	struct unit_case *next;
+};
+
+void unit_add_case(struct unit_case *c);
+
+/** Define a case: the body follows. It may use *state*. */
+#define UNIT_CASE(name) UNIT_CASE_WITH(name, NULL, NULL)
+#define UNIT_CASE_WITH(name, setup, teardown)                                  \
+	static void name(void **state);                                        \
+	__attribute__((constructor)) static void name##_add(void)              \
+	{                                                                      \
+		static struct unit_case self = {                               \
+			__FILE__, {#name, name, setup, teardown, NULL}, NULL}; \
+                                                                               \
+		unit_add_case(&self);                                          \
+	}                                                                      \
+	static void name(__attribute__((unused)) void **state)
 
 #define UNIT_TEST(file)                                                               \
 	static int unit_run(void);                                                    \

@@ -123,56 +123,46 @@ all_kinds(const struct world_conf *conf, bool ordered)
 	pair_close(&p);
 }
 
-static void
-sim_basic__clean_ordered(void **state)
+UNIT_CASE(sim_basic__clean_ordered)
 {
 	struct world_conf conf;
 
-	(void)state;
 	world_conf_default(&conf);
 	all_kinds(&conf, true);
 }
 
-static void
-sim_basic__clean_unordered_v6(void **state)
+UNIT_CASE(sim_basic__clean_unordered_v6)
 {
 	struct world_conf conf;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.ipv6 = true; /* RT-31 */
 	all_kinds(&conf, false);
 }
 
-static void
-sim_basic__bad_ordered(void **state)
+UNIT_CASE(sim_basic__bad_ordered)
 {
 	struct world_conf conf;
 
-	(void)state;
 	world_conf_bad_link(&conf, 3);
 	all_kinds(&conf, true);
 }
 
-static void
-sim_basic__bad_unordered(void **state)
+UNIT_CASE(sim_basic__bad_unordered)
 {
 	struct world_conf conf;
 
-	(void)state;
 	world_conf_bad_link(&conf, 4);
 	all_kinds(&conf, false);
 }
 
-static void
-sim_basic__mtu_1024_to_9000(void **state)
+UNIT_CASE(sim_basic__mtu_1024_to_9000)
 {
 	static const uint16_t mtus[] = {1024, 1280, 1499, 4096, 9000};
 	struct world_conf conf;
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(mtus); i++) { /* RT-31 */
 		world_conf_bad_link(&conf, 10 + i);
 		conf.mtu = mtus[i];
@@ -183,15 +173,13 @@ sim_basic__mtu_1024_to_9000(void **state)
 	}
 }
 
-static void
-sim_basic__same_seed_same_run(void **state)
+UNIT_CASE(sim_basic__same_seed_same_run)
 {
 	struct world_conf conf;
 	uint64_t hash[2];
 	struct pair p;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) { /* RULE-18 */
 		world_conf_bad_link(&conf, 99);
 		pair_open(&p, &conf, true, LEN);
@@ -204,15 +192,13 @@ sim_basic__same_seed_same_run(void **state)
 }
 
 /* A request is accepted once, however long the connection has been open since. */
-static void
-sim_basic__accepted_once(void **state)
+UNIT_CASE(sim_basic__accepted_once)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	pair_open(&p, &conf, true, LEN);
@@ -239,8 +225,7 @@ add_priority_tag(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m
 }
 
 /* What comes with a priority tag, ARP and requests to connect included, is as without. (RT-38) */
-static void
-sim_basic__priority_tagged(void **state)
+UNIT_CASE(sim_basic__priority_tagged)
 {
 	struct san_cm_param param;
 	uint32_t nb_tagged = 0;
@@ -248,7 +233,6 @@ sim_basic__priority_tagged(void **state)
 	struct world *w;
 	uint32_t qa, qb;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	w = world_create(&conf);
@@ -258,20 +242,4 @@ sim_basic__priority_tagged(void **state)
 	world_disconnect(w, qa, qb);
 	assert_in_range(nb_tagged, 6, 1000);
 	world_destroy(w);
-}
-
-UNIT_TEST(test_sim_basic)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_basic__clean_ordered),
-		cmocka_unit_test(sim_basic__clean_unordered_v6),
-		cmocka_unit_test(sim_basic__bad_ordered),
-		cmocka_unit_test(sim_basic__bad_unordered),
-		cmocka_unit_test(sim_basic__mtu_1024_to_9000),
-		cmocka_unit_test(sim_basic__same_seed_same_run),
-		cmocka_unit_test(sim_basic__accepted_once),
-		cmocka_unit_test(sim_basic__priority_tagged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

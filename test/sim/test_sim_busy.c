@@ -61,14 +61,12 @@ run_slices(struct pair *p, uint64_t ns)
  * The peer's program does not poll for half a minute, because it gets as little of a CPU. That is
  * some two seconds of work. With and without data in flight.
  */
-static void
-sim_busy__peer_works(void **state)
+UNIT_CASE(sim_busy__peer_works)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 	uint32_t has_data;
 
-	(void)state;
 	for (has_data = 0; has_data < 2; has_data++) {
 		open_pair(&p);
 		if (has_data)
@@ -85,14 +83,12 @@ sim_busy__peer_works(void **state)
 }
 
 /* Two hosts run by turns, and never at the same time, for a minute. */
-static void
-sim_busy__by_turns(void **state)
+UNIT_CASE(sim_busy__by_turns)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	open_pair(&p);
 	for (i = 0; i < 600; i++) {
 		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, i, 0);
@@ -109,15 +105,13 @@ sim_busy__by_turns(void **state)
 }
 
 /* A dead peer of a busy host is found in bounded time: 1/16 of its absence counts. */
-static void
-sim_busy__dead_peer(void **state)
+UNIT_CASE(sim_busy__dead_peer)
 {
 	struct san_ulp_wc wc;
 	uint64_t start_ns;
 	struct pair p;
 	uint32_t has_data;
 
-	(void)state;
 	for (has_data = 0; has_data < 2; has_data++) {
 		open_pair(&p);
 		world_node_kill(p.w, 1);
@@ -136,13 +130,11 @@ sim_busy__dead_peer(void **state)
 }
 
 /* A pause of less than half of the silence excuses nothing. */
-static void
-sim_busy__one_pause(void **state)
+UNIT_CASE(sim_busy__one_pause)
 {
 	uint64_t start_ns;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p);
 	world_node_kill(p.w, 1);
 	start_ns = p.w->now_ns;
@@ -153,16 +145,4 @@ sim_busy__one_pause(void **state)
 	/* an idle second, five PROBEs, and the pause at most */
 	assert_in_range(p.w->now_ns - start_ns, 6 * SEC, 9 * SEC);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_busy)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_busy__peer_works),
-		cmocka_unit_test(sim_busy__by_turns),
-		cmocka_unit_test(sim_busy__dead_peer),
-		cmocka_unit_test(sim_busy__one_pause),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,20 +62,16 @@ small_windows(uint16_t win, bool bad, bool ordered)
 	pair_close(&p);
 }
 
-static void
-sim_deadlock__window_of_two_both_ways(void **state)
+UNIT_CASE(sim_deadlock__window_of_two_both_ways)
 {
-	(void)state;
 	small_windows(2, false, true);
 	small_windows(2, true, true);
 	small_windows(2, false, false);
 	small_windows(2, true, false);
 }
 
-static void
-sim_deadlock__mixes_on_a_bad_link(void **state)
+UNIT_CASE(sim_deadlock__mixes_on_a_bad_link)
 {
-	(void)state;
 	small_windows(64, true, true);
 	small_windows(64, true, false);
 }
@@ -95,14 +91,12 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->pdl.budget_pkts = 4;
 }
 
-static void
-sim_deadlock__minimum_pools(void **state)
+UNIT_CASE(sim_deadlock__minimum_pools)
 {
 	struct world_conf conf;
 	struct pair p;
 	int bad;
 
-	(void)state;
 	for (bad = 0; bad < 2; bad++) {
 		world_conf_default(&conf);
 		if (bad)
@@ -128,8 +122,7 @@ tune_one_record(struct san_core_conf *conf, uint32_t node, void *arg)
  * A pull in pieces fails while its next piece waits for the only record. It does not need the
  * record any more, so the other connection must get it.
  */
-static void
-sim_deadlock__record_for_a_piece_that_is_off(void **state)
+UNIT_CASE(sim_deadlock__record_for_a_piece_that_is_off)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -138,7 +131,6 @@ sim_deadlock__record_for_a_piece_that_is_off(void **state)
 	uint32_t qa, qb;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.max_conns = 2;
 	conf.tune = tune_one_record;
@@ -172,8 +164,7 @@ tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-26: the pulls of both sides wait for records, that is until pull data is acknowledged. Pushes
  * behind them must not fill the window that the pull data needs.
  */
-static void
-sim_deadlock__pushes_behind_pulls_both_ways(void **state)
+UNIT_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
 {
 	static const uint16_t wins[] = {2, 8, 64};
 	struct san_cm_param param;
@@ -182,7 +173,6 @@ sim_deadlock__pushes_behind_pulls_both_ways(void **state)
 	struct pair p;
 	unsigned int i, k, side;
 
-	(void)state;
 	for (i = 0; i < 2 * RTE_DIM(wins); i++) {
 		world_conf_default(&conf);
 		if (i & 1)
@@ -225,8 +215,7 @@ drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 }
 
 /* RT-26: a connection that opens while others use all shared records gets its own. */
-static void
-sim_deadlock__opens_when_records_are_scarce(void **state)
+UNIT_CASE(sim_deadlock__opens_when_records_are_scarce)
 {
 	struct no_pull_data f = {0};
 	struct san_cm_param param;
@@ -236,7 +225,6 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 	uint32_t qa, qb, k;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.max_conns = 2;
 	conf.tune = tune_claims_only;
@@ -261,8 +249,7 @@ sim_deadlock__opens_when_records_are_scarce(void **state)
 }
 
 /* RT-23, RULE-4: a send waits for a receive that is posted after the other direction is done. */
-static void
-sim_deadlock__no_receive_until_own_push_done(void **state)
+UNIT_CASE(sim_deadlock__no_receive_until_own_push_done)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct world_conf conf;
@@ -270,7 +257,6 @@ sim_deadlock__no_receive_until_own_push_done(void **state)
 	struct pair p;
 	unsigned int i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ways); i++) {
 		world_conf_default(&conf);
 		pair_open(&p, &conf, true, 3 * CHUNK);
@@ -359,8 +345,7 @@ lost_once(uint8_t op, bool ordered)
 	free(d);
 }
 
-static void
-sim_deadlock__each_packet_lost_once(void **state)
+UNIT_CASE(sim_deadlock__each_packet_lost_once)
 {
 	static const uint8_t ops[] = {
 		SAN_OP_ACK,
@@ -376,7 +361,6 @@ sim_deadlock__each_packet_lost_once(void **state)
 	};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ops); i++) {
 		lost_once(ops[i], true);
 		if (ops[i] != SAN_OP_NACK && ops[i] != SAN_OP_RESYNC)
@@ -384,15 +368,13 @@ sim_deadlock__each_packet_lost_once(void **state)
 	}
 }
 
-static void
-sim_deadlock__1gib_through_64_packets(void **state)
+UNIT_CASE(sim_deadlock__1gib_through_64_packets)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.mtu = 9000;
 	world_param_default(&param);
@@ -409,21 +391,4 @@ sim_deadlock__1gib_through_64_packets(void **state)
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
 	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_deadlock)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_deadlock__window_of_two_both_ways),
-		cmocka_unit_test(sim_deadlock__mixes_on_a_bad_link),
-		cmocka_unit_test(sim_deadlock__minimum_pools),
-		cmocka_unit_test(sim_deadlock__record_for_a_piece_that_is_off),
-		cmocka_unit_test(sim_deadlock__pushes_behind_pulls_both_ways),
-		cmocka_unit_test(sim_deadlock__opens_when_records_are_scarce),
-		cmocka_unit_test(sim_deadlock__no_receive_until_own_push_done),
-		cmocka_unit_test(sim_deadlock__each_packet_lost_once),
-		cmocka_unit_test(sim_deadlock__1gib_through_64_packets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

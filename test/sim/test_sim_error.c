@@ -49,8 +49,7 @@ refused_between_good_ones(struct pair *p, enum rtsan_wr_opcode op, uint32_t len,
 	assert_false(p->w->qp[p->qa].disconnected);
 }
 
-static void
-sim_error__bad_key_bounds_rights(void **state)
+UNIT_CASE(sim_error__bad_key_bounds_rights)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
@@ -59,7 +58,6 @@ sim_error__bad_key_bounds_rights(void **state)
 	struct pair p;
 	unsigned int i, k;
 
-	(void)state;
 	open_default(&p, true);
 	for (i = 0; i < RTE_DIM(ops); i++) {
 		for (k = 0; k < RTE_DIM(ways); k++) {
@@ -85,15 +83,13 @@ sim_error__bad_key_bounds_rights(void **state)
 	pair_close(&p);
 }
 
-static void
-sim_error__send_longer_than_receive(void **state)
+UNIT_CASE(sim_error__send_longer_than_receive)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct san_ulp_wc wc;
 	struct pair p;
 	unsigned int k;
 
-	(void)state;
 	open_default(&p, true);
 	for (k = 0; k < RTE_DIM(ways); k++) {
 		memset(p.b, 0, LEN);
@@ -113,8 +109,7 @@ sim_error__send_longer_than_receive(void **state)
 }
 
 /* RT-23: there is no receive for longer than the initiator waits. */
-static void
-sim_error__rnr_exceeded(void **state)
+UNIT_CASE(sim_error__rnr_exceeded)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	struct san_cm_param param;
@@ -124,7 +119,6 @@ sim_error__rnr_exceeded(void **state)
 	struct pair p;
 	unsigned int k;
 
-	(void)state;
 	for (k = 0; k < 2 * RTE_DIM(ways); k++) {
 		world_conf_default(&conf);
 		world_param_default(&param);
@@ -144,15 +138,13 @@ sim_error__rnr_exceeded(void **state)
 }
 
 /* A full completion queue makes the receiver not ready; after a poll everything continues. */
-static void
-sim_error__rnr_recovers(void **state)
+UNIT_CASE(sim_error__rnr_recovers)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
 	unsigned int i, ordered;
 
-	(void)state;
 	for (ordered = 0; ordered < 2; ordered++) {
 		world_conf_bad_link(&conf, 8);
 		pair_open(&p, &conf, ordered, LEN);
@@ -172,8 +164,7 @@ sim_error__rnr_recovers(void **state)
 	}
 }
 
-static void
-sim_error__region_revoked_in_flight(void **state)
+UNIT_CASE(sim_error__region_revoked_in_flight)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	struct world_conf conf;
@@ -183,7 +174,6 @@ sim_error__region_revoked_in_flight(void **state)
 	unsigned int i;
 	uint32_t key;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ops); i++) {
 		world_conf_default(&conf);
 		conf.link.mbps = 1000;
@@ -203,8 +193,7 @@ sim_error__region_revoked_in_flight(void **state)
 }
 
 /* RT-7: the peer dies; everything completes within the sum of the timeouts + 10 %. */
-static void
-sim_error__peer_vanishes(void **state)
+UNIT_CASE(sim_error__peer_vanishes)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -214,7 +203,6 @@ sim_error__peer_vanishes(void **state)
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	param.keepalive_ms = 0;
@@ -243,14 +231,12 @@ sim_error__peer_vanishes(void **state)
 }
 
 /* RT-24: a dead peer is detected without data in flight, too. */
-static void
-sim_error__keepalive_notices(void **state)
+UNIT_CASE(sim_error__keepalive_notices)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	param.keepalive_ms = 100;
@@ -264,8 +250,7 @@ sim_error__keepalive_notices(void **state)
 }
 
 /* RT-24: a restarted peer answers with RESET; the old connection ends, and a new one works. */
-static void
-sim_error__peer_restarts(void **state)
+UNIT_CASE(sim_error__peer_restarts)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -273,7 +258,6 @@ sim_error__peer_restarts(void **state)
 	uint32_t q0, q1;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	pair_open_param(&p, &conf, &param, &param, LEN);
@@ -302,8 +286,7 @@ connect_to(struct world *w, uint32_t q, const struct san_ip *ip, const struct sa
 	assert_int_equal(rc, 0);
 }
 
-static void
-sim_error__nobody_there(void **state)
+UNIT_CASE(sim_error__nobody_there)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -311,7 +294,6 @@ sim_error__nobody_there(void **state)
 	struct world *w;
 	uint32_t q;
 
-	(void)state;
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
@@ -330,8 +312,7 @@ sim_error__nobody_there(void **state)
 }
 
 /* RT-29: a request of another partition is refused, a packet of another partition is counted. */
-static void
-sim_error__partition(void **state)
+UNIT_CASE(sim_error__partition)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -339,7 +320,6 @@ sim_error__partition(void **state)
 	struct world *w;
 	uint32_t q;
 
-	(void)state;
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
@@ -414,8 +394,7 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	return 1;
 }
 
-static void
-sim_error__forged_packets(void **state)
+UNIT_CASE(sim_error__forged_packets)
 {
 	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY,
 					      SAN_DROP_PEER,
@@ -426,7 +405,6 @@ sim_error__forged_packets(void **state)
 	struct pair p;
 	unsigned int i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wants); i++) {
 		open_default(&p, true);
 		f.want = wants[i];
@@ -447,15 +425,13 @@ sim_error__forged_packets(void **state)
 }
 
 /* Disconnect drains: work posted before completes first, on both sides (RULE-17). */
-static void
-sim_error__disconnect_drains(void **state)
+UNIT_CASE(sim_error__disconnect_drains)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
 	unsigned int k;
 
-	(void)state;
 	world_conf_bad_link(&conf, 12);
 	pair_open(&p, &conf, true, LEN);
 	for (k = 0; k < 50; k++)
@@ -491,8 +467,7 @@ nb_of_peer(struct pair *p)
  * Rule 17: a peer that always has a pull outstanding, and makes progress, cannot delay the end
  * forever. The drain waits for its own work, and the limit counts from the end of that.
  */
-static void
-sim_error__drain_ends_while_the_peer_asks_on(void **state)
+UNIT_CASE(sim_error__drain_ends_while_the_peer_asks_on)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -500,7 +475,6 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 	struct pair p;
 	uint32_t k;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.link.mbps = 1000;
 	conf.tune = tune_drain;
@@ -543,15 +517,13 @@ sim_error__drain_ends_while_the_peer_asks_on(void **state)
 }
 
 /* A queue pair can be used again after its connection has ended; work posted early waits. */
-static void
-sim_error__queue_pair_used_again(void **state)
+UNIT_CASE(sim_error__queue_pair_used_again)
 {
 	struct san_ulp_wc wc;
 	struct san_ip ip;
 	struct san_cm_param param;
 	struct pair p;
 
-	(void)state;
 	open_default(&p, true);
 	world_disconnect(p.w, p.qa, p.qb);
 	world_param_default(&param);
@@ -567,8 +539,7 @@ sim_error__queue_pair_used_again(void **state)
 }
 
 /* If a connection ends before it is open, its waiting work completes. */
-static void
-sim_error__ended_before_it_opened(void **state)
+UNIT_CASE(sim_error__ended_before_it_opened)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -579,7 +550,6 @@ sim_error__ended_before_it_opened(void **state)
 	uint8_t byte = 0;
 	uint32_t q;
 
-	(void)state;
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	world_param_default(&param);
@@ -631,15 +601,13 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 }
 
 /* A peer with a new MAC address is found again; one that answers is not asked for. (RT-38) */
-static void
-sim_error__neighbour_moves(void **state)
+UNIT_CASE(sim_error__neighbour_moves)
 {
 	struct moved mv = {0};
 	struct san_ulp_wc wc;
 	uint64_t start_ns;
 	struct pair p;
 
-	(void)state;
 	open_default(&p, true);
 	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
@@ -661,8 +629,7 @@ sim_error__neighbour_moves(void **state)
 }
 
 /* A peer whose MAC address has changed is found during connection setup, too. (RT-38) */
-static void
-sim_error__connect_to_who_moved(void **state)
+UNIT_CASE(sim_error__connect_to_who_moved)
 {
 	struct san_cm_param param;
 	struct moved mv = {0};
@@ -671,7 +638,6 @@ sim_error__connect_to_who_moved(void **state)
 	struct world *w;
 	uint32_t qa, qb;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	w = world_create(&conf);
@@ -711,8 +677,7 @@ only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 }
 
 /* Node 0 announces its new MAC address, and connections continue both ways. (RT-38) */
-static void
-sim_error__own_mac_changes(void **state)
+UNIT_CASE(sim_error__own_mac_changes)
 {
 	struct own_mac own = {0};
 	struct rte_ether_addr mac;
@@ -722,7 +687,6 @@ sim_error__own_mac_changes(void **state)
 	uint32_t qa, qb;
 	struct pair p;
 
-	(void)state;
 	open_default(&p, true);
 	mac = san_core_pdl(p.w->node[0].core)->conns[0].path.src_mac;
 	mac.addr_bytes[MAC_BYTE] = MAC_MOVED;
@@ -743,30 +707,4 @@ sim_error__own_mac_changes(void **state)
 	assert_int_equal(own.nb_announced, 2);
 	assert_int_equal(own.nb_old, 0);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_error)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_error__bad_key_bounds_rights),
-		cmocka_unit_test(sim_error__send_longer_than_receive),
-		cmocka_unit_test(sim_error__rnr_exceeded),
-		cmocka_unit_test(sim_error__rnr_recovers),
-		cmocka_unit_test(sim_error__region_revoked_in_flight),
-		cmocka_unit_test(sim_error__peer_vanishes),
-		cmocka_unit_test(sim_error__keepalive_notices),
-		cmocka_unit_test(sim_error__peer_restarts),
-		cmocka_unit_test(sim_error__nobody_there),
-		cmocka_unit_test(sim_error__partition),
-		cmocka_unit_test(sim_error__forged_packets),
-		cmocka_unit_test(sim_error__disconnect_drains),
-		cmocka_unit_test(sim_error__drain_ends_while_the_peer_asks_on),
-		cmocka_unit_test(sim_error__queue_pair_used_again),
-		cmocka_unit_test(sim_error__ended_before_it_opened),
-		cmocka_unit_test(sim_error__neighbour_moves),
-		cmocka_unit_test(sim_error__connect_to_who_moved),
-		cmocka_unit_test(sim_error__own_mac_changes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,7 @@ run(struct sim_conf *conf, bool express)
 	struct sim_world *w;
 	uint32_t i;
 
+	test_eal_init();
 	conf->host.express = express;
 	assert_int_equal(san_sim_world_create(conf, &no_watch, &w), 0);
 	seen.world = w;
@@ -174,15 +175,13 @@ static const char *const faults[][3] = {
 	{"host.solicit=800"},
 };
 
-static void
-sim_express__same_packets(void **state)
+UNIT_CASE(sim_express__same_packets)
 {
 	struct outcome all;
 	struct sim_conf conf;
 	char err[256];
 	size_t i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(faults); i++) {
 		test_sim_conf(&conf, small);
 		for (k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
@@ -252,15 +251,13 @@ draw_small(uint64_t seed, struct sim_conf *conf)
 	}
 }
 
-static void
-sim_express__same_small(void **state)
+UNIT_CASE(sim_express__same_small)
 {
 	static struct sim_conf conf;
 	struct outcome all = {0};
 	char name[32], err[256];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < DRAWN / UNIT_EVERY; i++) {
 		draw_small(i, &conf);
 		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
@@ -271,31 +268,17 @@ sim_express__same_small(void **state)
 	assert_true(all.nb_rx > 5000 && all.nb_tx > 5000);
 }
 
-static void
-sim_express__same_swarm(void **state)
+UNIT_CASE(sim_express__same_swarm)
 {
 	static struct sim_conf conf;
 	struct outcome all = {0};
 	char name[32];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < SEEDS; i += UNIT_EVERY) {
 		san_sim_draw_swarm(SEED_FIRST + i, &conf);
 		snprintf(name, sizeof(name), "swarm, seed %" PRIu32, SEED_FIRST + i);
 		assert_equal(&conf, name, &all);
 	}
 	assert_true(all.nb_rx > 1000 && all.nb_tx > 1000);
-}
-
-UNIT_TEST(test_sim_express)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_express__same_packets),
-		cmocka_unit_test(sim_express__same_small),
-		cmocka_unit_test(sim_express__same_swarm),
-	};
-
-	test_eal_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

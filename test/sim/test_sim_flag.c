@@ -93,12 +93,10 @@ shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost
 	return shows;
 }
 
-static void
-sim_flag__last_byte_last(void **state)
+UNIT_CASE(sim_flag__last_byte_last)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		print_message("%s\n", rows[i].name);
 		assert_false(shows_last_byte(&rows[i], true, false, 0));
@@ -110,8 +108,7 @@ sim_flag__last_byte_last(void **state)
 }
 
 /* The connection ends while a last packet is held: the packet is freed. */
-static void
-sim_flag__end_in_between(void **state)
+UNIT_CASE(sim_flag__end_in_between)
 {
 	struct lose l = {.offset = 1408, .hold = true};
 	struct world_conf conf;
@@ -119,7 +116,6 @@ sim_flag__end_in_between(void **state)
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		l.op = rows[i].wire_op;
 		l.from = rows[i].from_b;
@@ -196,15 +192,13 @@ ends_on_error(enum rtsan_wr_opcode refused, enum rtsan_wr_opcode later, uint8_t 
 	pair_close(&p);
 }
 
-static void
-sim_flag__end_on_error(void **state)
+UNIT_CASE(sim_flag__end_on_error)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t flags[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	unsigned int i, k, n;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ops); i++)
 		for (k = 0; k < RTE_DIM(ops); k++)
 			for (n = 0; n < RTE_DIM(flags); n++) {
@@ -242,8 +236,7 @@ tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-40, RT-42: a push that brings the ACK by which the queue pair ends is refused, by express as
  * well.
  */
-static void
-sim_flag__not_with_the_end(void **state)
+UNIT_CASE(sim_flag__not_with_the_end)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -252,7 +245,6 @@ sim_flag__not_with_the_end(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(express); i++) {
 		world_conf_default(&conf);
 		conf.tune = tune_express;
@@ -278,16 +270,4 @@ sim_flag__not_with_the_end(void **state)
 			world_step(p.w);
 		pair_close(&p);
 	}
-}
-
-UNIT_TEST(test_sim_flag)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_flag__last_byte_last),
-		cmocka_unit_test(sim_flag__end_in_between),
-		cmocka_unit_test(sim_flag__end_on_error),
-		cmocka_unit_test(sim_flag__not_with_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

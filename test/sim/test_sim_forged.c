@@ -279,8 +279,7 @@ drop_all(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *
 	return 0;
 }
 
-static void
-sim_forged__every_type_every_field(void **state)
+UNIT_CASE(sim_forged__every_type_every_field)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -288,7 +287,6 @@ sim_forged__every_type_every_field(void **state)
 	unsigned int i, w;
 	uint64_t nb;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, LEN);
 	victim = p.w->node[1].core;
@@ -317,13 +315,4 @@ sim_forged__every_type_every_field(void **state)
 	san_core_rx_burst(victim, &m, 1, p.w->now_ns);
 	assert_int_equal(san_ulp_stats(victim->ulp)->nb_express_rx, nb + 1);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_forged)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_forged__every_type_every_field),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

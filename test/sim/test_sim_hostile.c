@@ -8,8 +8,7 @@
 #define MIB (1u << 20)
 
 /* RT-27, RT-35: a wrong key costs a request and its refusal, not a grant's worth of data. */
-static void
-sim_hostile__wrong_key_is_granted_nothing(void **state)
+UNIT_CASE(sim_hostile__wrong_key_is_granted_nothing)
 {
 	static const uint8_t flags[] = {RTSAN_WR_SOLICITED, 0};
 	struct world_conf conf;
@@ -19,7 +18,6 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
 	uint64_t before;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, 4 * MIB);
 	for (i = 0; i < RTE_DIM(flags); i++) {
@@ -39,8 +37,7 @@ sim_hostile__wrong_key_is_granted_nothing(void **state)
  * range too long or a right missing, and the 64th ends the connection. New connections do not help,
  * because the budget counts for the host. (SYS-5)
  */
-static void
-sim_hostile__keys_are_not_guessed(void **state)
+UNIT_CASE(sim_hostile__keys_are_not_guessed)
 {
 	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_PUSH, RTSAN_WR_FETCH_ADD};
 	uint64_t b, refused = 0, before = 0;
@@ -51,7 +48,6 @@ sim_hostile__keys_are_not_guessed(void **state)
 	struct pair p;
 	uint32_t i, n;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	pair_open(&p, &conf, true, 4096);
@@ -182,26 +178,20 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	free(dst);
 }
 
-static void
-sim_hostile__silent_connections_stop_nobody(void **state)
+UNIT_CASE(sim_hostile__silent_connections_stop_nobody)
 {
-	(void)state;
 	silent_crowd(200 / UNIT_EVERY, 256 << 10, 0);
 }
 
 /* RT-35, with the number of connections it names. */
-static void
-sim_hostile__ten_thousand_silent_connections(void **state)
+UNIT_CASE(sim_hostile__ten_thousand_silent_connections)
 {
-	(void)state;
 	silent_crowd(1000 / UNIT_EVERY, 64 << 10, 0);
 }
 
 /* What expires is what other peers need, not the transaction itself. */
-static void
-sim_hostile__back_after_a_minute(void **state)
+UNIT_CASE(sim_hostile__back_after_a_minute)
 {
-	(void)state;
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
 }
 
@@ -292,19 +282,15 @@ silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_en
 }
 
 /* RT-35: pushes of many hosts that begin and do not continue lose their records. */
-static void
-sim_hostile__heads_that_do_not_go_on(void **state)
+UNIT_CASE(sim_hostile__heads_that_do_not_go_on)
 {
-	(void)state;
 	silent_heads(true, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 	silent_heads(false, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 }
 
 /* RT-35: connections of peers that request grants, answer and send no data are ended. */
-static void
-sim_hostile__granted_heads_that_do_not_go_on(void **state)
+UNIT_CASE(sim_hostile__granted_heads_that_do_not_go_on)
 {
-	(void)state;
 	silent_heads(true, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
 	silent_heads(false, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
 }
@@ -341,8 +327,7 @@ tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* RT-30, RT-35: answers that one host never acknowledges do not occupy all records. */
-static void
-sim_hostile__answers_never_acknowledged(void **state)
+UNIT_CASE(sim_hostile__answers_never_acknowledged)
 {
 	uint32_t honest, qb, q[PULLERS], key, i;
 	struct san_cm_param param;
@@ -352,7 +337,6 @@ sim_hostile__answers_never_acknowledged(void **state)
 	uint64_t *src, *dst;
 	struct world *w;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.nb_nodes = 3;
 	conf.max_conns = PULLERS + 1;
@@ -477,8 +461,7 @@ tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-35: packets held for one host are at most half of all, do not slow down another host, and are
  * dropped when the base does not arrive. When the bases arrive, everything completes.
  */
-static void
-sim_hostile__held_for_bases_that_do_not_come(void **state)
+UNIT_CASE(sim_hostile__held_for_bases_that_do_not_come)
 {
 	uint32_t honest, qb, q[QUIET], key, i, k, posted[QUIET] = {0};
 	struct base_filter filter = {.on = true};
@@ -491,7 +474,6 @@ sim_hostile__held_for_bases_that_do_not_come(void **state)
 	uint8_t *src, *dst;
 	struct world *w;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.nb_nodes = 3;
 	conf.nb_mbufs = 65535;
@@ -544,21 +526,4 @@ sim_hostile__held_for_bases_that_do_not_come(void **state)
 	world_destroy(w);
 	free(src);
 	free(dst);
-}
-
-UNIT_TEST(test_sim_hostile)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_hostile__wrong_key_is_granted_nothing),
-		cmocka_unit_test(sim_hostile__keys_are_not_guessed),
-		cmocka_unit_test(sim_hostile__silent_connections_stop_nobody),
-		cmocka_unit_test(sim_hostile__ten_thousand_silent_connections),
-		cmocka_unit_test(sim_hostile__heads_that_do_not_go_on),
-		cmocka_unit_test(sim_hostile__granted_heads_that_do_not_go_on),
-		cmocka_unit_test(sim_hostile__back_after_a_minute),
-		cmocka_unit_test(sim_hostile__answers_never_acknowledged),
-		cmocka_unit_test(sim_hostile__held_for_bases_that_do_not_come),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

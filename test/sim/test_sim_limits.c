@@ -28,8 +28,7 @@ tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* RT-13: many to one through a small switch queue; bounded at every step, and all are served. */
-static void
-sim_limits__incast(void **state)
+UNIT_CASE(sim_limits__incast)
 {
 	uint32_t qa[SENDERS], qb, i, done = 0;
 	uint64_t end, worst = 0, key;
@@ -42,7 +41,6 @@ sim_limits__incast(void **state)
 	struct world *w;
 	const uint32_t len = 200000;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.nb_nodes = SENDERS + 1;
 	conf.max_conns = SENDERS;
@@ -141,8 +139,7 @@ lcores_step(struct lcores_run *r)
 }
 
 /* RT-13: several lcores share one budget and lend it to each other; both are served. */
-static void
-sim_limits__incast_on_two_lcores(void **state)
+UNIT_CASE(sim_limits__incast_on_two_lcores)
 {
 	const uint32_t len = 200000, rounds = 4;
 	struct lcores_run r = {0};
@@ -153,7 +150,6 @@ sim_limits__incast_on_two_lcores(void **state)
 	uint8_t *src, *dst;
 	uint64_t end;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.nb_nodes = SENDERS + LCORES;
 	conf.max_conns = SENDERS;
@@ -210,8 +206,7 @@ sim_limits__incast_on_two_lcores(void **state)
 }
 
 /* PCB-2, PCB-3, PCB-5: never more packets or messages in flight than the limits. */
-static void
-sim_limits__virtual_window_and_message_limit(void **state)
+UNIT_CASE(sim_limits__virtual_window_and_message_limit)
 {
 	struct san_cm_param pa, pb;
 	struct world_conf conf;
@@ -221,7 +216,6 @@ sim_limits__virtual_window_and_message_limit(void **state)
 	uint64_t end;
 	unsigned int i;
 
-	(void)state;
 	world_conf_bad_link(&conf, 6);
 	world_param_default(&pa);
 	world_param_default(&pb);
@@ -252,8 +246,7 @@ sim_limits__virtual_window_and_message_limit(void **state)
 }
 
 /* RT-9: delay halves the window and raises the RTO; without it both recover. */
-static void
-sim_limits__congestion_and_relief(void **state)
+UNIT_CASE(sim_limits__congestion_and_relief)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -262,7 +255,6 @@ sim_limits__congestion_and_relief(void **state)
 	uint64_t rto_before, rto_during, rto_after;
 	struct san_pdl_conn *c;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.link.mbps = 40000;
 	conf.link.delay_ns = 5000;
@@ -339,26 +331,22 @@ open_link(struct pair *p, struct world_conf *conf, uint32_t mbps, uint64_t delay
 }
 
 /* RT-9: a round trip of 16 target delays is not congestion on a long path, nor on a slow link. */
-static void
-sim_limits__long_path(void **state)
+UNIT_CASE(sim_limits__long_path)
 {
 	struct world_conf conf;
 	struct pair p;
 
-	(void)state;
 	open_link(&p, &conf, 1000, 200 * SAN_NS_PER_US);
 	assert_true(goodput_mbps(&p) > 800);
 	pair_close(&p);
 }
 
 /* RT-9: a path that becomes that long reduces the window, but not forever. */
-static void
-sim_limits__path_becomes_long(void **state)
+UNIT_CASE(sim_limits__path_becomes_long)
 {
 	struct world_conf conf;
 	struct pair p;
 
-	(void)state;
 	open_link(&p, &conf, 1000, 5 * SAN_NS_PER_US);
 	assert_true(goodput_mbps(&p) > 800);
 	p.w->node[0].link.delay_ns = 200 * SAN_NS_PER_US;
@@ -368,15 +356,13 @@ sim_limits__path_becomes_long(void **state)
 }
 
 /* RT-22: losses without delay cost little more than the lost packets. */
-static void
-sim_limits__random_loss(void **state)
+UNIT_CASE(sim_limits__random_loss)
 {
 	uint64_t clean, lossy;
 	struct world_conf conf;
 	struct pair p;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= 3; seed++) {
 		open_link(&p, &conf, 40000, 5 * SAN_NS_PER_US);
 		san_prng_seed(&p.w->net.prng, seed);
@@ -405,8 +391,7 @@ drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	return san_prng_below(&w->net.prng, 100) < 60 ? 0 : 1;
 }
 
-static void
-sim_limits__path_change(void **state)
+UNIT_CASE(sim_limits__path_change)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -414,7 +399,6 @@ sim_limits__path_change(void **state)
 	uint16_t bad;
 	unsigned int i;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, 1 << 20);
 	bad = pair_conn(&p, true)->path.src_port;
@@ -442,8 +426,7 @@ drop_sometimes(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	return ++*n % 50 == 0 ? 0 : 1;
 }
 
-static void
-sim_limits__timeout_is_the_last_resort(void **state)
+UNIT_CASE(sim_limits__timeout_is_the_last_resort)
 {
 	struct world_conf conf;
 	struct san_pdl *pdl;
@@ -452,7 +435,6 @@ sim_limits__timeout_is_the_last_resort(void **state)
 	uint32_t n = 0;
 	unsigned int i;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.link.mbps = 40000;
 	pair_open(&p, &conf, true, 1 << 20);
@@ -470,8 +452,7 @@ sim_limits__timeout_is_the_last_resort(void **state)
 }
 
 /* Without losses and delays nothing is sent twice, whatever is in flight. */
-static void
-sim_limits__clean_link(void **state)
+UNIT_CASE(sim_limits__clean_link)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	struct world_conf conf;
@@ -480,7 +461,6 @@ sim_limits__clean_link(void **state)
 	struct pair p;
 	uint32_t i, side;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.link.mbps = 10000;
 	pair_open(&p, &conf, true, 1 << 20);
@@ -500,8 +480,7 @@ sim_limits__clean_link(void **state)
  * RT-7, RT-22: while an lcore does not get the CPU, nothing is lost. It resends nothing, and its
  * peer only a few packets for each timeout; the connection continues.
  */
-static void
-sim_limits__silence_is_no_loss(void **state)
+UNIT_CASE(sim_limits__silence_is_no_loss)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	/* timeouts begin at 1 ms or more and double, which gives their number */
@@ -515,7 +494,6 @@ sim_limits__silence_is_no_loss(void **state)
 	struct pair p;
 	uint32_t i, k;
 
-	(void)state;
 	for (k = 0; k < RTE_DIM(pauses); k++) {
 		world_conf_default(&conf);
 		conf.link.mbps = 10000;
@@ -539,8 +517,7 @@ sim_limits__silence_is_no_loss(void **state)
 }
 
 /* An application that sleeps until the deadline must not miss requests that may be sent now. */
-static void
-sim_limits__woken_requests_are_work(void **state)
+UNIT_CASE(sim_limits__woken_requests_are_work)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -549,7 +526,6 @@ sim_limits__woken_requests_are_work(void **state)
 	struct pair p;
 	int i;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	param.max_txn = 1;
@@ -572,8 +548,7 @@ sim_limits__woken_requests_are_work(void **state)
  * RT-1, RT-24: connections are opened and closed repeatedly, by both ends, far more often in a
  * second than there are slots; none is refused.
  */
-static void
-sim_limits__connections_without_end(void **state)
+UNIT_CASE(sim_limits__connections_without_end)
 {
 	struct san_cm_param param;
 	struct world_conf conf;
@@ -581,7 +556,6 @@ sim_limits__connections_without_end(void **state)
 	struct world *w;
 	uint64_t begin;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.max_conns = 2;
 	w = world_create(&conf);
@@ -595,25 +569,4 @@ sim_limits__connections_without_end(void **state)
 	}
 	assert_true(w->now_ns - begin < SAN_NS_PER_S);
 	world_destroy(w);
-}
-
-UNIT_TEST(test_sim_limits)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_limits__incast),
-		cmocka_unit_test(sim_limits__incast_on_two_lcores),
-		cmocka_unit_test(sim_limits__virtual_window_and_message_limit),
-		cmocka_unit_test(sim_limits__congestion_and_relief),
-		cmocka_unit_test(sim_limits__long_path),
-		cmocka_unit_test(sim_limits__path_becomes_long),
-		cmocka_unit_test(sim_limits__random_loss),
-		cmocka_unit_test(sim_limits__path_change),
-		cmocka_unit_test(sim_limits__timeout_is_the_last_resort),
-		cmocka_unit_test(sim_limits__clean_link),
-		cmocka_unit_test(sim_limits__silence_is_no_loss),
-		cmocka_unit_test(sim_limits__woken_requests_are_work),
-		cmocka_unit_test(sim_limits__connections_without_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

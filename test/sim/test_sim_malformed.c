@@ -214,12 +214,10 @@ hostile_run(bool express, struct effect *effects)
 	return target_close();
 }
 
-static void
-sim_malformed__same_effect(void **state)
+UNIT_CASE(sim_malformed__same_effect)
 {
 	struct effect *effects = calloc(2 * HOSTILE, sizeof(*effects));
 
-	(void)state;
 	assert_non_null(effects);
 	region = mmap(NULL, REGION, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -228,13 +226,4 @@ sim_malformed__same_effect(void **state)
 	assert_true(hostile_run(true, effects) > HOSTILE);
 	munmap(region, REGION);
 	free(effects);
-}
-
-UNIT_TEST(test_sim_malformed)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_malformed__same_effect),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ move(struct pair *p, enum rtsan_wr_opcode op, uint32_t len)
 }
 
 /* Data flows at once, and as fast as between hosts that know the MTU: the search costs no time. */
-static void
-sim_mtu__narrow_path(void **state)
+UNIT_CASE(sim_mtu__narrow_path)
 {
 	static const struct {
 		enum rtsan_wr_opcode op;
@@ -68,7 +67,6 @@ sim_mtu__narrow_path(void **state)
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(runs); i++) {
 		open_path(&p, 1500, 1500, runs[i].ipv6);
 		known_ns = move(&p, runs[i].op, LEN);
@@ -87,15 +85,13 @@ sim_mtu__narrow_path(void **state)
 }
 
 /* A wide path: long packets are used a few round trips after the full ones start the search. */
-static void
-sim_mtu__wide_path(void **state)
+UNIT_CASE(sim_mtu__wide_path)
 {
 	struct pair p;
 	uint64_t rtt_ns, nb_pkts;
 	struct san_ulp_wc wc;
 	int v6;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
 		uint16_t both = v6 ? BOTH_V6 : BOTH;
 
@@ -118,12 +114,10 @@ sim_mtu__wide_path(void **state)
 	}
 }
 
-static void
-sim_mtu__between(void **state)
+UNIT_CASE(sim_mtu__between)
 {
 	struct pair p;
 
-	(void)state;
 	open_path(&p, 9000, MTU_MID, false);
 	move(&p, RTSAN_WR_PUSH, LEN);
 	world_run_for(p.w, 100 * SAN_NS_PER_MS);
@@ -134,14 +128,12 @@ sim_mtu__between(void **state)
 }
 
 /* A path a few bytes narrower than the ends, as a tunnel is: the longest packets must fit, too. */
-static void
-sim_mtu__a_little_narrow(void **state)
+UNIT_CASE(sim_mtu__a_little_narrow)
 {
 	static const uint16_t paths[] = {8999, 8985, 8981, 8980, 4095, 4077};
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(paths); i++) {
 		open_path(&p, 9000, paths[i], (i & 1) != 0);
 		move(&p, RTSAN_WR_PUSH, LEN);
@@ -154,14 +146,12 @@ sim_mtu__a_little_narrow(void **state)
 }
 
 /* Lost PROBEs alone are no proof that the length is too large. */
-static void
-sim_mtu__wide_and_bad(void **state)
+UNIT_CASE(sim_mtu__wide_and_bad)
 {
 	struct world_conf conf;
 	struct pair p;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= 20; seed++) {
 		world_conf_bad_link(&conf, seed);
 		conf.mtu = 9000;
@@ -175,13 +165,11 @@ sim_mtu__wide_and_bad(void **state)
 }
 
 /* A peer that stops for a while must not cost the connection its long packets. */
-static void
-sim_mtu__peer_stalls(void **state)
+UNIT_CASE(sim_mtu__peer_stalls)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	open_path(&p, 9000, 0, false);
 	pdl_of(&p, 0)->conf.pmtu_after = 1;
 	move(&p, RTSAN_WR_PUSH, 64);
@@ -207,14 +195,12 @@ set_path(struct pair *p, uint16_t mtu)
 }
 
 /* Narrower than any Ethernet from the first packet on: data flows in both directions. */
-static void
-sim_mtu__narrow_from_the_start(void **state)
+UNIT_CASE(sim_mtu__narrow_from_the_start)
 {
 	static const uint16_t hosts[] = {1500, 9000}, paths[] = {1400, 1280};
 	unsigned int i;
 	struct pair p;
 
-	(void)state;
 	for (i = 0; i < 16; i++) {
 		open_path(&p, hosts[i & 1], paths[i >> 1 & 1], (i & 4) != 0);
 		assert_true(move(&p, both_ops[i >> 3], LEN) < 100 * SAN_NS_PER_MS);
@@ -254,8 +240,7 @@ work_while_narrow(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint16_
 }
 
 /* RT-37: it costs only the time of the detection. */
-static void
-sim_mtu__path_becomes_narrow(void **state)
+UNIT_CASE(sim_mtu__path_becomes_narrow)
 {
 	static const uint16_t wides[] = {1500, 9000};
 	static const uint32_t lens[] = {4000, 90000}; /* unsolicited and solicited pushes */
@@ -265,7 +250,6 @@ sim_mtu__path_becomes_narrow(void **state)
 	struct pair p;
 	bool early;
 
-	(void)state;
 	for (i = 0; i < 64; i += UNIT_EVERY) {
 		op = both_ops[i >> 3 & 1];
 		early = (i & 32) != 0;
@@ -286,14 +270,12 @@ sim_mtu__path_becomes_narrow(void **state)
 }
 
 /* Small sends in packed packets: each is received once, in order. */
-static void
-sim_mtu__narrow_and_packed(void **state)
+UNIT_CASE(sim_mtu__narrow_and_packed)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 	uint32_t k, n = 200;
 
-	(void)state;
 	open_path(&p, 9000, 9000, false);
 	move(&p, RTSAN_WR_PUSH, LEN);
 	for (k = 0; k < n; k++)
@@ -312,14 +294,12 @@ sim_mtu__narrow_and_packed(void **state)
 }
 
 /* Pieces are lost, duplicated and reordered like other packets. */
-static void
-sim_mtu__narrow_and_bad(void **state)
+UNIT_CASE(sim_mtu__narrow_and_bad)
 {
 	struct world_conf conf;
 	struct pair p;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= 40; seed += UNIT_EVERY) {
 		world_conf_bad_link(&conf, seed);
 		conf.mtu = 9000;
@@ -338,14 +318,12 @@ sim_mtu__narrow_and_bad(void **state)
 }
 
 /* Narrower than every path must be: the connection ends with the reason. */
-static void
-sim_mtu__too_narrow(void **state)
+UNIT_CASE(sim_mtu__too_narrow)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(both_ops); i++) {
 		open_path(&p, 9000, 9000, false);
 		move(&p, both_ops[i], LEN);
@@ -361,13 +339,11 @@ sim_mtu__too_narrow(void **state)
 }
 
 /* Short messages are not affected. */
-static void
-sim_mtu__narrow_and_short(void **state)
+UNIT_CASE(sim_mtu__narrow_and_short)
 {
 	struct pair p;
 	int i;
 
-	(void)state;
 	open_path(&p, 9000, 9000, false);
 	move(&p, RTSAN_WR_PUSH, LEN);
 	p.w->node[1].link.mtu = 1500;
@@ -376,24 +352,4 @@ sim_mtu__narrow_and_short(void **state)
 		world_run_for(p.w, 100 * SAN_NS_PER_MS);
 	}
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_mtu)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_mtu__narrow_path),
-		cmocka_unit_test(sim_mtu__wide_path),
-		cmocka_unit_test(sim_mtu__between),
-		cmocka_unit_test(sim_mtu__a_little_narrow),
-		cmocka_unit_test(sim_mtu__wide_and_bad),
-		cmocka_unit_test(sim_mtu__peer_stalls),
-		cmocka_unit_test(sim_mtu__narrow_from_the_start),
-		cmocka_unit_test(sim_mtu__path_becomes_narrow),
-		cmocka_unit_test(sim_mtu__narrow_and_packed),
-		cmocka_unit_test(sim_mtu__narrow_and_bad),
-		cmocka_unit_test(sim_mtu__too_narrow),
-		cmocka_unit_test(sim_mtu__narrow_and_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

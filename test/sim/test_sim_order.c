@@ -80,14 +80,12 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 	pair_close(&p);
 }
 
-static void
-sim_order__exactly_once_in_order(void **state)
+UNIT_CASE(sim_order__exactly_once_in_order)
 {
 	static const uint32_t drops[] = {0, 1000, 10000, 50000, 200000};
 	struct world_conf conf;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(drops); i++) {
 		world_conf_bad_link(&conf, 20 + i);
 		conf.link.drop_ppm = drops[i];
@@ -96,12 +94,10 @@ sim_order__exactly_once_in_order(void **state)
 	}
 }
 
-static void
-sim_order__numbers_wrap(void **state)
+UNIT_CASE(sim_order__numbers_wrap)
 {
 	struct world_conf conf;
 
-	(void)state;
 	world_conf_bad_link(&conf, 31); /* RT-3 */
 	conf.tune = tune_wrap;
 	numbered_sends(&conf, true);
@@ -137,8 +133,7 @@ hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 }
 
 /* RT-15: the packets of one transaction are lost; no other one is delayed. */
-static void
-sim_order__unordered_waits_for_nothing(void **state)
+UNIT_CASE(sim_order__unordered_waits_for_nothing)
 {
 	struct hold_rsn h = {.hold = true};
 	struct world_conf conf;
@@ -147,7 +142,6 @@ sim_order__unordered_waits_for_nothing(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, false, 65536);
 	p.w->filter = hold_one_rsn;
@@ -168,8 +162,7 @@ sim_order__unordered_waits_for_nothing(void **state)
 }
 
 /* RT-14: on an ordered connection nothing overtakes. */
-static void
-sim_order__ordered_waits(void **state)
+UNIT_CASE(sim_order__ordered_waits)
 {
 	struct hold_rsn h = {.hold = true};
 	struct world_conf conf;
@@ -177,7 +170,6 @@ sim_order__ordered_waits(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, 65536);
 	p.w->filter = hold_one_rsn;
@@ -196,8 +188,7 @@ sim_order__ordered_waits(void **state)
 }
 
 /* RULE-3: relaxed placement places on arrival, and completes in order. */
-static void
-sim_order__relaxed_places_early(void **state)
+UNIT_CASE(sim_order__relaxed_places_early)
 {
 	struct hold_rsn h = {.hold = true};
 	struct san_cm_param param;
@@ -206,7 +197,6 @@ sim_order__relaxed_places_early(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&param);
 	param.relaxed = true;
@@ -225,17 +215,4 @@ sim_order__relaxed_places_early(void **state)
 		assert_int_equal(wc.wr_id, i);
 	}
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_order)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_order__exactly_once_in_order),
-		cmocka_unit_test(sim_order__numbers_wrap),
-		cmocka_unit_test(sim_order__unordered_waits_for_nothing),
-		cmocka_unit_test(sim_order__ordered_waits),
-		cmocka_unit_test(sim_order__relaxed_places_early),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,15 +91,13 @@ open_seen(struct pair *p, const struct world_conf *conf, bool ordered, struct se
 	p->w->filter_arg = s;
 }
 
-static void
-sim_pack__sixteen_in_one(void **state)
+UNIT_CASE(sim_pack__sixteen_in_one)
 {
 	struct world_conf conf;
 	struct seen s;
 	struct pair p;
 	int ordered;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.mtu = 4096;
 	for (ordered = 0; ordered < 2; ordered++) {
@@ -118,15 +116,13 @@ sim_pack__sixteen_in_one(void **state)
 }
 
 /* With loss, duplicates, reordering and corruption: exactly once and in order. */
-static void
-sim_pack__bad_link(void **state)
+UNIT_CASE(sim_pack__bad_link)
 {
 	struct world_conf conf;
 	struct pair p;
 	uint32_t seed, i;
 	struct seen s;
 
-	(void)state;
 	for (seed = 1; seed <= 6; seed++) {
 		world_conf_bad_link(&conf, seed);
 		conf.ipv6 = seed % 2;
@@ -148,15 +144,13 @@ tune_features(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* Either side can disable it. */
-static void
-sim_pack__one_side_does_not(void **state)
+UNIT_CASE(sim_pack__one_side_does_not)
 {
 	struct world_conf conf;
 	struct seen s;
 	struct pair p;
 	uint32_t node;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.tune = tune_features;
 	conf.tune_arg = &node;
@@ -171,14 +165,12 @@ sim_pack__one_side_does_not(void **state)
 	}
 }
 
-static void
-sim_pack__missing_receive(void **state)
+UNIT_CASE(sim_pack__missing_receive)
 {
 	struct world_conf conf;
 	struct seen s;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	open_seen(&p, &conf, true, &s);
 	post_recvs(&p, 0, 9);
@@ -192,15 +184,13 @@ sim_pack__missing_receive(void **state)
 }
 
 /* The completion queue is full until the application polls it. */
-static void
-sim_pack__full_cq(void **state)
+UNIT_CASE(sim_pack__full_cq)
 {
 	struct world_conf conf;
 	struct seen s;
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.rq_depth = 8; /* 16 completions */
 	open_seen(&p, &conf, true, &s);
@@ -218,8 +208,7 @@ sim_pack__full_cq(void **state)
 }
 
 /* RT-27: a wrong key in the middle; a send that is longer than its receive. */
-static void
-sim_pack__one_is_wrong(void **state)
+UNIT_CASE(sim_pack__one_is_wrong)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -227,7 +216,6 @@ sim_pack__one_is_wrong(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	open_seen(&p, &conf, true, &s);
 	post_recvs(&p, 0, 9);
@@ -262,8 +250,7 @@ sim_pack__one_is_wrong(void **state)
 }
 
 /* An unsignaled request, and one that ends a run, complete as they do alone. */
-static void
-sim_pack__pulls_between(void **state)
+UNIT_CASE(sim_pack__pulls_between)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
@@ -271,7 +258,6 @@ sim_pack__pulls_between(void **state)
 	struct seen s;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	open_seen(&p, &conf, true, &s);
 	for (i = 0; i < 12; i++)
@@ -284,19 +270,4 @@ sim_pack__pulls_between(void **state)
 	assert_int_equal(s.nb_packed, 3);
 	assert_int_equal(s.nb_alone, 0);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_pack)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_pack__sixteen_in_one),
-		cmocka_unit_test(sim_pack__bad_link),
-		cmocka_unit_test(sim_pack__one_side_does_not),
-		cmocka_unit_test(sim_pack__missing_receive),
-		cmocka_unit_test(sim_pack__full_cq),
-		cmocka_unit_test(sim_pack__one_is_wrong),
-		cmocka_unit_test(sim_pack__pulls_between),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,15 +296,13 @@ attack(const struct attack *a)
 	free(f.buf);
 }
 
-static void
-sim_pools__each_has_a_share(void **state)
+UNIT_CASE(sim_pools__each_has_a_share)
 {
 	struct san_core_pool pools[SAN_CORE_POOLS];
 	struct world_conf conf;
 	struct world *w;
 	uint32_t i, k;
 
-	(void)state;
 	world_conf_default(&conf);
 	w = world_create(&conf);
 	san_core_pools(w->node[0].core, pools);
@@ -316,13 +314,4 @@ sim_pools__each_has_a_share(void **state)
 	}
 	for (i = 0; i < RTE_DIM(attacks); i++)
 		attack(&attacks[i]);
-}
-
-UNIT_TEST(test_sim_pools)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_pools__each_has_a_share),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,12 +162,10 @@ ordered_mix(uint64_t seed)
 	free(o);
 }
 
-static void
-sim_rules__numbers_in_order(void **state)
+UNIT_CASE(sim_rules__numbers_in_order)
 {
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 40; seed < 46; seed++)
 		ordered_mix(seed);
 }
@@ -188,8 +186,7 @@ goes_solicited(struct pair *p, uint32_t len, uint8_t flags, uint8_t level)
 	return tl->stats.nb_push_slctd != before;
 }
 
-static void
-sim_rules__solicited_from_l_and_c_on(void **state)
+UNIT_CASE(sim_rules__solicited_from_l_and_c_on)
 {
 	const struct san_tl_conf *tl;
 	struct world_conf conf;
@@ -197,7 +194,6 @@ sim_rules__solicited_from_l_and_c_on(void **state)
 	uint32_t l;
 	uint8_t c;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, LEN);
 	tl = &san_core_tl(p.w->node[0].core)->conf;
@@ -275,14 +271,12 @@ crowd_close(struct crowd *c)
 	free(c->dst);
 }
 
-static void
-sim_rules__unused_grants_lapse(void **state)
+UNIT_CASE(sim_rules__unused_grants_lapse)
 {
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
 	struct crowd c;
 
-	(void)state;
 	crowd_open(&c);
 	tl = san_core_tl(c.w->node[0].core);
 	crowd_push(&c, 0);
@@ -304,14 +298,12 @@ sim_rules__unused_grants_lapse(void **state)
 	crowd_close(&c);
 }
 
-static void
-sim_rules__share_of_the_dead_returns(void **state)
+UNIT_CASE(sim_rules__share_of_the_dead_returns)
 {
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
 	struct crowd c;
 
-	(void)state;
 	crowd_open(&c);
 	tl = san_core_tl(c.w->node[0].core);
 	crowd_push(&c, 0);
@@ -356,8 +348,7 @@ hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	return h->hold && p.rsn == h->first_rsn ? 0 : 1;
 }
 
-static void
-sim_rules__received_messages_still_count(void **state)
+UNIT_CASE(sim_rules__received_messages_still_count)
 {
 	struct hold h = {.hold = true};
 	struct san_cm_param pa, pb;
@@ -367,7 +358,6 @@ sim_rules__received_messages_still_count(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	world_param_default(&pa);
 	world_param_default(&pb);
@@ -428,27 +418,11 @@ time_of_push(bool limited)
 	return took_ns;
 }
 
-static void
-sim_rules__limits_cost_one_connection_nothing(void **state)
+UNIT_CASE(sim_rules__limits_cost_one_connection_nothing)
 {
 	uint64_t with_ns = time_of_push(true), without_ns = time_of_push(false);
 
-	(void)state;
 	assert_true(without_ns * 100 >= with_ns * 99);
 	/* at 10 Gb/s, so that the comparison is not between two slow runs */
 	assert_true(with_ns < (uint64_t)BIG * 8 / 8);
-}
-
-UNIT_TEST(test_sim_rules)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_rules__numbers_in_order),
-		cmocka_unit_test(sim_rules__solicited_from_l_and_c_on),
-		cmocka_unit_test(sim_rules__unused_grants_lapse),
-		cmocka_unit_test(sim_rules__share_of_the_dead_returns),
-		cmocka_unit_test(sim_rules__received_messages_still_count),
-		cmocka_unit_test(sim_rules__limits_cost_one_connection_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,8 +84,7 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 }
 
 /* All data arrives, then the end. What the application writes after it is sent at most once. */
-static void
-sim_sock__read_after_the_end(void **state)
+UNIT_CASE(sim_sock__read_after_the_end)
 {
 	struct san_sock_shm *shm = aligned_alloc(4096, san_sock_shm_stream_bytes(RING, RING));
 	uint8_t *buf = calloc(1, LEN);
@@ -95,7 +94,6 @@ sim_sock__read_after_the_end(void **state)
 	struct san_core *core;
 	struct world *w;
 
-	(void)state;
 	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	san_stream_conf_default(&stream);
 	world_conf_default(&conf);
@@ -126,13 +124,4 @@ sim_sock__read_after_the_end(void **state)
 	world_destroy(w);
 	free(shm);
 	free(buf);
-}
-
-UNIT_TEST(test_sim_sock)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_sock__read_after_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

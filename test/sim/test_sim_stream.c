@@ -136,33 +136,27 @@ both_ways(const struct world_link *link)
 	close_streams(&t);
 }
 
-static void
-sim_stream__both_ways(void **state)
+UNIT_CASE(sim_stream__both_ways)
 {
-	(void)state;
 	both_ways(NULL);
 }
 
-static void
-sim_stream__bad_link(void **state)
+UNIT_CASE(sim_stream__bad_link)
 {
 	struct world_conf bad;
 
-	(void)state;
 	world_conf_bad_link(&bad, 3);
 	both_ways(&bad.link);
 }
 
 /* A stream and a queue pair on the same hosts do not affect each other. */
-static void
-sim_stream__beside_others(void **state)
+UNIT_CASE(sim_stream__beside_others)
 {
 	struct san_cm_param param;
 	struct streams t;
 	struct san_ulp_wc wc;
 	uint32_t pa, pb;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	t.w->conf.stream = NULL;
@@ -184,8 +178,7 @@ sim_stream__beside_others(void **state)
 }
 
 /* AFC-2: a stream does not connect to a plain queue pair. */
-static void
-sim_stream__other_kind(void **state)
+UNIT_CASE(sim_stream__other_kind)
 {
 	struct san_cm_param param;
 	struct streams t;
@@ -193,7 +186,6 @@ sim_stream__other_kind(void **state)
 	struct san_ip ip;
 	uint32_t qa, stream, plain;
 
-	(void)state;
 	prepare(&t);
 	t.w = world_create(&t.conf);
 	n = &t.w->node[1];
@@ -225,15 +217,13 @@ sim_stream__other_kind(void **state)
 }
 
 /* AFC-25: a stream needs an ordered connection. */
-static void
-sim_stream__must_be_ordered(void **state)
+UNIT_CASE(sim_stream__must_be_ordered)
 {
 	struct san_cm_param param;
 	struct streams t;
 	struct san_ip ip;
 	uint32_t q;
 
-	(void)state;
 	prepare(&t);
 	t.conf.stream = &t.stream;
 	t.w = world_create(&t.conf);
@@ -252,13 +242,11 @@ sim_stream__must_be_ordered(void **state)
 }
 
 /* All data posted before a disconnect arrives, then the end, on a bad link, too. */
-static void
-sim_stream__disconnect_after_all(void **state)
+UNIT_CASE(sim_stream__disconnect_after_all)
 {
 	struct world_conf bad;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	world_conf_bad_link(&bad, 5);
 	t.conf.link = bad.link;
@@ -277,12 +265,10 @@ sim_stream__disconnect_after_all(void **state)
 }
 
 /* Data received before the connection ended is read after it, then the end. */
-static void
-sim_stream__read_after_the_end(void **state)
+UNIT_CASE(sim_stream__read_after_the_end)
 {
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	world_pattern(t.a, 1000, 8);
@@ -304,13 +290,11 @@ shut(struct streams *t, uint32_t q)
 }
 
 /* AFC-1: one direction may continue when the other one is shut; after both the connection ends. */
-static void
-sim_stream__half_close(void **state)
+UNIT_CASE(sim_stream__half_close)
 {
 	struct san_ulp_wc wc;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	shut(&t, t.qa);
@@ -363,14 +347,12 @@ written(struct streams *t, uint32_t len, uint32_t level)
  * A write requests a grant from four times the usual length on, because its buffer was advertised;
  * from the usual length on if the path is congested. (RT-12)
  */
-static void
-sim_stream__asks_for_grants(void **state)
+UNIT_CASE(sim_stream__asks_for_grants)
 {
 	struct san_stream_view v;
 	const struct san_tl_conf *tl;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	t.stream.mode = SAN_SM_LARGE_RECV;
 	open_streams(&t);
@@ -403,14 +385,12 @@ wakes_of(const struct streams *t, uint32_t q)
  * Completions that find the queue full wait until it is polled; none is lost. A queue that is not
  * polled for long is checked less and less often, so that it costs the lcore little.
  */
-static void
-sim_stream__full_queue(void **state)
+UNIT_CASE(sim_stream__full_queue)
 {
 	struct san_ulp_wc wc;
 	struct streams t;
 	uint32_t i;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	fill_queue(&t, t.w->qp[t.qa].send_cq);
@@ -437,13 +417,11 @@ sim_stream__full_queue(void **state)
  * A full queue does not block the other one: an application that polls only that one gets its
  * completions.
  */
-static void
-sim_stream__full_queue_beside(void **state)
+UNIT_CASE(sim_stream__full_queue_beside)
 {
 	struct san_ulp_wc wc;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	fill_queue(&t, t.w->qp[t.qa].send_cq);
@@ -482,15 +460,13 @@ connect_again(struct streams *t, uint32_t q, uint32_t node)
 }
 
 /* After the death of the peer all posted work completes, and the queue pair can connect again. */
-static void
-sim_stream__peer_gone(void **state)
+UNIT_CASE(sim_stream__peer_gone)
 {
 	struct san_cm_param param;
 	struct san_ulp_wc wc;
 	struct streams t;
 	uint32_t i;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	for (i = 0; i < 3; i++)
@@ -517,13 +493,11 @@ sim_stream__peer_gone(void **state)
 }
 
 /* RT-43: work posted between two connections completes, and does not belong to the next one. */
-static void
-sim_stream__posted_between(void **state)
+UNIT_CASE(sim_stream__posted_between)
 {
 	struct san_ulp_wc wc;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	world_disconnect(t.w, t.qa, t.qb);
@@ -554,14 +528,12 @@ give_back(struct streams *t, uint32_t q, uint32_t loan)
 }
 
 /* AFC-1: a loan outlives its connection; until it is given back there is no next connection. */
-static void
-sim_stream__lent_after_the_end(void **state)
+UNIT_CASE(sim_stream__lent_after_the_end)
 {
 	const struct san_ulp_recv r = {.wr_id = 7, .flags = RTSAN_RECV_LOAN};
 	struct san_ulp_wc wc;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	world_pattern(t.a, 500, 14);
@@ -582,15 +554,13 @@ sim_stream__lent_after_the_end(void **state)
 }
 
 /* An invalid message of the session ends the connection, and the applications get the reason. */
-static void
-sim_stream__broken_peer(void **state)
+UNIT_CASE(sim_stream__broken_peer)
 {
 	static uint8_t junk[3] = {2, 0xff, 0xff};
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	world_run_for(t.w, SAN_NS_PER_MS);
@@ -608,14 +578,12 @@ sim_stream__broken_peer(void **state)
 }
 
 /* The application ends, its data is still delivered, and then nothing is left. */
-static void
-sim_stream__orphan(void **state)
+UNIT_CASE(sim_stream__orphan)
 {
 	struct san_core *core;
 	struct san_ulp_wc wc;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	core = core_of(&t, t.qa);
@@ -649,14 +617,12 @@ tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* An orphan does not wait forever for a peer that does not read. */
-static void
-sim_stream__orphan_ends(void **state)
+UNIT_CASE(sim_stream__orphan_ends)
 {
 	struct san_core *core;
 	struct streams t;
 	uint64_t end_ns;
 
-	(void)state;
 	prepare(&t);
 	t.conf.tune = tune_linger;
 	open_streams(&t);
@@ -684,8 +650,7 @@ tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* The memory of sessions is limited, and a stream that gets none leaks nothing. */
-static void
-sim_stream__no_memory(void **state)
+UNIT_CASE(sim_stream__no_memory)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}};
 	struct streams t;
@@ -693,7 +658,6 @@ sim_stream__no_memory(void **state)
 	uint32_t q, qp, nb;
 	int rc;
 
-	(void)state;
 	prepare(&t);
 	t.conf.tune = tune_small;
 	t.w = world_create(&t.conf);
@@ -719,8 +683,7 @@ sim_stream__no_memory(void **state)
 }
 
 /* A stream uses the memory that was predicted: for its session and its queue pair. */
-static void
-sim_stream__bytes(void **state)
+UNIT_CASE(sim_stream__bytes)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}, .user = 1};
 	uint64_t session, own;
@@ -728,7 +691,6 @@ sim_stream__bytes(void **state)
 	struct streams t;
 	uint32_t q, qp;
 
-	(void)state;
 	prepare(&t);
 	t.w = world_create(&t.conf);
 	core = t.w->node[0].core;
@@ -750,13 +712,11 @@ sim_stream__bytes(void **state)
 }
 
 /* Another process continues with a parked core: the streams lose nothing. */
-static void
-sim_stream__park(void **state)
+UNIT_CASE(sim_stream__park)
 {
 	struct san_core_conf conf;
 	struct streams t;
 
-	(void)state;
 	prepare(&t);
 	open_streams(&t);
 	transfer(&t, t.qa, t.qb, 14);
@@ -769,32 +729,4 @@ sim_stream__park(void **state)
 	assert_true(world_pattern_ok(t.b, LEN, 15));
 	world_disconnect(t.w, t.qa, t.qb);
 	close_streams(&t);
-}
-
-UNIT_TEST(test_sim_stream)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_stream__both_ways),
-		cmocka_unit_test(sim_stream__bad_link),
-		cmocka_unit_test(sim_stream__beside_others),
-		cmocka_unit_test(sim_stream__other_kind),
-		cmocka_unit_test(sim_stream__must_be_ordered),
-		cmocka_unit_test(sim_stream__disconnect_after_all),
-		cmocka_unit_test(sim_stream__read_after_the_end),
-		cmocka_unit_test(sim_stream__half_close),
-		cmocka_unit_test(sim_stream__asks_for_grants),
-		cmocka_unit_test(sim_stream__full_queue),
-		cmocka_unit_test(sim_stream__full_queue_beside),
-		cmocka_unit_test(sim_stream__peer_gone),
-		cmocka_unit_test(sim_stream__posted_between),
-		cmocka_unit_test(sim_stream__lent_after_the_end),
-		cmocka_unit_test(sim_stream__broken_peer),
-		cmocka_unit_test(sim_stream__orphan),
-		cmocka_unit_test(sim_stream__orphan_ends),
-		cmocka_unit_test(sim_stream__no_memory),
-		cmocka_unit_test(sim_stream__bytes),
-		cmocka_unit_test(sim_stream__park),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

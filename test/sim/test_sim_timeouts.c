@@ -60,14 +60,12 @@ is_up(const struct pair *p)
 }
 
 /* With data in flight in both directions: it continues as soon as the link is back. */
-static void
-sim_timeouts__link_down(void **state)
+UNIT_CASE(sim_timeouts__link_down)
 {
 	struct san_ulp_wc wc;
 	uint64_t back_ns;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &as_tcp);
 	is_cut = true;
 	world_pattern(p.a, LEN / 2, 1);
@@ -86,13 +84,11 @@ sim_timeouts__link_down(void **state)
 }
 
 /* Without data, both ends wait forever; and silence before there was data does not count. */
-static void
-sim_timeouts__idle(void **state)
+UNIT_CASE(sim_timeouts__idle)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &as_tcp);
 	is_cut = true;
 	world_run_for(p.w, 100 * SEC);
@@ -106,8 +102,7 @@ sim_timeouts__idle(void **state)
 }
 
 /* A silence of weeks ago is not part of this one, although the clock's low bits repeat. */
-static void
-sim_timeouts__old_silence(void **state)
+UNIT_CASE(sim_timeouts__old_silence)
 {
 	static const uint32_t stalled_ms[] = {0, 1000, 1u << 30, INT32_MAX, 1u << 31, UINT32_MAX};
 	struct san_ulp_wc wc;
@@ -115,7 +110,6 @@ sim_timeouts__old_silence(void **state)
 	struct pair p;
 	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < sizeof(stalled_ms) / sizeof(stalled_ms[0]); i++) {
 		open_pair(&p, &as_tcp);
 		pdl = san_core_pdl(p.w->node[0].core);
@@ -132,14 +126,12 @@ sim_timeouts__old_silence(void **state)
 }
 
 /* Unanswered probes do not end a connection; an answered one reports a restart. */
-static void
-sim_timeouts__rare_probes(void **state)
+UNIT_CASE(sim_timeouts__rare_probes)
 {
 	const struct san_sock_timeouts rare = {
 		.timeout_ms = OUT_S * 1000, .idle_ms = 30000, .every_ms = 30000};
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &rare);
 	is_cut = true;
 	world_run_for(p.w, 1000 * SEC);
@@ -156,8 +148,7 @@ sim_timeouts__rare_probes(void **state)
 }
 
 /* TCP_USER_TIMEOUT: a long one, and one that is shorter than the transport's own retries. */
-static void
-sim_timeouts__ends(void **state)
+UNIT_CASE(sim_timeouts__ends)
 {
 	static const uint32_t seconds[] = {OUT_S, 2};
 	struct san_sock_timeouts timeouts = {.timeout_ms = 0};
@@ -166,7 +157,6 @@ sim_timeouts__ends(void **state)
 	uint64_t at_ns;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		timeouts.timeout_ms = seconds[i] * 1000;
 		open_pair(&p, &timeouts);
@@ -185,14 +175,12 @@ sim_timeouts__ends(void **state)
 }
 
 /* SO_KEEPALIVE: ends after *idle_ms* and *probes* unanswered probes. */
-static void
-sim_timeouts__keepalive(void **state)
+UNIT_CASE(sim_timeouts__keepalive)
 {
 	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 20000, .every_ms = 5000, .probes = 3};
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &keeps);
 	world_run_for(p.w, 100 * SEC);
 	assert_true(is_up(&p)); /* probes are answered */
@@ -207,15 +195,13 @@ sim_timeouts__keepalive(void **state)
 }
 
 /* No keepalive probes while data is in flight, as in TCP. */
-static void
-sim_timeouts__keepalive_waits_for_data(void **state)
+UNIT_CASE(sim_timeouts__keepalive_waits_for_data)
 {
 	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 2000, .every_ms = 1000, .probes = 3};
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &keeps);
 	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
@@ -229,13 +215,11 @@ sim_timeouts__keepalive_waits_for_data(void **state)
 }
 
 /* A long timeout is for a peer that may return. A restarted peer reports that it does not. */
-static void
-sim_timeouts__peer_restarts(void **state)
+UNIT_CASE(sim_timeouts__peer_restarts)
 {
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	open_pair(&p, &as_tcp);
 	world_node_kill(p.w, 1);
 	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
@@ -248,20 +232,4 @@ sim_timeouts__peer_restarts(void **state)
 	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
 	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
 	pair_close(&p);
-}
-
-UNIT_TEST(test_sim_timeouts)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_timeouts__link_down),
-		cmocka_unit_test(sim_timeouts__idle),
-		cmocka_unit_test(sim_timeouts__old_silence),
-		cmocka_unit_test(sim_timeouts__rare_probes),
-		cmocka_unit_test(sim_timeouts__ends),
-		cmocka_unit_test(sim_timeouts__keepalive),
-		cmocka_unit_test(sim_timeouts__keepalive_waits_for_data),
-		cmocka_unit_test(sim_timeouts__peer_restarts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,12 +89,10 @@ refused_leaves_bit_clear(struct forge f, enum san_drop want)
 	pair_close(&p);
 }
 
-static void
-sim_verdict__never_issued_leaves_the_bit_clear(void **state)
+UNIT_CASE(sim_verdict__never_issued_leaves_the_bit_clear)
 {
 	const uint32_t far = 1000; /* no transaction is so far ahead */
 
-	(void)state;
 	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn_off = far},
 				 SAN_DROP_RSN);
 	refused_leaves_bit_clear((struct forge){.op = SAN_OP_PUSH_SLCTD_REQ, .rsn_off = far},
@@ -112,8 +110,7 @@ sim_verdict__never_issued_leaves_the_bit_clear(void **state)
 				 SAN_DROP_RSN);
 }
 
-static void
-sim_verdict__finished_is_acknowledged_and_discarded(void **state)
+UNIT_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
 {
 	struct forge f = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .hold = true};
 	uint64_t drops[SAN_DROP_MAX];
@@ -122,7 +119,6 @@ sim_verdict__finished_is_acknowledged_and_discarded(void **state)
 	struct pair p;
 	uint32_t base;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, LEN);
 	p.w->filter = forge_first;
@@ -176,15 +172,13 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 }
 
 /* LAST has arrived and waits; then the rest is refused, and the refusal is the result. */
-static void
-sim_verdict__last_waits_for_the_ulp_ack(void **state)
+UNIT_CASE(sim_verdict__last_waits_for_the_ulp_ack)
 {
 	struct world_conf conf;
 	struct san_ulp_wc wc;
 	struct pair p;
 	int ordered;
 
-	(void)state;
 	for (ordered = 0; ordered < 2; ordered++) {
 		struct lose l = {.by_offset = true};
 
@@ -205,8 +199,7 @@ sim_verdict__last_waits_for_the_ulp_ack(void **state)
 }
 
 /* A packet held behind a lower RSN is not decided yet, and may still be refused. */
-static void
-sim_verdict__held_is_not_acknowledged(void **state)
+UNIT_CASE(sim_verdict__held_is_not_acknowledged)
 {
 	struct lose l = {.by_offset = false};
 	struct world_conf conf;
@@ -214,7 +207,6 @@ sim_verdict__held_is_not_acknowledged(void **state)
 	struct san_ulp_wc wc;
 	struct pair p;
 
-	(void)state;
 	world_conf_default(&conf);
 	pair_open(&p, &conf, true, LEN);
 	p.w->filter = lose_some;
@@ -247,8 +239,7 @@ tune_held(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_held_conn = 4;
 }
 
-static void
-sim_verdict__full_reorder_buffer_takes_the_head(void **state)
+UNIT_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 {
 	struct lose l = {.by_offset = false};
 	const struct san_tl *tl;
@@ -257,7 +248,6 @@ sim_verdict__full_reorder_buffer_takes_the_head(void **state)
 	struct pair p;
 	uint32_t i;
 
-	(void)state;
 	world_conf_default(&conf);
 	conf.tune = tune_held;
 	pair_open(&p, &conf, true, LEN);
@@ -279,8 +269,7 @@ sim_verdict__full_reorder_buffer_takes_the_head(void **state)
 
 /* ---- RT-30 ---- */
 
-static void
-sim_verdict__atomics_happen_once(void **state)
+UNIT_CASE(sim_verdict__atomics_happen_once)
 {
 	struct world_conf conf;
 	struct san_ulp_wr wr;
@@ -289,7 +278,6 @@ sim_verdict__atomics_happen_once(void **state)
 	uint64_t *old, *word;
 	uint32_t i, ordered;
 
-	(void)state;
 	for (ordered = 0; ordered < 2; ordered++) {
 		world_conf_bad_link(&conf, 50 + ordered);
 		conf.link.drop_ppm = 200000;
@@ -310,18 +298,4 @@ sim_verdict__atomics_happen_once(void **state)
 		assert_true(san_core_pdl(p.w->node[1].core)->stats.nb_rtx > 0);
 		pair_close(&p);
 	}
-}
-
-UNIT_TEST(test_sim_verdict)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sim_verdict__never_issued_leaves_the_bit_clear),
-		cmocka_unit_test(sim_verdict__finished_is_acknowledged_and_discarded),
-		cmocka_unit_test(sim_verdict__last_waits_for_the_ulp_ack),
-		cmocka_unit_test(sim_verdict__held_is_not_acknowledged),
-		cmocka_unit_test(sim_verdict__full_reorder_buffer_takes_the_head),
-		cmocka_unit_test(sim_verdict__atomics_happen_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

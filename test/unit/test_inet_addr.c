@@ -44,13 +44,11 @@ static const char *const bad[] = {
 };
 /* clang-format on */
 
-static void
-parse__good(void **state)
+UNIT_CASE(parse__good)
 {
 	struct san_inet_addr a;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(good); i++) {
 		memset(&a, 0xee, sizeof(a));
 		assert_int_equal(san_inet_addr_parse(good[i].text, &a), 0);
@@ -59,27 +57,23 @@ parse__good(void **state)
 	}
 }
 
-static void
-parse__bad(void **state)
+UNIT_CASE(parse__bad)
 {
 	struct san_inet_addr a;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++) {
 		if (san_inet_addr_parse(bad[i], &a) != -EINVAL)
 			fail_msg("'%s'", bad[i]);
 	}
 }
 
-static void
-text__canonical(void **state)
+UNIT_CASE(text__canonical)
 {
 	char buf[SAN_INET_TEXT];
 	struct san_ip ip;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(good); i++) {
 		memcpy(ip.b, good[i].b, 16);
 		assert_ptr_equal(san_inet_addr_text(&ip, buf), buf);
@@ -89,15 +83,4 @@ text__canonical(void **state)
 	memset(ip.b, 0x11, 16);
 	assert_string_equal(san_inet_addr_text(&ip, buf),
 			    "1111:1111:1111:1111:1111:1111:1111:1111");
-}
-
-UNIT_TEST(test_inet_addr)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse__good),
-		cmocka_unit_test(parse__bad),
-		cmocka_unit_test(text__canonical),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,7 @@
 
 /* ICMP errors for datagrams that we sent or refuse; path MTU. (UDP-3, RT-31) */
 
-#include "unit.h"
-
-#include <errno.h>
-
-#include "inet_host.h"
-
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out;
+#include "test_inet.h"
 
 static int
 setup(void **state)
@@ -18,21 +10,12 @@ setup(void **state)
 	struct san_inet_conf conf;
 
 	(void)state;
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_paths = 8;
 	conf.answers_per_s = 10;
 	conf.answers_burst = 6; /* one host gets half at once */
 	inet_host_init(&h, pool, &conf);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
 }
 
 /* ---- ours ---- */
@@ -50,13 +33,11 @@ refuse(void)
 	rte_pktmbuf_free(r.m);
 }
 
-static void
-refuse__v4(void **state)
+INET_CASE(refuse__v4)
 {
 	static const uint16_t sizes[] = {0, 1, 27, 28, 29, 100, 547, 548, 549, 1400};
 	unsigned int i, n;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		h.now_ns += SAN_NS_PER_S;
 		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
@@ -77,13 +58,11 @@ refuse__v4(void **state)
 	}
 }
 
-static void
-refuse__v6(void **state)
+INET_CASE(refuse__v6)
 {
 	static const uint16_t sizes[] = {0, 1, 47, 48, 49, 1231, 1232, 1233, 1400};
 	unsigned int i, n;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		h.now_ns += SAN_NS_PER_S;
 		inet_make_udp(&f, "fd00::2", "fd00::1", sizes[i]);
@@ -103,17 +82,14 @@ refuse__v6(void **state)
 }
 
 /* A datagram to a group, or in a broadcast frame, is not refused by each receiver. */
-static void
-refuse__never_to_many(void **state)
+INET_CASE(refuse__never_to_many)
 {
 	static const char *const dst[] = {"255.255.255.255", "10.0.0.255", "239.1.1.1"};
 	struct san_ip group = inet_ip("239.1.1.1");
 	unsigned int i;
 
-	(void)state;
 	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
-	while (inet_host_tx(&h, &out))
-		;
+	drain();
 	for (i = 0; i < RTE_DIM(dst); i++) {
 		inet_make_udp(&f, "10.0.0.2", dst[i], 9);
 		refuse();
@@ -121,8 +97,7 @@ refuse__never_to_many(void **state)
 	}
 	group = inet_ip("ff02::77");
 	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
-	while (inet_host_tx(&h, &out))
-		;
+	drain();
 	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
 	refuse();
 	assert_false(inet_host_tx(&h, &out));
@@ -145,10 +120,8 @@ count_refused(uint32_t n)
 	return k;
 }
 
-static void
-refuse__rate(void **state)
+INET_CASE(refuse__rate)
 {
-	(void)state;
 	assert_int_equal(count_refused(10), 3);
 	h.now_ns += 100 * SAN_NS_PER_MS - 1;
 	assert_int_equal(count_refused(10), 0);
@@ -165,14 +138,12 @@ refuse__rate(void **state)
 	assert_int_equal(count_refused(10), 0);
 }
 
-static void
-refuse__no_mbuf(void **state)
+INET_CASE(refuse__no_mbuf)
 {
 	static struct rte_mbuf *all[255];
 	struct san_inet_result r;
 	unsigned int n = 0;
 
-	(void)state;
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
 	assert_int_equal(san_inet_ip_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
@@ -261,12 +232,10 @@ static const struct error_row error_rows[] = {
 	{true, 5, 0, 0, false},
 };
 
-static void
-error__what_it_means(void **state)
+INET_CASE(error__what_it_means)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(error_rows); i++) {
 		const struct error_row *r = &error_rows[i];
 		const char *from = r->v6 ? "fd00::fe" : "10.0.0.254";
@@ -318,13 +287,11 @@ static const struct quote_row quote_rows[] = {
 	{"nothing", true, -1, 0, 0},
 };
 
-static void
-error__not_believed(void **state)
+INET_CASE(error__not_believed)
 {
 	struct inet_frame q;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(quote_rows); i++) {
 		const struct quote_row *r = &quote_rows[i];
 
@@ -346,13 +313,11 @@ error__not_believed(void **state)
 }
 
 /* A quote of the first fragment, of IPv6 with a fragment header. */
-static void
-error__of_a_fragment(void **state)
+INET_CASE(error__of_a_fragment)
 {
 	static const uint8_t frag[8] = {17, 0, 0, 1, 1, 2, 3, 4};
 	struct inet_frame q = *make_ours(true);
 
-	(void)state;
 	q.b[20] = 44;
 	memmove(q.b + 62, q.b + 54, 40);
 	memcpy(q.b + 54, frag, 8);
@@ -392,13 +357,11 @@ static const struct mtu_row mtu_rows[] = {
 	{true, 70000, 0},
 };
 
-static void
-path__as_routers_say(void **state)
+INET_CASE(path__as_routers_say)
 {
 	struct inet_frame q;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(mtu_rows); i++) {
 		const struct mtu_row *r = &mtu_rows[i];
 		const char *peer = r->v6 ? "fd01::9" : "192.168.9.9";
@@ -441,10 +404,8 @@ say(const char *peer, uint16_t mtu)
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 }
 
-static void
-path__is_forgotten(void **state)
+INET_CASE(path__is_forgotten)
 {
-	(void)state;
 	say("192.168.9.9", 1000);
 	say("fd01::9", 1300);
 	h.now_ns += 599 * SAN_NS_PER_S;
@@ -466,13 +427,11 @@ path__is_forgotten(void **state)
 }
 
 /* With more paths than entries the most recent ones are kept. */
-static void
-path__bounded(void **state)
+INET_CASE(path__bounded)
 {
 	char text[32];
 	unsigned int i;
 
-	(void)state;
 	for (i = 1; i <= 10; i++) {
 		snprintf(text, sizeof(text), "192.168.9.%u", i);
 		say(text, 1000);
@@ -486,14 +445,12 @@ path__bounded(void **state)
 	}
 }
 
-static void
-path__bounds_what_is_sent(void **state)
+INET_CASE(path__bounds_what_is_sent)
 {
 	static uint8_t data[1400];
 	struct san_inet_dgram d = {.sport = 1, .dport = 2, .df = true};
 	struct iovec iov = {data, 972};
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	inet_host_rx(&h, &f);
 	inet_host_tx(&h, &out);
@@ -511,26 +468,4 @@ path__bounds_what_is_sent(void **state)
 	d.probe = false;
 	h.now_ns += 600 * SAN_NS_PER_S;
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
-}
-
-UNIT_TEST(test_inet_error)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(refuse__v4),
-		TEST(refuse__v6),
-		TEST(refuse__never_to_many),
-		TEST(refuse__rate),
-		TEST(refuse__no_mbuf),
-		TEST(error__what_it_means),
-		TEST(error__not_believed),
-		TEST(error__of_a_fragment),
-		TEST(path__as_routers_say),
-		TEST(path__is_forgotten),
-		TEST(path__bounded),
-		TEST(path__bounds_what_is_sent),
-	};
-
-	pool = test_eal_pool("inet_error", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,12 @@
 
 /* Fragmentation of sent datagrams. (UDP-3) */
 
-#include "unit.h"
-
-#include <errno.h>
-
-#include "inet_host.h"
-#include "inet_priv.h"
+#define TEST_INET_MBUFS 511
+#include "test_inet.h"
 
 #define NB_FRAMES 160
 
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out, frags[NB_FRAMES];
+static struct inet_frame frags[NB_FRAMES];
 static uint32_t nb_frags;
 static uint8_t data[65536];
 
@@ -26,20 +20,11 @@ setup(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_waiting = 50;
 	inet_host_init(&h, pool, &conf);
 	nb_frags = 0;
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
 }
 
 static uint32_t
@@ -105,13 +90,11 @@ check_v6(uint32_t len)
 	assert_int_equal(at, len + 8);
 }
 
-static void
-inet_frag_split_pkt__both_families(void **state)
+INET_CASE(inet_frag_split_pkt__both_families)
 {
 	static const uint32_t sizes[] = {1473, 2000, 2953, 2952, 4000, 11000, 65507};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		assert_int_equal(send_to("10.0.0.1", sizes[i], false), 0);
 		assert_int_equal(take_sent(), (sizes[i] + 8 + 1479) / 1480);
@@ -131,10 +114,8 @@ inet_frag_split_pkt__both_families(void **state)
 	assert_memory_not_equal(frags[0].b + 58, frags[2].b + 58, 4);
 }
 
-static void
-inet_frag_split_pkt__not_if_it_fits(void **state)
+INET_CASE(inet_frag_split_pkt__not_if_it_fits)
 {
-	(void)state;
 	assert_int_equal(send_to("10.0.0.1", 1472, false), 0);
 	assert_int_equal(take_sent(), 1);
 	assert_int_equal(inet_get16(frags[0].b + 20), 0);
@@ -147,8 +128,7 @@ inet_frag_split_pkt__not_if_it_fits(void **state)
 }
 
 /* The longest datagram over the narrowest path has the maximum number of fragments. */
-static void
-inet_frag_split_pkt__the_most(void **state)
+INET_CASE(inet_frag_split_pkt__the_most)
 {
 	const struct san_inet_result r = {
 		.what = SAN_INET_ERROR,
@@ -157,7 +137,6 @@ inet_frag_split_pkt__the_most(void **state)
 		.d = {.dst = inet_ip("10.0.0.1")},
 	};
 
-	(void)state;
 	san_inet_path_narrow(h.in, &r, h.now_ns);
 	assert_int_equal(send_to("10.0.0.1", 65507, false), 0);
 	assert_int_equal(take_sent(), 125);
@@ -165,12 +144,10 @@ inet_frag_split_pkt__the_most(void **state)
 }
 
 /* All fragments of a datagram, or none. */
-static void
-inet_frag_split_pkt__no_room(void **state)
+INET_CASE(inet_frag_split_pkt__no_room)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 126; i++)
 		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
 	assert_int_equal(send_to("10.0.0.1", 4000, false), -EAGAIN);
@@ -178,13 +155,11 @@ inet_frag_split_pkt__no_room(void **state)
 	assert_int_equal(take_sent(), 128);
 }
 
-static void
-inet_frag_split_pkt__no_mbuf(void **state)
+INET_CASE(inet_frag_split_pkt__no_mbuf)
 {
 	static struct rte_mbuf *all[511];
 	unsigned int n = 0, i;
 
-	(void)state;
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
 	/* two mbufs for the whole, three for its fragments: not enough for all */
@@ -199,13 +174,11 @@ inet_frag_split_pkt__no_mbuf(void **state)
 }
 
 /* Fragments wait together, and are sent together. */
-static void
-inet_frag_split_pkt__waits(void **state)
+INET_CASE(inet_frag_split_pkt__waits)
 {
 	const uint32_t nb = 50 / 2; /* of conf.max_waiting */
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(send_to("10.0.0.2", 4000, false), 0);
 	assert_int_equal(send_to("10.0.0.2", 65507, false), 0);
 	assert_int_equal(send_to("10.0.0.2", 4000, false), -EAGAIN);
@@ -257,13 +230,11 @@ make_long_echo(struct inet_frame parts[3])
 	inet_set16(parts[0].b + 36, inet_sum(h.payload, 4008, 0));
 }
 
-static void
-echo__long(void **state)
+INET_CASE(echo__long)
 {
 	struct inet_frame parts[3];
 	uint32_t i;
 
-	(void)state;
 	make_long_echo(parts);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(inet_host_rx(&h, &parts[i]), SAN_DROP_NONE);
@@ -277,15 +248,13 @@ echo__long(void **state)
 }
 
 /* All of the answer, or nothing. */
-static void
-echo__long_no_room(void **state)
+INET_CASE(echo__long_no_room)
 {
 	static struct rte_mbuf *all[511];
 	struct inet_frame parts[3];
 	struct rte_mbuf *m;
 	uint32_t i, n = 0;
 
-	(void)state;
 	make_long_echo(parts);
 	for (i = 0; i < 126; i++)
 		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
@@ -308,36 +277,15 @@ echo__long_no_room(void **state)
 }
 
 /* The identifications that a receiver sees tell it nothing about packets to other hosts. */
-static void
-san_inet_ip_id__of_each(void **state)
+INET_CASE(san_inet_ip_id__of_each)
 {
 	struct san_ip one = inet_ip("10.0.0.1"), other = inet_ip("10.0.0.2");
 	uint32_t id[2], i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		id[i] = san_inet_ip_id(h.in, &one);
 		san_inet_ip_id(h.in, &other);
 	}
 	assert_int_equal(id[0] + 1, id[1]);
 	assert_int_not_equal(san_inet_ip_id(h.in, &other), id[1] + 1);
-}
-
-UNIT_TEST(test_inet_frag)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(inet_frag_split_pkt__both_families),
-		TEST(inet_frag_split_pkt__not_if_it_fits),
-		TEST(inet_frag_split_pkt__the_most),
-		TEST(inet_frag_split_pkt__no_room),
-		TEST(inet_frag_split_pkt__no_mbuf),
-		TEST(inet_frag_split_pkt__waits),
-		TEST(echo__long),
-		TEST(echo__long_no_room),
-		TEST(san_inet_ip_id__of_each),
-	};
-
-	pool = test_eal_pool("inet_frag", 511, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,9 @@
 
 /* A neighbour table that other hosts have filled. (RT-36; inet_neigh.c) */
 
-#include "unit.h"
+#include "test_inet.h"
 
 #include <rte_cycles.h>
-
-#include "inet_host.h"
-
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out;
-
-static void
-drop_sent(void)
-{
-	while (inet_host_tx(&h, &out))
-		;
-}
 
 /* Cycles of a request from an unknown host, while the table is full with *max* hosts. */
 static uint64_t
@@ -27,7 +14,7 @@ cost_of_new(uint32_t max)
 	struct san_inet_conf conf;
 	uint32_t i, k, who = 0;
 
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	conf.max_neighbours = max;
 	inet_host_init(&h, pool, &conf);
@@ -44,19 +31,17 @@ cost_of_new(uint32_t max)
 		if (i > max / 16)
 			least = RTE_MIN(least, rte_rdtsc() - start);
 		h.now_ns += SAN_NS_PER_MS;
-		drop_sent();
+		drain();
 	}
 	san_inet_destroy(h.in);
 	return least / 16;
 }
 
 /* A full table costs as much as an empty one: nothing is searched. (RT-36) */
-static void
-table__costs_the_same_when_full(void **state)
+UNIT_CASE(table__costs_the_same_when_full)
 {
 	uint64_t small, large;
 
-	(void)state;
 	small = cost_of_new(16);
 	large = cost_of_new(1u << 16);
 	/* cache misses make it slower, but a search would be a thousand times slower */
@@ -69,22 +54,20 @@ table__costs_the_same_when_full(void **state)
  * A host that fills the table cannot put many hosts on one chain, because it does not know the
  * secret of the hash. (RT-36)
  */
-static void
-table__chains_are_short(void **state)
+UNIT_CASE(table__chains_are_short)
 {
 	struct san_ip ip = inet_ip("10.1.0.0");
 	struct san_inet_conf conf;
 	uint32_t i, k, n;
 
-	(void)state;
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	inet_host_init(&h, pool, &conf);
 	for (i = 0; i < conf.max_neighbours; i++) {
 		memcpy(&ip.b[13], &i, 3);
 		ip.b[15] |= 2;
 		san_inet_route_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
-		drop_sent();
+		drain();
 	}
 	for (i = 0; i <= h.in->bucket_mask; i++) {
 		n = 0;
@@ -93,15 +76,4 @@ table__chains_are_short(void **state)
 		assert_in_range(n, 0, 9);
 	}
 	san_inet_destroy(h.in);
-}
-
-UNIT_TEST(test_inet_full)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table__costs_the_same_when_full),
-		cmocka_unit_test(table__chains_are_short),
-	};
-
-	pool = test_eal_pool("inet_full", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,26 +2,18 @@
 
 /* What the link learns about groups: IGMP and MLD, both versions. (UDP-5) */
 
-#include "unit.h"
-
-#include <errno.h>
-
-#include "inet_host.h"
+#include "test_inet.h"
 
 #define IS    2
 #define LEAVE 3
 #define JOIN  4
-
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out;
 
 static void
 start(void (*tune)(struct san_inet_conf *conf))
 {
 	struct san_inet_conf conf;
 
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_groups = 4;
 	conf.prng_seed = 7;
 	if (tune != NULL)
@@ -35,31 +27,6 @@ setup(void **state)
 	(void)state;
 	start(NULL);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
-
-static int
-join(const char *text)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_group_join(h.in, &ip, h.now_ns);
-}
-
-static int
-leave(const char *text)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_group_leave(h.in, &ip, h.now_ns);
 }
 
 /** Let time pass. Returns the number of frames sent, the last one in *out*. */
@@ -224,10 +191,8 @@ query(bool v6, const char *group, uint16_t code, uint16_t n)
 /* ---- tests ---- */
 
 /* At once, and again within a second; the same after the last one leaves. */
-static void
-join__is_told(void **state)
+INET_CASE(join__is_told)
 {
-	(void)state;
 	assert_int_equal(join("239.129.2.3"), 0);
 	assert_true(inet_host_tx(&h, &out));
 	check_igmp("239.129.2.3", JOIN);
@@ -249,10 +214,8 @@ join__is_told(void **state)
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }
 
-static void
-join__is_told_v6(void **state)
+INET_CASE(join__is_told_v6)
 {
-	(void)state;
 	assert_int_equal(join("ff05::33"), 0);
 	assert_true(inet_host_tx(&h, &out));
 	check_mld("::", "ff05::33", JOIN);
@@ -272,10 +235,8 @@ with_link_local(struct san_inet_conf *conf)
 }
 
 /* Routers accept only reports from a link-local address. */
-static void
-join__from_link_local(void **state)
+INET_CASE(join__from_link_local)
 {
-	(void)state;
 	san_inet_destroy(h.in);
 	start(with_link_local);
 	assert_int_equal(join("ff05::33"), 0);
@@ -289,13 +250,11 @@ be_quiet(struct san_inet_conf *conf)
 	conf->quiet = true;
 }
 
-static void
-join__not_told(void **state)
+INET_CASE(join__not_told)
 {
 	static const char *const silent[] = {"224.0.0.1", "ff02::1", "ff01::33"};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(silent); i++) {
 		assert_int_equal(join(silent[i]), 0);
 		assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
@@ -316,10 +275,8 @@ join__not_told(void **state)
 }
 
 /* Joined or left again before the previous change was reported twice. */
-static void
-join__again_at_once(void **state)
+INET_CASE(join__again_at_once)
 {
-	(void)state;
 	join("239.1.2.3");
 	leave("239.1.2.3");
 	join("239.1.2.3");
@@ -333,13 +290,11 @@ join__again_at_once(void **state)
 }
 
 /* A group that was just left makes room for one that is joined. */
-static void
-join__bounded(void **state)
+INET_CASE(join__bounded)
 {
 	char text[32];
 	unsigned int i;
 
-	(void)state;
 	for (i = 1; i <= 4; i++) {
 		snprintf(text, sizeof(text), "239.1.1.%u", i);
 		assert_int_equal(join(text), 0);
@@ -350,12 +305,10 @@ join__bounded(void **state)
 	assert_int_equal(join("239.1.1.2"), -ENOSPC);
 }
 
-static void
-query__is_answered(void **state)
+INET_CASE(query__is_answered)
 {
 	uint32_t i, n, early = 0;
 
-	(void)state;
 	join("239.1.2.3");
 	join("239.1.2.4");
 	join("ff05::33");
@@ -389,12 +342,10 @@ query__is_answered(void **state)
 }
 
 /* Times above 12.7 s have mantissa and exponent: 0x8f is (16 + 15) << 3 tenths. */
-static void
-query__long_times(void **state)
+INET_CASE(query__long_times)
 {
 	uint32_t i, late = 0;
 
-	(void)state;
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
@@ -408,10 +359,8 @@ query__long_times(void **state)
 }
 
 /* While there is an older router, its version is used; then the newest again. */
-static void
-query__of_an_older_router(void **state)
+INET_CASE(query__of_an_older_router)
 {
-	(void)state;
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
@@ -440,12 +389,10 @@ query__of_an_older_router(void **state)
 }
 
 /* An older router needs one member's answer; a newer one wants all. */
-static void
-group_report__of_another_member(void **state)
+INET_CASE(group_report__of_another_member)
 {
 	unsigned int i;
 
-	(void)state;
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
@@ -485,12 +432,10 @@ static const struct bad_row bad_rows[] = {
 	{"not from the link", true, "::", 28, 22, 0xfd, SAN_DROP_INET_MALFORMED},
 };
 
-static void
-query__malformed(void **state)
+INET_CASE(query__malformed)
 {
 	unsigned int i;
 
-	(void)state;
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
@@ -526,8 +471,7 @@ query__malformed(void **state)
 }
 
 /* Groups may share a MAC address: it is listed once. */
-static void
-groups__each_mac_once(void **state)
+INET_CASE(groups__each_mac_once)
 {
 	/* every host is in the first ones */
 	static const struct rte_ether_addr want[] = {
@@ -539,7 +483,6 @@ groups__each_mac_once(void **state)
 	};
 	struct rte_ether_addr macs[5];
 
-	(void)state;
 	assert_int_equal(san_inet_group_all(h.in, macs, 5), 3);
 	assert_int_equal(join("239.1.2.3"), 0);
 	assert_int_equal(join("239.129.2.3"), 0);
@@ -553,26 +496,4 @@ groups__each_mac_once(void **state)
 	assert_int_equal(san_inet_group_all(h.in, macs, 5), 5);
 	assert_int_equal(leave("239.129.2.3"), 0);
 	assert_int_equal(san_inet_group_all(h.in, macs, 5), 4);
-}
-
-UNIT_TEST(test_inet_group)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(join__is_told),
-		TEST(join__is_told_v6),
-		TEST(join__from_link_local),
-		TEST(join__not_told),
-		TEST(join__again_at_once),
-		TEST(join__bounded),
-		TEST(query__is_answered),
-		TEST(query__long_times),
-		TEST(query__of_an_older_router),
-		TEST(group_report__of_another_member),
-		TEST(query__malformed),
-		TEST(groups__each_mac_once),
-	};
-
-	pool = test_eal_pool("inet_group", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 
 /* Echo replies of both families, neighbour discovery, and what is not answered. (RT-31, SYS-1) */
 
-#include <stdlib.h>
-
-#include "unit.h"
-
-#include <errno.h>
-
-#include "inet_host.h"
+#include "test_inet.h"
 
 #define SOLICIT   135
 #define ADVERT    136
@@ -16,37 +10,16 @@
 #define TLLA      2
 #define OUR_GROUP "ff02::1:ff00:1"
 
-static struct rte_mempool *pool, *small;
-static struct inet_host h;
-static struct inet_frame f, out;
-
 static int
 setup(void **state)
 {
 	struct san_inet_conf conf;
 
 	(void)state;
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_neighbours = 8;
 	inet_host_init(&h, pool, &conf);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)(rte_mempool_in_use_count(pool) + rte_mempool_in_use_count(small));
-}
-
-static int
-resolve(const char *text, struct rte_ether_addr *mac)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_route_resolve(h.in, &ip, h.now_ns, mac);
 }
 
 static bool
@@ -55,8 +28,7 @@ knows(const char *text)
 	struct rte_ether_addr mac;
 	bool known = resolve(text, &mac) == 0;
 
-	while (inet_host_tx(&h, &out))
-		;
+	drain();
 	return known;
 }
 
@@ -71,14 +43,12 @@ assert_silent(enum san_drop want)
 
 /* ---- IPv4 ---- */
 
-static void
-echo_v4__is_answered(void **state)
+INET_CASE(echo_v4__is_answered)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 17, 56, 57, 1472};
 	const uint8_t *ip = out.b + 14, *icmp = out.b + 34;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -100,10 +70,8 @@ echo_v4__is_answered(void **state)
 }
 
 /* Ethernet padding is not part of the answer. */
-static void
-echo_v4__padding(void **state)
+INET_CASE(echo_v4__padding)
 {
-	(void)state;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1);
 	memset(f.b + f.len, 0xaa, 60u - f.len);
 	f.len = 60;
@@ -113,15 +81,13 @@ echo_v4__padding(void **state)
 }
 
 /* Longer than an mbuf: the answer is a chain. */
-static void
-echo_v4__many_segments(void **state)
+INET_CASE(echo_v4__many_segments)
 {
 	struct san_inet_conf conf;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(small, &conf);
-	inet_host_init(&h, small, &conf);
+	inet_host_conf(small_pool, &conf);
+	inet_host_init(&h, small_pool, &conf);
 	h.pool = pool;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1001);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -137,10 +103,8 @@ echo_v4__many_segments(void **state)
 }
 
 /* The kernel or another instance answers. */
-static void
-echo__quiet(void **state)
+INET_CASE(echo__quiet)
 {
-	(void)state;
 	h.in->conf.quiet = true;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 8);
 	assert_silent(SAN_DROP_NONE);
@@ -182,12 +146,10 @@ static const struct v4_row v4_rows[] = {
 	{"type", "10.0.0.2", "10.0.0.1", 12, 0x81, true, SAN_DROP_INET_UNWANTED},
 };
 
-static void
-rx_v4__not_answered(void **state)
+INET_CASE(rx_v4__not_answered)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(v4_rows); i++) {
 		const struct v4_row *r = &v4_rows[i];
 
@@ -203,12 +165,10 @@ rx_v4__not_answered(void **state)
 	}
 }
 
-static void
-rx_v4__cut_off(void **state)
+INET_CASE(rx_v4__cut_off)
 {
 	uint16_t len;
 
-	(void)state;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
 	for (len = 0; len < 62; len++) {
 		f.len = len;
@@ -230,14 +190,12 @@ rx_v4__cut_off(void **state)
 	}
 }
 
-static void
-echo__no_mbuf(void **state)
+INET_CASE(echo__no_mbuf)
 {
 	static struct rte_mbuf *all[255];
 	struct rte_mbuf *m;
 	unsigned int n = 0;
 
-	(void)state;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 56);
 	m = test_eal_exact(pool, f.b, f.len);
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
@@ -251,13 +209,11 @@ echo__no_mbuf(void **state)
 
 /* ---- IPv6 ---- */
 
-static void
-echo_v6__is_answered(void **state)
+INET_CASE(echo_v6__is_answered)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 33, 56, 1452};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		inet_make_echo_v6(&f, "fd00::2", "fd00::1", sizes[i]);
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -302,12 +258,10 @@ static const struct v6_row v6_rows[] = {
 	{"another MAC", "fd00::2", "fd00::1", 4, 9, true, SAN_DROP_NOT_FOR_US},
 };
 
-static void
-rx_v6__not_answered(void **state)
+INET_CASE(rx_v6__not_answered)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(v6_rows); i++) {
 		const struct v6_row *r = &v6_rows[i];
 
@@ -324,12 +278,10 @@ rx_v6__not_answered(void **state)
 }
 
 /* An IPv4-mapped IPv6 address would be taken for that IPv4 host. */
-static void
-rx_v6__mapped_address(void **state)
+INET_CASE(rx_v6__mapped_address)
 {
 	struct san_ip v4 = inet_ip("10.0.0.2");
 
-	(void)state;
 	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 8);
 	memcpy(f.b + 22, v4.b, 16);
 	inet_seal_v6(&f);
@@ -341,12 +293,10 @@ rx_v6__mapped_address(void **state)
 	assert_silent(SAN_DROP_INET_MALFORMED);
 }
 
-static void
-rx_v6__cut_off(void **state)
+INET_CASE(rx_v6__cut_off)
 {
 	uint16_t len;
 
-	(void)state;
 	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 20);
 	for (len = 0; len < 82; len++) {
 		f.len = len;
@@ -361,8 +311,7 @@ rx_v6__cut_off(void **state)
 
 /* ---- neighbour discovery ---- */
 
-static void
-nd__solicit_is_sent(void **state)
+INET_CASE(nd__solicit_is_sent)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -381,7 +330,6 @@ nd__solicit_is_sent(void **state)
 	/* clang-format on */
 	struct rte_ether_addr mac;
 
-	(void)state;
 	assert_int_equal(resolve("fd00::1234", &mac), -EAGAIN);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
@@ -397,8 +345,7 @@ nd__solicit_is_sent(void **state)
 	assert_memory_equal(&mac, inet_peer_mac, 6);
 }
 
-static void
-nd__solicit_is_answered(void **state)
+INET_CASE(nd__solicit_is_answered)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -418,7 +365,6 @@ nd__solicit_is_answered(void **state)
 	static const char *const to[] = {OUR_GROUP, "fd00::1"};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(to); i++) {
 		inet_make_nd(&f, SOLICIT, "fd00::2", to[i], "fd00::1", 0, SLLA, inet_peer_mac);
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -434,10 +380,8 @@ nd__solicit_is_answered(void **state)
 }
 
 /* Another instance on the port answers for all. (SYS-1) */
-static void
-nd__quiet_learns_only(void **state)
+INET_CASE(nd__quiet_learns_only)
 {
-	(void)state;
 	h.in->conf.quiet = true;
 	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, inet_peer_mac);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -449,13 +393,11 @@ nd__quiet_learns_only(void **state)
 }
 
 /* A host checks our address for duplicates: all hosts are told that it is in use. */
-static void
-nd__duplicate_address_detection(void **state)
+INET_CASE(nd__duplicate_address_detection)
 {
 	static const uint8_t all_mac[6] = {0x33, 0x33, 0, 0, 0, 1};
 	static const struct san_ip none;
 
-	(void)state;
 	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, 0, NULL);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
@@ -473,13 +415,11 @@ nd__duplicate_address_detection(void **state)
 }
 
 /* A neighbour's MAC address changes only with the override flag (RFC 4861, 7.2.5). */
-static void
-nd__override(void **state)
+INET_CASE(nd__override)
 {
 	static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9};
 	struct rte_ether_addr mac;
 
-	(void)state;
 	resolve("fd00::2", &mac);
 	inet_host_tx(&h, &out);
 	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, TLLA, inet_peer_mac);
@@ -495,12 +435,10 @@ nd__override(void **state)
 }
 
 /* The answer to a unicast request may omit the MAC address. */
-static void
-nd__refresh_without_option(void **state)
+INET_CASE(nd__refresh_without_option)
 {
 	struct rte_ether_addr mac;
 
-	(void)state;
 	inet_make_nd(&f, SOLICIT, "fd00::2", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
 	inet_host_rx(&h, &f);
 	assert_true(knows("fd00::2"));
@@ -600,8 +538,7 @@ make_router_msg(uint8_t type, const char *dst)
  * The gateway is configured: advertisements and solicitations of routers, and redirects, even of
  * the gateway itself, change nothing. (RT-21, RT-31)
  */
-static void
-nd__routers_change_nothing(void **state)
+INET_CASE(nd__routers_change_nothing)
 {
 	static const uint8_t types[] = {133, 134, 137};
 	static const char *const dst[] = {"fd00::1", "ff02::1"};
@@ -611,7 +548,6 @@ nd__routers_change_nothing(void **state)
 	struct san_inet *before = malloc(sizeof(*before));
 	unsigned int i, k;
 
-	(void)state;
 	assert_non_null(before);
 	assert_true(size <= sizeof(neigh));
 	/* the router is a neighbour, and a host to which it redirects */
@@ -620,8 +556,7 @@ nd__routers_change_nothing(void **state)
 	inet_make_nd(&f, SOLICIT, "fd00::66", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
 	inet_host_rx(&h, &f);
 	assert_int_equal(resolve("fd00::66", &mac), 0);
-	while (inet_host_tx(&h, &out))
-		;
+	drain();
 	for (i = 0; i < RTE_DIM(types); i++) {
 		for (k = 0; k < RTE_DIM(dst); k++) {
 			make_router_msg(types[i], dst[k]);
@@ -672,13 +607,11 @@ static const struct nd_row nd_rows[] = {
 	 SAN_DROP_NONE},
 };
 
-static void
-nd__not_believed(void **state)
+INET_CASE(nd__not_believed)
 {
 	static const struct san_ip none;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(nd_rows); i++) {
 		const struct nd_row *r = &nd_rows[i];
 
@@ -698,22 +631,18 @@ nd__not_believed(void **state)
 }
 
 /* A host outside our prefixes is not a neighbour: it is answered, but not remembered. */
-static void
-nd__from_another_prefix(void **state)
+INET_CASE(nd__from_another_prefix)
 {
-	(void)state;
 	inet_make_nd(&f, SOLICIT, "fd77::2", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }
 
-static void
-nd__long_options(void **state)
+INET_CASE(nd__long_options)
 {
 	unsigned int i;
 
-	(void)state;
 	/* unknown options are skipped */
 	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, 14, inet_peer_mac);
 	for (i = 0; i < 2; i++) {
@@ -730,36 +659,4 @@ nd__long_options(void **state)
 		inet_put(&f, "\x63\x01\0\0\0\0\0", 8);
 	inet_seal_v6(&f);
 	assert_silent(SAN_DROP_INET_MALFORMED);
-}
-
-UNIT_TEST(test_inet_icmp)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(echo_v4__is_answered),
-		TEST(echo_v4__padding),
-		TEST(echo_v4__many_segments),
-		TEST(echo__quiet),
-		TEST(rx_v4__not_answered),
-		TEST(rx_v4__cut_off),
-		TEST(echo__no_mbuf),
-		TEST(echo_v6__is_answered),
-		TEST(rx_v6__not_answered),
-		TEST(rx_v6__mapped_address),
-		TEST(rx_v6__cut_off),
-		TEST(nd__solicit_is_sent),
-		TEST(nd__solicit_is_answered),
-		TEST(nd__quiet_learns_only),
-		TEST(nd__duplicate_address_detection),
-		TEST(nd__override),
-		TEST(nd__refresh_without_option),
-		TEST(nd__routers_change_nothing),
-		TEST(nd__not_believed),
-		TEST(nd__from_another_prefix),
-		TEST(nd__long_options),
-	};
-
-	pool = test_eal_pool("inet_icmp", 255, 2048);
-	small = test_eal_pool("inet_small", 63, 128);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,9 @@
 
 /* Neighbours: our addresses, next hops, ARP, ageing, a table of bounded size. (RT-31, SYS-1) */
 
-#include "unit.h"
+#include "test_inet.h"
 
-#include <errno.h>
-
-#include "inet_host.h"
-
-#define MS         SAN_NS_PER_MS
 #define ARP_TARGET 38 /* offset in a frame */
-
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out;
 
 static void
 add_route(struct san_inet_conf *conf, const char *text)
@@ -27,28 +18,11 @@ setup(void **state)
 	struct san_inet_conf conf;
 
 	(void)state;
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_neighbours = 8;
 	add_route(&conf, "10.0.0.254");
 	inet_host_init(&h, pool, &conf);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
-
-static int
-resolve(const char *text, struct rte_ether_addr *mac)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_route_resolve(h.in, &ip, h.now_ns, mac);
 }
 
 static int
@@ -75,31 +49,12 @@ pass(uint64_t ns)
 	h.now_ns = until_ns;
 }
 
-static uint32_t
-count_sent(void)
-{
-	uint32_t n = 0;
-
-	while (inet_host_tx(&h, &out))
-		n++;
-	return n;
-}
-
-static void
-answer(const char *who, const uint8_t mac[6])
-{
-	inet_make_arp(&f, 2, mac, who, "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-}
-
-static void
-create__configuration(void **state)
+INET_CASE(create__configuration)
 {
 	struct san_inet_conf good, conf;
 	struct san_inet *in;
 
-	(void)state;
-	inet_host_conf(pool, &good);
+	test_inet_conf(&good);
 #define BAD(change)                                                     \
 	do {                                                            \
 		conf = good;                                            \
@@ -125,12 +80,10 @@ create__configuration(void **state)
 	san_inet_destroy(NULL);
 }
 
-static void
-is_local__ours_only(void **state)
+INET_CASE(is_local__ours_only)
 {
 	struct san_ip ip = inet_ip("10.0.0.1");
 
-	(void)state;
 	assert_true(san_inet_route_is_local(h.in, &ip));
 	ip = inet_ip("fd00::1");
 	assert_true(san_inet_route_is_local(h.in, &ip));
@@ -155,16 +108,14 @@ static const struct source_row sources[] = {
 	{"fd01::1", "fd00::1"},
 };
 
-static void
-source__longest_prefix(void **state)
+INET_CASE(source__longest_prefix)
 {
 	struct san_inet_conf conf;
 	struct san_ip peer, src, want;
 	unsigned int i;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	add_route(&conf, "10.0.0.254");
 	add_route(&conf, "fd00::fe");
 	conf.nb_addrs = 5;
@@ -181,15 +132,13 @@ source__longest_prefix(void **state)
 	}
 }
 
-static void
-source__other_family(void **state)
+INET_CASE(source__other_family)
 {
 	struct san_inet_conf conf;
 	struct san_ip peer = inet_ip("fd00::2"), src;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.nb_addrs = 1;
 	inet_host_init(&h, pool, &conf);
 	assert_int_equal(san_inet_route_source(h.in, &peer, &src), -EADDRNOTAVAIL);
@@ -197,15 +146,13 @@ source__other_family(void **state)
 }
 
 /* Reported at once, not after a minute without an answer. */
-static void
-source__no_route(void **state)
+INET_CASE(source__no_route)
 {
 	struct san_ip far = inet_ip("192.168.5.5"), own, src;
 	struct san_inet_conf conf;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	inet_host_init(&h, pool, &conf);
 	assert_int_equal(san_inet_route_source(h.in, &far, &src), -ENETUNREACH);
 	/* an address without a prefix contains only itself */
@@ -233,16 +180,14 @@ static const struct {
 };
 
 /* A router is on one of our links; of several routes the one with the longest prefix is used. */
-static void
-source__by_routes(void **state)
+INET_CASE(source__by_routes)
 {
 	struct san_ip peer, src, want;
 	struct san_inet_conf conf;
 	unsigned int i;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.nb_addrs = 2;
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.addrs[0]), 0);
 	assert_int_equal(san_inet_addr_parse("10.0.1.1/24", &conf.addrs[1]), 0);
@@ -264,8 +209,7 @@ source__by_routes(void **state)
 	assert_false(san_inet_route_is_on_link(&conf, &want));
 }
 
-static void
-parse_route__refused(void **state)
+INET_CASE(parse_route__refused)
 {
 	static const char *const wrong[] = {"", ",", "10.0.0.0/16,", ",10.0.0.1", "10.0.0.1/24",
 					    "10.1.0.0/16,10.0.0.1/24", "10.1.0.0/16,fd00::1",
@@ -274,7 +218,6 @@ parse_route__refused(void **state)
 	struct san_inet_route r;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wrong); i++)
 		if (san_inet_addr_parse_route(wrong[i], &r) != -EINVAL)
 			fail_msg("\"%s\"", wrong[i]);
@@ -285,28 +228,25 @@ parse_route__refused(void **state)
 }
 
 /* Several instances on one port: one answers, all learn. (SYS-1) */
-static void
-quiet__learns_and_asks_only(void **state)
+INET_CASE(quiet__learns_and_asks_only)
 {
 	struct san_inet_conf conf;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.quiet = true;
 	inet_host_init(&h, pool, &conf);
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	assert_int_equal(resolves("10.0.0.2"), 0);
 	assert_int_equal(resolves("10.0.0.3"), -EAGAIN);
-	assert_int_equal(count_sent(), 1);
+	assert_int_equal(drain(), 1);
 }
 
 /* ---- asking ---- */
 
-static void
-resolve__asks_and_learns(void **state)
+INET_CASE(resolve__asks_and_learns)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -317,39 +257,34 @@ resolve__asks_and_learns(void **state)
 	/* clang-format on */
 	struct rte_ether_addr mac;
 
-	(void)state;
 	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
 	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
 	assert_true(inet_host_tx(&h, &out));
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	answer("10.0.0.2", inet_peer_mac);
 	assert_true(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_memory_equal(&h.learned_mac, inet_peer_mac, 6);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 	assert_memory_equal(&mac, inet_peer_mac, 6);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
-static void
-resolve__ourselves(void **state)
+INET_CASE(resolve__ourselves)
 {
 	struct rte_ether_addr mac;
 
-	(void)state;
 	assert_int_equal(resolve("10.0.0.1", &mac), 0);
 	assert_memory_equal(&mac, inet_our_mac, 6);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
-static void
-resolve__through_the_gateway(void **state)
+INET_CASE(resolve__through_the_gateway)
 {
 	struct rte_ether_addr mac;
 
-	(void)state;
 	assert_int_equal(resolve("192.168.5.5", &mac), -EAGAIN);
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b + 38, inet_ip("10.0.0.254").b + 12, 4);
@@ -359,35 +294,31 @@ resolve__through_the_gateway(void **state)
 	assert_int_equal(resolve("8.8.8.8", &mac), 0);
 	/* there is no default route for IPv6 */
 	assert_int_equal(resolve("fd01::1", &mac), -EHOSTUNREACH);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
-static void
-resolve__no_such_host(void **state)
+INET_CASE(resolve__no_such_host)
 {
 	static const char *const never[] = {"224.0.0.1", "255.255.255.255", "0.0.0.0",
 					    "127.0.0.1", "ff02::1", "::", "::1"};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(never); i++)
 		assert_int_equal(resolves(never[i]), -EHOSTUNREACH);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
 /* Five retries, then unreachable for a while, then new requests. */
-static void
-resolve__nobody_answers(void **state)
+INET_CASE(resolve__nobody_answers)
 {
-	(void)state;
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
-	assert_int_equal(count_sent(), 1);
+	assert_int_equal(drain(), 1);
 	pass(1200 * MS - 1);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
-	assert_int_equal(count_sent(), 5);
+	assert_int_equal(drain(), 5);
 	pass(1);
 	assert_int_equal(resolves("10.0.0.2"), -EHOSTUNREACH);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	/* an answer at last */
 	answer("10.0.0.2", inet_peer_mac);
 	assert_int_equal(resolves("10.0.0.2"), 0);
@@ -396,28 +327,26 @@ resolve__nobody_answers(void **state)
 	assert_int_equal(resolves("10.0.0.3"), -EHOSTUNREACH);
 	pass(1200 * MS);
 	assert_int_equal(resolves("10.0.0.3"), -EAGAIN);
-	assert_true(count_sent() > 0);
+	assert_true(drain() > 0);
 }
 
 /* ---- ageing ---- */
 
-static void
-age__used_is_refreshed(void **state)
+INET_CASE(age__used_is_refreshed)
 {
 	struct rte_ether_addr mac;
 	unsigned int i;
 
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
-	count_sent();
+	drain();
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(5 * SAN_NS_PER_S);
 		assert_true(inet_host_tx(&h, &out));
 		/* unicast: no other host is disturbed */
 		assert_memory_equal(out.b, inet_peer_mac, 6);
-		assert_int_equal(count_sent(), 0);
+		assert_int_equal(drain(), 0);
 		/* valid meanwhile */
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		answer("10.0.0.2", inet_peer_mac);
@@ -426,56 +355,50 @@ age__used_is_refreshed(void **state)
 }
 
 /* However often a neighbour is to be verified, it gets one request, at once. (RT-38) */
-static void
-verify__one_request(void **state)
+INET_CASE(verify__one_request)
 {
 	const struct rte_ether_addr moved = {{2, 0, 0, 0, 9, 9}};
 	const struct san_ip ip = inet_ip("10.0.0.2");
 	struct rte_ether_addr mac;
 
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
-	count_sent();
+	drain();
 	/* it has just confirmed its address */
 	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	pass(200 * MS);
 	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, inet_peer_mac, sizeof(mac));
-	assert_int_equal(count_sent(), 1);
+	assert_int_equal(drain(), 1);
 	answer("10.0.0.2", moved.addr_bytes);
 	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, &moved, sizeof(mac));
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
-static void
-age__unused_is_forgotten(void **state)
+INET_CASE(age__unused_is_forgotten)
 {
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
-	count_sent();
+	drain();
 	pass(64 * SAN_NS_PER_S);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	assert_true(san_inet_tick(h.in, h.now_ns) != SAN_TIME_NEVER);
 	pass(SAN_NS_PER_S);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 }
 
 /* It does not answer: after a unicast request a broadcast, then it is removed. */
-static void
-age__gone(void **state)
+INET_CASE(age__gone)
 {
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
 	resolves("10.0.0.2");
-	count_sent();
+	drain();
 	pass(5 * SAN_NS_PER_S);
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b, inet_peer_mac, 6);
@@ -483,18 +406,16 @@ age__gone(void **state)
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b, inet_all_mac, 6);
 	pass(10 * SAN_NS_PER_S);
-	assert_int_equal(count_sent(), 4);
+	assert_int_equal(drain(), 4);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 }
 
 /* It has a new MAC address: learnt from the answer to the broadcast, or from its announcement. */
-static void
-learn__new_mac(void **state)
+INET_CASE(learn__new_mac)
 {
 	static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9}, mac3[6] = {2, 0, 0, 0, 0, 10};
 	struct rte_ether_addr mac;
 
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
 	answer("10.0.0.2", mac2);
@@ -509,13 +430,11 @@ learn__new_mac(void **state)
 
 /* ---- a table of bounded size ---- */
 
-static void
-table__replaces_the_oldest(void **state)
+INET_CASE(table__replaces_the_oldest)
 {
 	char text[32];
 	unsigned int i;
 
-	(void)state;
 	for (i = 2; i < 10; i++) {
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
 		assert_int_equal(resolves(text), -EAGAIN);
@@ -555,17 +474,15 @@ table__replaces_the_oldest(void **state)
  * A neighbour with a new MAC address is found while datagrams are sent to it, in less than the 7.1
  * s that the kernel takes. (RT-38)
  */
-static void
-age__moved(void **state)
+INET_CASE(age__moved)
 {
 	static const uint8_t moved[6] = {2, 0, 0, 0, 9, 9};
 	struct rte_ether_addr mac;
 	uint64_t start_ns = h.now_ns;
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	inet_host_rx(&h, &f);
-	count_sent();
+	drain();
 	do {
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(10 * MS);
@@ -579,32 +496,29 @@ age__moved(void **state)
 }
 
 /* Neighbours that only send to us replace each other, but not those that we send to. */
-static void
-table__strangers_do_not_evict(void **state)
+INET_CASE(table__strangers_do_not_evict)
 {
 	char text[32];
 	unsigned int i;
 
-	(void)state;
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
 	resolves("10.0.0.2");
-	count_sent();
+	drain();
 	for (i = 10; i < 250; i++) {
 		snprintf(text, sizeof(text), "10.0.0.%u", i);
 		inet_make_arp(&f, 1, inet_peer_mac, text, "10.0.0.1");
 		h.now_ns += 1000;
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-		assert_int_equal(count_sent(), 1);
+		assert_int_equal(drain(), 1);
 	}
 	assert_int_equal(resolves("10.0.0.2"), 0);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
 /* ---- ARP ---- */
 
-static void
-arp__request_is_answered(void **state)
+INET_CASE(arp__request_is_answered)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -615,7 +529,6 @@ arp__request_is_answered(void **state)
 	/* clang-format on */
 	struct rte_ether_addr mac;
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_true(inet_host_tx(&h, &out));
@@ -625,32 +538,28 @@ arp__request_is_answered(void **state)
 	assert_false(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 }
 
 /* Padded to 60 bytes, as on a real wire. */
-static void
-arp__padding(void **state)
+INET_CASE(arp__padding)
 {
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	memset(f.b + f.len, 0, 60u - f.len);
 	f.len = 60;
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(count_sent(), 1);
+	assert_int_equal(drain(), 1);
 	assert_int_equal(out.len, 42);
 }
 
 /* A host probes whether our address is free: it is answered, but has no address yet. */
-static void
-arp__probe(void **state)
+INET_CASE(arp__probe)
 {
 	static const struct san_ip none;
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "0.0.0.0", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(count_sent(), 1);
+	assert_int_equal(drain(), 1);
 	assert_memory_equal(h.learned.b, none.b, 16);
 }
 
@@ -680,14 +589,12 @@ static const struct arp_row arp_rows[] = {
 	{"other host's MAC", 2, "10.0.0.2", "10.0.0.1", 2, 5, 9, SAN_DROP_NOT_FOR_US, 0},
 };
 
-static void
-arp__teaches_nothing(void **state)
+INET_CASE(arp__teaches_nothing)
 {
 	static const struct san_ip none;
 	uint8_t mac[6];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(arp_rows); i++) {
 		const struct arp_row *r = &arp_rows[i];
 
@@ -698,95 +605,51 @@ arp__teaches_nothing(void **state)
 			f.b[r->at] = r->value;
 		if (inet_host_rx(&h, &f) != r->drop)
 			fail_msg("%s", r->what);
-		assert_int_equal(count_sent(), r->nb_sent);
+		assert_int_equal(drain(), r->nb_sent);
 		assert_memory_equal(h.learned.b, none.b, 16);
 		assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 	}
 }
 
-static void
-arp__cut_off(void **state)
+INET_CASE(arp__cut_off)
 {
 	uint16_t len;
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (len = 0; len < 42; len++) {
 		f.len = len;
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
-		assert_int_equal(count_sent(), 0);
+		assert_int_equal(drain(), 0);
 	}
 }
 
 /* Requests that cannot be sent are bounded. */
-static void
-out__is_bounded(void **state)
+INET_CASE(out__is_bounded)
 {
 	uint32_t i;
 
-	(void)state;
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_int_equal(count_sent(), h.in->conf.max_out);
+	assert_int_equal(drain(), h.in->conf.max_out);
 	/* some stay: the next test must find none of them in the pool */
 	for (i = 0; i < 10; i++)
 		inet_host_rx(&h, &f);
 }
 
 /* No mbuf for the request: the retry sends it. */
-static void
-out__no_mbuf(void **state)
+INET_CASE(out__no_mbuf)
 {
 	static struct rte_mbuf *all[255];
 	unsigned int n = 0;
 
-	(void)state;
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
-	assert_int_equal(count_sent(), 0);
+	assert_int_equal(drain(), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_NO_MBUF], 1);
 	while (n > 0)
 		rte_pktmbuf_free(all[--n]);
 	pass(200 * MS);
-	assert_int_equal(count_sent(), 1);
-}
-
-UNIT_TEST(test_inet_neigh)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(create__configuration),
-		TEST(is_local__ours_only),
-		TEST(source__longest_prefix),
-		TEST(source__other_family),
-		TEST(source__no_route),
-		TEST(source__by_routes),
-		TEST(parse_route__refused),
-		TEST(quiet__learns_and_asks_only),
-		TEST(resolve__asks_and_learns),
-		TEST(resolve__ourselves),
-		TEST(resolve__through_the_gateway),
-		TEST(resolve__no_such_host),
-		TEST(resolve__nobody_answers),
-		TEST(age__used_is_refreshed),
-		TEST(verify__one_request),
-		TEST(age__unused_is_forgotten),
-		TEST(age__gone),
-		TEST(age__moved),
-		TEST(learn__new_mac),
-		TEST(table__replaces_the_oldest),
-		TEST(table__strangers_do_not_evict),
-		TEST(arp__request_is_answered),
-		TEST(arp__padding),
-		TEST(arp__probe),
-		TEST(arp__teaches_nothing),
-		TEST(arp__cut_off),
-		TEST(out__is_bounded),
-		TEST(out__no_mbuf),
-	};
-
-	pool = test_eal_pool("inet_neigh", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(drain(), 1);
 }

@@ -2,12 +2,8 @@
 
 /* Our addresses: announced, and defended when another host claims them. (RT-31, UDP-3) */
 
-#include "unit.h"
-#include "inet_host.h"
+#include "test_inet.h"
 
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f, out;
 static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9};
 
 static void
@@ -15,7 +11,7 @@ start(bool announce, bool quiet)
 {
 	struct san_inet_conf conf;
 
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.nb_addrs = 3;
 	assert_int_equal(san_inet_addr_parse("10.1.0.1/24", &conf.addrs[2]), 0);
 	conf.announce = announce;
@@ -29,15 +25,6 @@ setup(void **state)
 	(void)state;
 	start(false, false);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
 }
 
 /** *out* announces *ip* as ours. */
@@ -74,14 +61,12 @@ check_nd(void)
 }
 
 /* Twice, two seconds apart. */
-static void
-own_announce_addr__at_start(void **state)
+INET_CASE(own_announce_addr__at_start)
 {
 	uint64_t next_ns = 0;
 	unsigned int i;
 	bool told;
 
-	(void)state;
 	san_inet_destroy(h.in);
 	start(true, false);
 	assert_false(inet_host_tx(&h, &out));
@@ -111,10 +96,8 @@ own_announce_addr__at_start(void **state)
 	assert_int_equal(next_ns, SAN_TIME_NEVER);
 }
 
-static void
-own_announce_addr__not_told_to(void **state)
+INET_CASE(own_announce_addr__not_told_to)
 {
-	(void)state;
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 	san_inet_destroy(h.in);
 	start(true, true);
@@ -123,12 +106,10 @@ own_announce_addr__not_told_to(void **state)
 }
 
 /* Once in ten seconds. */
-static void
-conflict__is_defended(void **state)
+INET_CASE(conflict__is_defended)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 1; i <= 3; i++) {
 		inet_make_arp(&f, 1 + i % 2, mac2, "10.1.0.1", "10.1.0.7");
 		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
@@ -152,10 +133,8 @@ conflict__is_defended(void **state)
 }
 
 /* Our own packets that come back are no conflict, and neither is a probe. */
-static void
-conflict__is_none(void **state)
+INET_CASE(conflict__is_none)
 {
-	(void)state;
 	inet_make_arp(&f, 1, inet_our_mac, "10.0.0.1", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	inet_make_arp(&f, 1, mac2, "0.0.0.0", "10.0.0.1");
@@ -171,37 +150,17 @@ conflict__is_none(void **state)
 }
 
 /* It is not defended. */
-static void
-conflict__v6(void **state)
+INET_CASE(conflict__v6)
 {
-	(void)state;
 	inet_make_nd(&f, 136, "fd00::1", "ff02::1", "fd00::1", 0x20, 2, mac2);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_false(inet_host_tx(&h, &out));
 }
 
-static void
-conflict__quiet(void **state)
+INET_CASE(conflict__quiet)
 {
-	(void)state;
 	h.in->conf.quiet = true;
 	inet_make_arp(&f, 1, mac2, "10.0.0.1", "10.0.0.1");
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_false(inet_host_tx(&h, &out));
-}
-
-UNIT_TEST(test_inet_own)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(own_announce_addr__at_start),
-		TEST(own_announce_addr__not_told_to),
-		TEST(conflict__is_defended),
-		TEST(conflict__is_none),
-		TEST(conflict__v6),
-		TEST(conflict__quiet),
-	};
-
-	pool = test_eal_pool("inet_own", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,13 +45,11 @@ setup(void **state)
 }
 
 /* A flood of one host gets the rest; the other hosts get as much as without it. */
-static void
-rate_take__one_flood(void **state)
+UNIT_CASE_WITH(rate_take__one_flood, setup, NULL)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i, flood = 0, others = 0;
 
-	(void)state;
 	for (i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
 		flood += take(1, 1000, now_ns);
 		others += take(2, 2, now_ns) + take(3, 2, now_ns) + take(4, 1, now_ns);
@@ -66,26 +64,22 @@ rate_take__one_flood(void **state)
 }
 
 /* Many floods, as with forged addresses, get no more than the total rate. */
-static void
-rate_take__many_floods(void **state)
+UNIT_CASE_WITH(rate_take__many_floods, setup, NULL)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 1000000; i++, now_ns += SAN_NS_PER_US)
 		n += take(i, 1, now_ns);
 	assert_in_range(n, 10000, 10000 + BURST);
 }
 
 /* A host that shares a budget with a flood gets another one a second later. (2^30 ns) */
-static void
-rate_take__same_budget(void **state)
+UNIT_CASE_WITH(rate_take__same_budget, setup, NULL)
 {
 	uint64_t now_ns = 4ULL << 30;
 	uint32_t other = 0, got = 0, n = 0;
 
-	(void)state;
 	do {
 		setup(NULL);
 		take(0, 1000, now_ns);
@@ -99,14 +93,12 @@ rate_take__same_budget(void **state)
 }
 
 /* A flood from forged, unknown addresses leaves known hosts their full rate. */
-static void
-rate_take__known_first(void **state)
+UNIT_CASE_WITH(rate_take__known_first, setup, NULL)
 {
 	static const enum san_inet_trust better[] = {SAN_INET_KNOWN, SAN_INET_NET};
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i, k, flood = 0, got = 0;
 
-	(void)state;
 	for (i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
 		trust = SAN_INET_STRANGER;
 		for (k = 0; k < 1000; k++)
@@ -116,16 +108,4 @@ rate_take__known_first(void **state)
 	}
 	assert_int_equal(got, 2000);
 	assert_in_range(flood, 8000, 8000 + BURST);
-}
-
-UNIT_TEST(test_inet_rate)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(rate_take__one_flood, setup),
-		cmocka_unit_test_setup(rate_take__many_floods, setup),
-		cmocka_unit_test_setup(rate_take__same_budget, setup),
-		cmocka_unit_test_setup(rate_take__known_first, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,8 @@
 
 /* UDP: receivers, checks, destinations, and packets that wait for a neighbour. (UDP-3, UDP-5) */
 
-#include "unit.h"
+#include "test_inet.h"
 
-#include <errno.h>
-
-#include "inet_host.h"
-
-static struct rte_mempool *pool, *small;
-static struct inet_host h;
-static struct inet_frame f, out;
 static uint8_t data[70000];
 
 static int
@@ -22,7 +15,7 @@ setup(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_neighbours = 8;
 	conf.max_waiting = 7;
 	conf.max_groups = 4;
@@ -30,38 +23,6 @@ setup(void **state)
 			 0);
 	inet_host_init(&h, pool, &conf);
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)(rte_mempool_in_use_count(pool) + rte_mempool_in_use_count(small));
-}
-
-static int
-join(const char *text)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_group_join(h.in, &ip, h.now_ns);
-}
-
-static int
-leave(const char *text)
-{
-	struct san_ip ip = inet_ip(text);
-
-	return san_inet_group_leave(h.in, &ip, h.now_ns);
-}
-
-static void
-skip_sent(void)
-{
-	while (inet_host_tx(&h, &out))
-		;
 }
 
 /** Make *who* a neighbour with the peer's MAC address. */
@@ -76,7 +37,7 @@ know(const char *who)
 		inet_make_nd(&f, 135, who, "fd00::1", "fd00::1", 0, 1, inet_peer_mac);
 	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_LEARNED);
-	skip_sent();
+	drain();
 }
 
 static int
@@ -91,13 +52,11 @@ send_to(const char *dst, uint32_t n)
 
 /* ---- in ---- */
 
-static void
-rx__both_families(void **state)
+INET_CASE(rx__both_families)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 17, 500, 1472};
 	unsigned int i, v6;
 
-	(void)state;
 	for (i = 0; i < 2 * RTE_DIM(sizes); i++) {
 		v6 = i & 1;
 		inet_make_udp(&f, v6 ? "fd00::2" : "10.0.0.2", v6 ? "fd00::1" : "10.0.0.1",
@@ -119,10 +78,8 @@ rx__both_families(void **state)
 }
 
 /* Ethernet padding is not data. */
-static void
-rx__padding(void **state)
+INET_CASE(rx__padding)
 {
-	(void)state;
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 3);
 	memset(f.b + f.len, 0xaa, 60u - f.len);
 	f.len = 60;
@@ -131,13 +88,11 @@ rx__padding(void **state)
 }
 
 /* However it is segmented, even between the bytes of a summed word. */
-static void
-rx__in_pieces(void **state)
+INET_CASE(rx__in_pieces)
 {
 	struct rte_mbuf *m;
 	uint16_t cut;
 
-	(void)state;
 	inet_make_udp(&f, "fd00::2", "fd00::1", 101);
 	for (cut = 1; cut < f.len; cut++) {
 		m = test_eal_exact(pool, f.b, cut);
@@ -181,15 +136,13 @@ static const struct who_row who_rows[] = {
 	{"ff05::33", "fd00::1", SAN_DROP_INET_MALFORMED, false},
 };
 
-static void
-rx__for_whom(void **state)
+INET_CASE(rx__for_whom)
 {
 	unsigned int i;
 
-	(void)state;
 	assert_int_equal(join("239.1.2.3"), 0);
 	assert_int_equal(join("ff05::33"), 0);
-	skip_sent();
+	drain();
 	for (i = 0; i < RTE_DIM(who_rows); i++) {
 		const struct who_row *r = &who_rows[i];
 
@@ -211,10 +164,8 @@ rx__for_whom(void **state)
 }
 
 /* It must be left as often as it was joined. */
-static void
-join__counts(void **state)
+INET_CASE(join__counts)
 {
-	(void)state;
 	assert_int_equal(join("10.0.0.2"), -EINVAL);
 	assert_int_equal(join("fd00::2"), -EINVAL);
 	assert_int_equal(leave("239.1.2.3"), -ENOENT);
@@ -250,12 +201,10 @@ static const struct bad_row bad_rows[] = {
 	{"too long", true, 4, 29, SAN_DROP_INET_MALFORMED},
 };
 
-static void
-rx__malformed(void **state)
+INET_CASE(rx__malformed)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(bad_rows); i++) {
 		const struct bad_row *r = &bad_rows[i];
 
@@ -272,12 +221,10 @@ rx__malformed(void **state)
 }
 
 /* IP may carry more than the UDP length. */
-static void
-rx__shorter_than_ip(void **state)
+INET_CASE(rx__shorter_than_ip)
 {
 	uint8_t *ip = f.b + 14, *udp = ip + 20;
 
-	(void)state;
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 20);
 	inet_set16(udp + 4, 8 + 11);
 	inet_set16(udp + 6, 0);
@@ -286,13 +233,11 @@ rx__shorter_than_ip(void **state)
 	assert_int_equal(h.r.len, 11);
 }
 
-static void
-rx__cut_off(void **state)
+INET_CASE(rx__cut_off)
 {
 	unsigned int i;
 	uint16_t len;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		inet_make_udp(&f, i ? "fd00::2" : "10.0.0.2", i ? "fd00::1" : "10.0.0.1", 20);
 		for (len = 0; len < (i ? 82 : 62); len++) {
@@ -370,12 +315,10 @@ static const struct opt_row opt_rows[] = {
 	{"nothing follows", "\x3b\x00\x01\x04\x00\x00\x00\x00", 8, 60, SAN_DROP_INET_UNWANTED},
 };
 
-static void
-rx__options(void **state)
+INET_CASE(rx__options)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(opt_rows); i++) {
 		const struct opt_row *r = &opt_rows[i];
 		bool v4 = r->next == 0xff;
@@ -390,13 +333,11 @@ rx__options(void **state)
 }
 
 /* Only a limited number of extension headers is parsed. */
-static void
-rx__many_headers(void **state)
+INET_CASE(rx__many_headers)
 {
 	static const char long_one[33 * 8] = {17, 32};
 	unsigned int i;
 
-	(void)state;
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	insert("\x11\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	for (i = 0; i < 2; i++)
@@ -412,8 +353,7 @@ rx__many_headers(void **state)
 
 /* ---- out ---- */
 
-static void
-send__v4(void **state)
+INET_CASE(send__v4)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -423,7 +363,6 @@ send__v4(void **state)
 	/* clang-format on */
 	uint16_t id;
 
-	(void)state;
 	know("10.0.0.2");
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	assert_true(inet_host_tx(&h, &out));
@@ -445,8 +384,7 @@ send__v4(void **state)
 	assert_int_not_equal(inet_get16(out.b + 18), id);
 }
 
-static void
-send__v6(void **state)
+INET_CASE(send__v6)
 {
 	/* clang-format off */
 	static const uint8_t want[] = {
@@ -454,7 +392,6 @@ send__v6(void **state)
 	};
 	/* clang-format on */
 
-	(void)state;
 	know("fd00::2");
 	assert_int_equal(send_to("fd00::2", 5), 0);
 	assert_true(inet_host_tx(&h, &out));
@@ -467,12 +404,10 @@ send__v6(void **state)
 }
 
 /* A sent packet is valid when it is received. */
-static void
-send__to_ourselves(void **state)
+INET_CASE(send__to_ourselves)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i <= 1472; i += 92) {
 		assert_int_equal(send_to(i & 4 ? "10.0.0.1" : "fd00::1", RTE_MIN(i, 1452u)), 0);
 		assert_true(inet_host_tx(&h, &out));
@@ -499,12 +434,10 @@ static const struct mac_row mac_rows[] = {
 	{"10.0.0.1", {2, 0, 0, 0, 0, 1}, 64},
 };
 
-static void
-send__to_many(void **state)
+INET_CASE(send__to_many)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(mac_rows); i++) {
 		const struct mac_row *r = &mac_rows[i];
 
@@ -516,13 +449,11 @@ send__to_many(void **state)
 	}
 }
 
-static void
-send__as_told(void **state)
+INET_CASE(send__as_told)
 {
 	struct san_inet_dgram d = {.sport = 7, .dport = 8, .hops = 9, .df = true};
 	const struct iovec iov[3] = {{data, 3}, {NULL, 0}, {data + 3, 8}};
 
-	(void)state;
 	know("10.0.0.2");
 	d.src = inet_ip("10.0.0.1");
 	d.dst = inet_ip("10.0.0.2");
@@ -539,14 +470,12 @@ send__as_told(void **state)
 }
 
 /* A sum of 0 would mean that there is none. */
-static void
-send__sum_of_zero(void **state)
+INET_CASE(send__sum_of_zero)
 {
 	struct san_inet_dgram d = {.sport = 1, .dport = 2};
 	uint8_t two[2] = {0, 0};
 	struct iovec iov = {two, 2};
 
-	(void)state;
 	know("fd00::2");
 	d.dst = inet_ip("fd00::2");
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
@@ -558,15 +487,13 @@ send__sum_of_zero(void **state)
 	assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NOT_FOR_US);
 }
 
-static void
-send__refused(void **state)
+INET_CASE(send__refused)
 {
 	static const char *const none[] = {"fd01::1", "127.0.0.1", "::1", "0.0.0.0", "::"};
 	struct san_inet_dgram d = {.sport = 1, .dport = 2};
 	const struct iovec huge = {data, SIZE_MAX};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(none); i++)
 		if (send_to(none[i], 5) != -ENETUNREACH)
 			fail_msg("to %s", none[i]);
@@ -588,12 +515,10 @@ send__refused(void **state)
 	assert_false(inet_host_tx(&h, &out));
 }
 
-static void
-send__no_room(void **state)
+INET_CASE(send__no_room)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < h.in->conf.max_out; i++)
 		assert_int_equal(send_to("10.0.0.1", 5), 0);
 	assert_int_equal(send_to("10.0.0.1", 5), -EAGAIN);
@@ -601,13 +526,11 @@ send__no_room(void **state)
 	assert_int_equal(send_to("10.0.0.1", 5), 0);
 }
 
-static void
-send__no_mbuf(void **state)
+INET_CASE(send__no_mbuf)
 {
 	static struct rte_mbuf *all[255];
 	unsigned int n = 0;
 
-	(void)state;
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
 		n++;
 	assert_int_equal(send_to("10.0.0.1", 5), -ENOMEM);
@@ -617,16 +540,14 @@ send__no_mbuf(void **state)
 }
 
 /* Longer than an mbuf: a chain. */
-static void
-send__many_segments(void **state)
+INET_CASE(send__many_segments)
 {
 	struct san_inet_conf conf;
 	unsigned int i;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(small, &conf);
-	inet_host_init(&h, small, &conf);
+	inet_host_conf(small_pool, &conf);
+	inet_host_init(&h, small_pool, &conf);
 	h.pool = pool;
 	assert_int_equal(send_to("10.0.0.1", 1471), 0);
 	assert_true(inet_host_tx(&h, &out));
@@ -641,25 +562,16 @@ send__many_segments(void **state)
 
 /* ---- what waits ---- */
 
-static void
-answer(const char *who)
-{
-	inet_make_arp(&f, 2, inet_peer_mac, who, "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-}
-
-static void
-wait__sent_with_the_answer(void **state)
+INET_CASE(wait__sent_with_the_answer)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 1; i <= 3; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b, inet_all_mac, 6);
 	assert_false(inet_host_tx(&h, &out));
-	answer("10.0.0.2");
+	answer("10.0.0.2", inet_peer_mac);
 	for (i = 1; i <= 3; i++) {
 		assert_true(inet_host_tx(&h, &out));
 		assert_memory_equal(out.b, inet_peer_mac, 6);
@@ -670,23 +582,21 @@ wait__sent_with_the_answer(void **state)
 	assert_int_equal(send_to("192.168.1.1", 9), 0);
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b + 38, inet_ip("10.0.0.254").b + 12, 4);
-	answer("10.0.0.254");
+	answer("10.0.0.254", inet_peer_mac);
 	assert_true(inet_host_tx(&h, &out));
 	assert_memory_equal(out.b + 30, inet_ip("192.168.1.1").b + 12, 4);
 }
 
 /* Half of the places are for one neighbour: the oldest packet is dropped. */
-static void
-wait__the_oldest_goes(void **state)
+INET_CASE(wait__the_oldest_goes)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 1; i <= 5; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 2);
 	assert_true(inet_host_tx(&h, &out));
-	answer("10.0.0.2");
+	answer("10.0.0.2", inet_peer_mac);
 	for (i = 3; i <= 5; i++) {
 		assert_true(inet_host_tx(&h, &out));
 		assert_int_equal(out.len, 42 + i);
@@ -695,37 +605,33 @@ wait__the_oldest_goes(void **state)
 }
 
 /* For all neighbours together the number of places is the limit. */
-static void
-wait__bounded(void **state)
+INET_CASE(wait__bounded)
 {
 	static const char *const who[] = {"10.0.0.2", "10.0.0.3", "10.0.0.4"};
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 7; i++)
 		assert_int_equal(send_to(who[i / 3], 5), 0);
 	assert_int_equal(send_to("10.0.0.4", 5), -EAGAIN);
 	/* a neighbour that has waiting packets can still add its newest one */
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
-	skip_sent();
-	answer("10.0.0.3");
-	skip_sent();
+	drain();
+	answer("10.0.0.3", inet_peer_mac);
+	drain();
 	assert_int_equal(send_to("10.0.0.4", 5), 0);
 	/* the rest is freed with the instance */
 }
 
-static void
-wait__nobody_answers(void **state)
+INET_CASE(wait__nobody_answers)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++)
 		assert_int_equal(send_to("10.0.0.2", 5), 0);
 	for (i = 0; i < 6; i++) {
 		h.now_ns += h.in->conf.retry_ns;
 		san_inet_tick(h.in, h.now_ns);
-		skip_sent();
+		drain();
 	}
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 2);
 	assert_int_equal(send_to("10.0.0.2", 5), -EHOSTUNREACH);
@@ -734,18 +640,16 @@ wait__nobody_answers(void **state)
 	san_inet_tick(h.in, h.now_ns);
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	assert_true(inet_host_tx(&h, &out));
-	answer("10.0.0.2");
+	answer("10.0.0.2", inet_peer_mac);
 	assert_true(inet_host_tx(&h, &out));
 }
 
 /* When an entry is replaced, its waiting packets are dropped. */
-static void
-wait__evicted(void **state)
+INET_CASE(wait__evicted)
 {
 	char text[32];
 	unsigned int i;
 
-	(void)state;
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	for (i = 10; i < 18; i++) {
 		struct rte_ether_addr mac;
@@ -757,43 +661,7 @@ wait__evicted(void **state)
 		assert_int_equal(san_inet_route_resolve(h.in, &ip, h.now_ns, &mac), -EAGAIN);
 	}
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
-	skip_sent();
-	answer("10.0.0.2");
+	drain();
+	answer("10.0.0.2", inet_peer_mac);
 	assert_false(inet_host_tx(&h, &out));
-}
-
-UNIT_TEST(test_inet_udp)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(rx__both_families),
-		TEST(rx__padding),
-		TEST(rx__in_pieces),
-		TEST(rx__for_whom),
-		TEST(join__counts),
-		TEST(rx__malformed),
-		TEST(rx__shorter_than_ip),
-		TEST(rx__cut_off),
-		TEST(rx__options),
-		TEST(rx__many_headers),
-		TEST(send__v4),
-		TEST(send__v6),
-		TEST(send__to_ourselves),
-		TEST(send__to_many),
-		TEST(send__as_told),
-		TEST(send__sum_of_zero),
-		TEST(send__refused),
-		TEST(send__no_room),
-		TEST(send__no_mbuf),
-		TEST(send__many_segments),
-		TEST(wait__sent_with_the_answer),
-		TEST(wait__the_oldest_goes),
-		TEST(wait__bounded),
-		TEST(wait__nobody_answers),
-		TEST(wait__evicted),
-	};
-
-	pool = test_eal_pool("inet_udp", 255, 2048);
-	small = test_eal_pool("inet_small", 63, 128);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,22 +2,15 @@
 
 /* Reassembly of fragments: which packets, which not, and how many may wait. (UDP-3) */
 
-#include "unit.h"
+#define TEST_INET_MBUFS 1023
+#include "test_inet.h"
 
-#include <errno.h>
-
-#include "inet_host.h"
 #include "san_prng.h"
 
 #define NB_PARTIALS 8
 #define NB_FRAGS    256 /* the least number that can be configured */
-#define NB_MBUFS    1023
 #define PIECE       1480u
 #define MOMENT_NS   (100 * SAN_NS_PER_MS)
-
-static struct rte_mempool *pool;
-static struct inet_host h;
-static struct inet_frame f;
 
 /* The datagram that is fragmented: its source, its identification, and the protocol. */
 static const char *src;
@@ -32,22 +25,13 @@ setup(void **state)
 	struct san_inet_conf conf;
 
 	(void)state;
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_partial = NB_PARTIALS;
 	conf.max_frags = NB_FRAGS;
 	inet_host_init(&h, pool, &conf);
 	id = 1;
 	ip_proto = 17;
 	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_inet_destroy(h.in);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
 }
 
 static const char *
@@ -166,15 +150,13 @@ nb_lost(void)
 
 /* ---- what becomes whole ---- */
 
-static void
-whole__in_any_order(void **state)
+INET_CASE(whole__in_any_order)
 {
 	static const uint32_t sizes[] = {1473, 2000, 4000, 11000, 40000, 65507};
 	uint16_t order[128];
 	struct san_prng g;
 	uint32_t i, k, n, step;
 
-	(void)state;
 	san_prng_seed(&g, 3);
 	for (i = 0; i < 200; i++) {
 		make(i & 1 ? "fd00::2" : "10.0.0.2", sizes[i % RTE_DIM(sizes)]);
@@ -201,10 +183,8 @@ whole__in_any_order(void **state)
 }
 
 /* The longest datagrams, over an ordinary link. */
-static void
-whole__longest(void **state)
+INET_CASE(whole__longest)
 {
-	(void)state;
 	make("10.0.0.2", 65507);
 	rx_all(1480);
 	make("fd00::2", 65527);
@@ -212,14 +192,12 @@ whole__longest(void **state)
 }
 
 /* One mbuf for each fragment; the headers are those of an unfragmented packet. */
-static void
-whole__as_if_never_cut(void **state)
+INET_CASE(whole__as_if_never_cut)
 {
 	struct san_inet_result r;
 	const uint8_t *b;
 	int v6;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
 		make(v6 ? "fd00::2" : "10.0.0.2", 4000);
 		rx_waits(PIECE, PIECE, true);
@@ -245,14 +223,12 @@ whole__as_if_never_cut(void **state)
 }
 
 /* Fragments in several mbufs, segmented anywhere, and with Ethernet padding. */
-static void
-whole__in_pieces(void **state)
+INET_CASE(whole__in_pieces)
 {
 	struct rte_mbuf *m;
 	uint16_t i;
 	int v6;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
 		make(v6 ? "fd00::2" : "10.0.0.2", 1500);
 		for (i = 1; i < 100; i++) {
@@ -273,10 +249,8 @@ whole__in_pieces(void **state)
 }
 
 /* Source, destination and identification identify a packet; for IPv4 also the protocol. */
-static void
-whole__names(void **state)
+INET_CASE(whole__names)
 {
-	(void)state;
 	make("10.0.0.2", 2000);
 	rx_waits(0, PIECE, true);
 	id++;
@@ -299,12 +273,10 @@ whole__names(void **state)
 }
 
 /* A duplicate is ignored, and does no harm. */
-static void
-whole__twice(void **state)
+INET_CASE(whole__twice)
 {
 	uint32_t i;
 
-	(void)state;
 	make("10.0.0.2", 4000);
 	rx_waits(2 * PIECE, nb_bytes - 2 * PIECE, false);
 	for (i = 0; i < 3; i++) {
@@ -347,13 +319,11 @@ static const struct liar_row liar_rows[] = {
 };
 
 /* They invalidate the whole packet, and later fragments of it while those may arrive. */
-static void
-whole__contradicted(void **state)
+INET_CASE(whole__contradicted)
 {
 	unsigned int i, k;
 	uint64_t lost = 0;
 
-	(void)state;
 	for (i = 0; i < 2 * RTE_DIM(liar_rows); i++) {
 		const struct liar_row *r = &liar_rows[i / 2];
 
@@ -385,12 +355,10 @@ static const struct piece bad_rows[] = {
 	{65528, 1400, true}, /* far too long */
 };
 
-static void
-whole__malformed(void **state)
+INET_CASE(whole__malformed)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 2 * RTE_DIM(bad_rows); i++) {
 		const struct piece *p = &bad_rows[i / 2];
 
@@ -411,13 +379,11 @@ whole__malformed(void **state)
 }
 
 /* With the options of the first fragment it would exceed the longest packet. */
-static void
-whole__too_long_with_options(void **state)
+INET_CASE(whole__too_long_with_options)
 {
 	static const uint8_t nops[4] = {1, 1, 1, 1};
 	uint32_t at;
 
-	(void)state;
 	make("10.0.0.2", 65507);
 	for (at = PIECE; at < nb_bytes; at += PIECE)
 		rx_waits(at, RTE_MIN(PIECE, nb_bytes - at), at + PIECE < nb_bytes);
@@ -450,10 +416,8 @@ put_options(uint32_t at, uint32_t kind, uint8_t next)
 	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
 }
 
-static void
-whole__v6_alone(void **state)
+INET_CASE(whole__v6_alone)
 {
-	(void)state;
 	/* an atomic fragment is independent of others with its identification (RFC 6946) */
 	make("fd00::2", 100);
 	rx_waits(0, 80, true);
@@ -475,10 +439,8 @@ whole__v6_alone(void **state)
 	assert_int_equal(rx(80, nb_bytes - 80, false), SAN_DROP_INET_MALFORMED);
 }
 
-static void
-whole__v6_short(void **state)
+INET_CASE(whole__v6_short)
 {
-	(void)state;
 	make("fd00::2", 2000);
 	cut(0, 0, true);
 	inet_set16(f.b + 18, 7); /* only a part of the header */
@@ -486,10 +448,8 @@ whole__v6_short(void **state)
 }
 
 /* Headers in front of it, and behind it; the first fragment has all of them (RFC 7112). */
-static void
-whole__v6_headers(void **state)
+INET_CASE(whole__v6_headers)
 {
-	(void)state;
 	make("fd00::2", 2000);
 	cut(0, PIECE, true);
 	put_options(54, 20, 44);
@@ -523,12 +483,10 @@ whole__v6_headers(void **state)
 
 /* ---- how long, how many ---- */
 
-static void
-whole__given_up(void **state)
+INET_CASE(whole__given_up)
 {
 	uint64_t start_ns = h.now_ns;
 
-	(void)state;
 	make("10.0.0.2", 2000);
 	rx_waits(0, PIECE, true);
 	make("fd00::2", 2000);
@@ -551,12 +509,10 @@ whole__given_up(void **state)
  * A source that loses many fragments loses its oldest packets: its later ones, and those of other
  * sources, are reassembled.
  */
-static void
-whole__share_of_packets(void **state)
+INET_CASE(whole__share_of_packets)
 {
 	uint32_t i;
 
-	(void)state;
 	make("10.0.0.3", 2000);
 	rx_waits(0, PIECE, true);
 	make("10.0.0.2", 2000);
@@ -576,12 +532,10 @@ whole__share_of_packets(void **state)
 }
 
 /* The same for fragments. */
-static void
-whole__share_of_fragments(void **state)
+INET_CASE(whole__share_of_fragments)
 {
 	uint32_t i;
 
-	(void)state;
 	make("10.0.0.2", 40000);
 	for (i = 0; i < 100; i++)
 		rx_waits(8 + i * 8, 8, true);
@@ -607,15 +561,13 @@ whole__share_of_fragments(void **state)
 }
 
 /* Whatever the share of a source: no path makes so many fragments of a packet. (RT-36) */
-static void
-whole__too_many_pieces(void **state)
+INET_CASE(whole__too_many_pieces)
 {
 	struct san_inet_conf conf;
 	uint32_t i;
 
-	(void)state;
 	san_inet_destroy(h.in);
-	inet_host_conf(pool, &conf);
+	test_inet_conf(&conf);
 	conf.max_frags = 8 * INET_NB_FRAGS;
 	inet_host_init(&h, pool, &conf);
 	make("10.0.0.2", 40000);
@@ -639,12 +591,10 @@ static const char *const many[] = {
 };
 
 /* Many lossy sources may use all packets, but not for long. */
-static void
-whole__crowded(void **state)
+INET_CASE(whole__crowded)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < NB_PARTIALS; i++) {
 		make(many[i], 2000);
 		rx_waits(0, PIECE, true);
@@ -664,12 +614,10 @@ whole__crowded(void **state)
 }
 
 /* The same for mbufs; a fragment without room removes its packet. */
-static void
-whole__crowded_by_mbufs(void **state)
+INET_CASE(whole__crowded_by_mbufs)
 {
 	uint32_t i, k;
 
-	(void)state;
 	make("10.0.0.2", 2000);
 	rx_waits(0, 8, true);
 	for (k = 0; k < 3; k++) {
@@ -694,14 +642,12 @@ whole__crowded_by_mbufs(void **state)
 }
 
 /* A segmented fragment needs an mbuf; without one it is dropped, and the packet stays. */
-static void
-whole__no_mbuf(void **state)
+INET_CASE(whole__no_mbuf)
 {
-	static struct rte_mbuf *all[NB_MBUFS];
+	static struct rte_mbuf *all[TEST_INET_MBUFS];
 	struct rte_mbuf *m;
 	uint32_t n = 0;
 
-	(void)state;
 	make("10.0.0.2", 2000);
 	cut(0, PIECE, true);
 	m = test_eal_exact(pool, f.b, 100);
@@ -716,13 +662,11 @@ whole__no_mbuf(void **state)
 }
 
 /* Without room for it there is no reassembly. */
-static void
-whole__not_wanted(void **state)
+INET_CASE(whole__not_wanted)
 {
 	struct san_inet_conf conf = h.in->conf;
 	struct san_inet *in;
 
-	(void)state;
 	conf.max_frags--;
 	assert_int_equal(san_inet_create(&conf, &in), -EINVAL);
 	san_inet_destroy(h.in);
@@ -733,34 +677,4 @@ whole__not_wanted(void **state)
 	make("fd00::2", 2000);
 	assert_int_equal(rx(0, PIECE, true), SAN_DROP_INET_UNWANTED);
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
-}
-
-UNIT_TEST(test_inet_whole)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(whole__in_any_order),
-		TEST(whole__longest),
-		TEST(whole__as_if_never_cut),
-		TEST(whole__in_pieces),
-		TEST(whole__names),
-		TEST(whole__twice),
-		TEST(whole__contradicted),
-		TEST(whole__malformed),
-		TEST(whole__too_long_with_options),
-		TEST(whole__v6_alone),
-		TEST(whole__v6_short),
-		TEST(whole__v6_headers),
-		TEST(whole__given_up),
-		TEST(whole__share_of_packets),
-		TEST(whole__share_of_fragments),
-		TEST(whole__too_many_pieces),
-		TEST(whole__crowded),
-		TEST(whole__crowded_by_mbufs),
-		TEST(whole__no_mbuf),
-		TEST(whole__not_wanted),
-	};
-
-	pool = test_eal_pool("inet_whole", NB_MBUFS, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

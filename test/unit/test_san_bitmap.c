@@ -37,23 +37,19 @@ wide(bool ones)
 	return b;
 }
 
-static void
-san_bitmap_slot__continues_over_wrap(void **state)
+UNIT_CASE(san_bitmap_slot__continues_over_wrap)
 {
-	(void)state;
 	assert_int_equal(san_bitmap_slot(0xffffffff), SAN_BITMAP_BITS - 1);
 	assert_int_equal(san_bitmap_slot(0), 0);
 	assert_int_equal(san_bitmap_slot(SAN_BITMAP_BITS), 0);
 }
 
-static void
-san_bitmap_set__touches_one_bit(void **state)
+UNIT_CASE(san_bitmap_set__touches_one_bit)
 {
 	struct san_bitmap b;
 	size_t k;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		b = wide(false);
 		san_bitmap_set(&b, bases[k]);
@@ -62,14 +58,12 @@ san_bitmap_set__touches_one_bit(void **state)
 	}
 }
 
-static void
-san_bitmap_clear__touches_one_bit(void **state)
+UNIT_CASE(san_bitmap_clear__touches_one_bit)
 {
 	struct san_bitmap b;
 	size_t k;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		b = wide(true);
 		san_bitmap_clear(&b, bases[k]);
@@ -78,13 +72,11 @@ san_bitmap_clear__touches_one_bit(void **state)
 	}
 }
 
-static void
-san_bitmap_get64__lowest_bit_first(void **state)
+UNIT_CASE(san_bitmap_get64__lowest_bit_first)
 {
 	struct san_bitmap b;
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		b = wide(false);
 		san_bitmap_set(&b, bases[k]);
@@ -96,15 +88,13 @@ san_bitmap_get64__lowest_bit_first(void **state)
 	}
 }
 
-static void
-san_bitmap_leading_ones__stops_at_hole(void **state)
+UNIT_CASE(san_bitmap_leading_ones__stops_at_hole)
 {
 	static const uint32_t lengths[] = {0, 1, 63, 64, 65, 128, 500, 1023};
 	struct san_bitmap b;
 	size_t k, l;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			b = wide(true);
@@ -115,25 +105,21 @@ san_bitmap_leading_ones__stops_at_hole(void **state)
 	}
 }
 
-static void
-san_bitmap_leading_ones__stops_at_max(void **state)
+UNIT_CASE(san_bitmap_leading_ones__stops_at_max)
 {
 	struct san_bitmap b;
 
-	(void)state;
 	b = wide(true);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 0), 0);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 70), 70);
 	assert_int_equal(san_bitmap_leading_ones(&b, 7, SAN_BITMAP_BITS), SAN_BITMAP_BITS);
 }
 
-static void
-san_bitmap_first_one__finds_and_stops_at_max(void **state)
+UNIT_CASE(san_bitmap_first_one__finds_and_stops_at_max)
 {
 	struct san_bitmap b;
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		b = wide(false);
 		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 300);
@@ -147,13 +133,11 @@ san_bitmap_first_one__finds_and_stops_at_max(void **state)
 }
 
 /* Eight bytes, all zero at first, are a ring of 32. */
-static void
-san_bitmap_set__narrow(void **state)
+UNIT_CASE(san_bitmap_set__narrow)
 {
 	size_t k;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		struct san_bitmap b = {0};
 
@@ -176,13 +160,11 @@ san_bitmap_set__narrow(void **state)
 	}
 }
 
-static void
-san_bitmap_widen__keeps_the_bits(void **state)
+UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 {
 	size_t k;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		struct san_bitmap b = {0};
 
@@ -199,13 +181,11 @@ san_bitmap_widen__keeps_the_bits(void **state)
 }
 
 /* A word of a narrow ring has 32 bits, and wraps with the ring. */
-static void
-san_bitmap_or64__narrow(void **state)
+UNIT_CASE(san_bitmap_or64__narrow)
 {
 	size_t k;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		struct san_bitmap b = {0};
 
@@ -221,14 +201,12 @@ san_bitmap_or64__narrow(void **state)
 	}
 }
 
-static void
-san_bitmap_clear_range__ends_within_a_word(void **state)
+UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 {
 	static const uint32_t lengths[] = {0, 1, 31, 32, 63, 64, 65, 130, 1000, 1024};
 	size_t k, l;
 	uint32_t i;
 
-	(void)state;
 	for (k = 0; k < NB_BASES; k++) {
 		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
 			struct san_bitmap b = wide(true);
@@ -249,33 +227,11 @@ san_bitmap_clear_range__ends_within_a_word(void **state)
 	}
 }
 
-static void
-san_bitmap_narrow__gives_the_words_back(void **state)
+UNIT_CASE(san_bitmap_narrow__gives_the_words_back)
 {
 	struct san_bitmap b = wide(false);
 
-	(void)state;
 	assert_ptr_equal(san_bitmap_narrow(&b), words);
 	assert_false(san_bitmap_is_wide(&b));
 	assert_true(san_bitmap_get64(&b, 7) == 0);
-}
-
-UNIT_TEST(test_san_bitmap)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_bitmap_slot__continues_over_wrap),
-		cmocka_unit_test(san_bitmap_set__touches_one_bit),
-		cmocka_unit_test(san_bitmap_clear__touches_one_bit),
-		cmocka_unit_test(san_bitmap_get64__lowest_bit_first),
-		cmocka_unit_test(san_bitmap_leading_ones__stops_at_hole),
-		cmocka_unit_test(san_bitmap_leading_ones__stops_at_max),
-		cmocka_unit_test(san_bitmap_first_one__finds_and_stops_at_max),
-		cmocka_unit_test(san_bitmap_set__narrow),
-		cmocka_unit_test(san_bitmap_or64__narrow),
-		cmocka_unit_test(san_bitmap_clear_range__ends_within_a_word),
-		cmocka_unit_test(san_bitmap_widen__keeps_the_bits),
-		cmocka_unit_test(san_bitmap_narrow__gives_the_words_back),
-	};
-
-	return cmocka_run_group_tests_name("san_bitmap", tests, NULL, NULL);
 }

@@ -33,13 +33,13 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-san_doorbells_take__each_once(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+TEST(san_doorbells_take__each_once)
 {
 	static const uint32_t who[] = {0, 63, 64, 4095, 4096, 9999};
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(san_doorbells_take(doorbells, MAX, &cursor, rang, MAX), 0);
 	for (i = 0; i < 6; i++) {
 		san_doorbells_ring(doorbells, who[i]);
@@ -51,13 +51,11 @@ san_doorbells_take__each_once(void **state)
 }
 
 /* With all doorbells rung all the time and little room, each is reported in turn. */
-static void
-san_doorbells_take__in_turn(void **state)
+TEST(san_doorbells_take__in_turn)
 {
 	static uint32_t told[MAX];
 	uint32_t round, i, n;
 
-	(void)state;
 	memset(told, 0, sizeof(told));
 	for (round = 0; round < 3 * MAX / 64; round++) {
 		for (i = 0; i < MAX; i++)
@@ -72,12 +70,10 @@ san_doorbells_take__in_turn(void **state)
 }
 
 /* Bits of an application beyond its queue pairs index no table (SYS-5). */
-static void
-san_doorbells_take__beyond(void **state)
+TEST(san_doorbells_take__beyond)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < SAN_DOORBELLS_WORDS / 64; i++)
 		atomic_store(&doorbells->summary[i], UINT64_MAX);
 	atomic_store(&doorbells->words[0], UINT64_MAX);
@@ -108,14 +104,12 @@ ring(void *arg)
 }
 
 /* Entries posted before the doorbell are seen after it: at the end, all of them. */
-static void
-san_doorbells_ring__from_threads(void **state)
+TEST(san_doorbells_ring__from_threads)
 {
 	static uint32_t seen[MAX];
 	uint32_t i, n, sum = 0;
 	pthread_t t[THREADS];
 
-	(void)state;
 	for (i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, ring, (void *)(uintptr_t)(i + 1)), 0);
 	while (sum < THREADS * RINGS) {
@@ -133,18 +127,4 @@ san_doorbells_ring__from_threads(void **state)
 	/* an entry posted during a visit rings again without need */
 	while (san_doorbells_take(doorbells, MAX, &cursor, rang, 64) != 0)
 		;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_san_doorbells)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_doorbells_take__each_once),
-		TEST(san_doorbells_take__in_turn),
-		TEST(san_doorbells_take__beyond),
-		TEST(san_doorbells_ring__from_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,12 +6,10 @@
 #include "san_drop.h"
 
 /* RT-21: every drop reason has its own name, usable in show, telemetry and as a JSON key. */
-static void
-san_drop_name__all_different(void **state)
+UNIT_CASE(san_drop_name__all_different)
 {
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < SAN_DROP_MAX; i++) {
 		const char *name = san_drop_name((enum san_drop)i);
 
@@ -23,10 +21,8 @@ san_drop_name__all_different(void **state)
 	}
 }
 
-static void
-san_drop_name__stable(void **state)
+UNIT_CASE(san_drop_name__stable)
 {
-	(void)state;
 	assert_string_equal(san_drop_name(SAN_DROP_NONE), "none");
 	assert_string_equal(san_drop_name(SAN_DROP_ICRC), "icrc");
 	assert_string_equal(san_drop_name(SAN_DROP_TAG), "tag");
@@ -36,21 +32,17 @@ san_drop_name__stable(void **state)
 	assert_string_equal(san_drop_name(SAN_DROP_TX_FULL), "tx_full");
 }
 
-static void
-san_drop_name__out_of_range(void **state)
+UNIT_CASE(san_drop_name__out_of_range)
 {
-	(void)state;
 	assert_string_equal(san_drop_name(SAN_DROP_MAX), "unknown");
 	assert_string_equal(san_drop_name((enum san_drop) - 1), "unknown");
 	assert_string_equal(san_drop_text(SAN_DROP_MAX), "Unknown reason.");
 }
 
-static void
-san_drop_text__a_sentence_each(void **state)
+UNIT_CASE(san_drop_text__a_sentence_each)
 {
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < SAN_DROP_MAX; i++) {
 		const char *text = san_drop_text((enum san_drop)i);
 
@@ -60,16 +52,4 @@ san_drop_text__a_sentence_each(void **state)
 		for (k = 0; k < i; k++)
 			assert_string_not_equal(text, san_drop_text((enum san_drop)k));
 	}
-}
-
-UNIT_TEST(test_san_drop)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_drop_name__all_different),
-		cmocka_unit_test(san_drop_name__stable),
-		cmocka_unit_test(san_drop_name__out_of_range),
-		cmocka_unit_test(san_drop_text__a_sentence_each),
-	};
-
-	return cmocka_run_group_tests_name("san_drop", tests, NULL, NULL);
 }

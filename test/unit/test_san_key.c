@@ -60,8 +60,7 @@ set(const char *name, const char *text)
 }
 
 /* Each text, and how its value is written. */
-static void
-san_key_set__values(void **state)
+UNIT_CASE(san_key_set__values)
 {
 	static const struct {
 		const char *name, *text, *written;
@@ -114,7 +113,6 @@ san_key_set__values(void **state)
 	char text[SAN_KEY_TEXT], again[SAN_KEY_TEXT];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct san_key *k = san_key_find(keys, NULL, cases[i].name);
 
@@ -133,8 +131,7 @@ san_key_set__values(void **state)
 }
 
 /* The message has the key, the value and what is valid, and nothing changes. */
-static void
-san_key_set__refuses(void **state)
+UNIT_CASE(san_key_set__refuses)
 {
 	static const struct {
 		const char *name, *text, *says;
@@ -190,7 +187,6 @@ san_key_set__refuses(void **state)
 	struct conf before;
 	size_t i;
 
-	(void)state;
 	memcpy(&before, &conf, sizeof(before));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (set(cases[i].name, cases[i].text) != -EINVAL)
@@ -201,10 +197,8 @@ san_key_set__refuses(void **state)
 	}
 }
 
-static void
-san_key_find__by_section_and_unit(void **state)
+UNIT_CASE(san_key_find__by_section_and_unit)
 {
-	(void)state;
 	assert_ptr_equal(san_key_find(keys, "a", "number"), &keys[0]);
 	assert_null(san_key_find(keys, "b", "number"));
 	assert_ptr_equal(san_key_find(keys, NULL, "ns_us"), san_key_find(keys, "a", "ns"));
@@ -220,12 +214,10 @@ san_key_find__by_section_and_unit(void **state)
 	assert_null(san_key_find(keys, NULL, ""));
 }
 
-static void
-san_key_value__not_set(void **state)
+UNIT_CASE(san_key_value__not_set)
 {
 	char text[SAN_KEY_TEXT];
 
-	(void)state;
 	memset(&conf, 0, sizeof(conf));
 	conf.word = 3;
 	assert_false(san_key_value(san_key_find(keys, NULL, "small"), &conf, text, sizeof(text)));
@@ -235,16 +227,4 @@ san_key_value__not_set(void **state)
 	assert_false(san_key_value(san_key_find(keys, NULL, "own"), &conf, text, sizeof(text)));
 	assert_true(san_key_value(san_key_find(keys, NULL, "ns"), &conf, text, sizeof(text)));
 	assert_string_equal(text, "0");
-}
-
-UNIT_TEST(test_san_key)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_key_set__values),
-		cmocka_unit_test(san_key_set__refuses),
-		cmocka_unit_test(san_key_find__by_section_and_unit),
-		cmocka_unit_test(san_key_value__not_set),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

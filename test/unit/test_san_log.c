@@ -6,12 +6,10 @@
 #include "unit.h"
 #include "san_log.h"
 
-static void
-san_log_register__one_type_each(void **state)
+UNIT_CASE(san_log_register__one_type_each)
 {
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < SAN_LOG_MAX; i++) {
 		assert_true(san_log_type[i] >= RTE_LOGTYPE_FIRST_EXT_ID);
 		assert_int_equal(rte_log_get_level((uint32_t)san_log_type[i]), RTE_LOG_NOTICE);
@@ -20,23 +18,19 @@ san_log_register__one_type_each(void **state)
 	}
 }
 
-static void
-san_log_register__level_by_name(void **state)
+UNIT_CASE(san_log_register__level_by_name)
 {
-	(void)state;
 	assert_int_equal(rte_log_set_level_pattern("san.pdl", RTE_LOG_DEBUG), 0);
 	assert_int_equal(rte_log_get_level((uint32_t)san_log_type[SAN_LOG_PDL]), RTE_LOG_DEBUG);
 	assert_int_equal(rte_log_get_level((uint32_t)san_log_type[SAN_LOG_TL]), RTE_LOG_NOTICE);
 	assert_int_equal(rte_log_set_level_pattern("san.pdl", RTE_LOG_NOTICE), 0);
 }
 
-static void
-san_log__one_line_if_level_allows(void **state)
+UNIT_CASE(san_log__one_line_if_level_allows)
 {
 	char text[256];
 	FILE *f;
 
-	(void)state;
 	memset(text, 0, sizeof(text));
 	f = fmemopen(text, sizeof(text) - 1, "w");
 	assert_non_null(f);
@@ -47,15 +41,4 @@ san_log__one_line_if_level_allows(void **state)
 	assert_int_equal(rte_openlog_stream(NULL), 0);
 	fclose(f);
 	assert_string_equal(text, "san.cm: cid=7 state=open\nsan.tl: done\n");
-}
-
-UNIT_TEST(test_san_log)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_log_register__one_type_each),
-		cmocka_unit_test(san_log_register__level_by_name),
-		cmocka_unit_test(san_log__one_line_if_level_allows),
-	};
-
-	return cmocka_run_group_tests_name("san_log", tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ is_zero(const uint8_t *p, size_t n)
 }
 
 /* Random allocations: zeroed, disjoint, on cache lines; everything is returned. */
-static void
-san_mem_aligned__against_a_model(void **state)
+UNIT_CASE(san_mem_aligned__against_a_model)
 {
 	struct {
 		uint8_t *p;
@@ -41,7 +40,6 @@ san_mem_aligned__against_a_model(void **state)
 	size_t at;
 	int fd;
 
-	(void)state;
 	san_prng_seed(&prng, 7);
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
 	for (round = 0; round < ROUNDS; round++) {
@@ -72,15 +70,13 @@ san_mem_aligned__against_a_model(void **state)
 }
 
 /* Pointers stay valid, and changes made there are visible here. */
-static void
-san_mem_open__in_another_process(void **state)
+UNIT_CASE(san_mem_open__in_another_process)
 {
 	struct san_mem *mem, *again;
 	uint32_t **root, *word;
 	int status, fd;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
 	assert_null(san_mem_root(mem));
 	root = san_mem_calloc(mem, 1, sizeof(*root));
@@ -109,8 +105,7 @@ san_mem_open__in_another_process(void **state)
 }
 
 /* An arena that another process has damaged is refused, and so are pointers out of it. */
-static void
-san_mem_open__invalid(void **state)
+UNIT_CASE(san_mem_open__invalid)
 {
 	static const struct {
 		size_t word; /* of the header: busy, max, used, root, first hole */
@@ -130,7 +125,6 @@ san_mem_open__invalid(void **state)
 	size_t i;
 	int fd;
 
-	(void)state;
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
 	assert_int_equal(ftruncate(fd, 0), -1);
 	hole = san_mem_aligned(mem, 192);
@@ -170,26 +164,12 @@ san_mem_open__invalid(void **state)
 }
 
 /* Without an arena it uses the heap. */
-static void
-san_mem__heap(void **state)
+UNIT_CASE(san_mem__heap)
 {
 	uint8_t *p = san_mem_aligned(NULL, 100), *q = san_mem_calloc(NULL, 10, 10);
 
-	(void)state;
 	assert_true(is_zero(p, 100) && is_zero(q, 100));
 	assert_int_equal((uintptr_t)p % 64, 0);
 	san_mem_free(NULL, p, 100);
 	san_mem_end(NULL, q);
-}
-
-UNIT_TEST(test_san_mem)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_mem_aligned__against_a_model),
-		cmocka_unit_test(san_mem_open__in_another_process),
-		cmocka_unit_test(san_mem_open__invalid),
-		cmocka_unit_test(san_mem__heap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,12 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-san_pool_take__by_address(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+TEST(san_pool_take__by_address)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < NB; i++) {
 		assert_int_equal(pool.nb, NB - i);
 		assert_ptr_equal(san_pool_take(&pool), &objs[i]);
@@ -42,10 +42,8 @@ san_pool_take__by_address(void **state)
 	assert_int_equal(pool.nb, 0);
 }
 
-static void
-san_pool_give__last_is_taken_first(void **state)
+TEST(san_pool_give__last_is_taken_first)
 {
-	(void)state;
 	while (pool.nb != 0)
 		san_pool_take(&pool);
 	san_pool_give(&pool, &objs[3]);
@@ -58,27 +56,13 @@ san_pool_give__last_is_taken_first(void **state)
 	assert_int_equal(pool.nb, 0);
 }
 
-static void
-san_pool_create__of_nothing(void **state)
+UNIT_CASE(san_pool_create__of_nothing)
 {
 	struct san_pool none;
 
-	(void)state;
 	assert_int_equal(san_pool_create(&none, NULL, objs, 0, sizeof(objs[0])), 0);
 	assert_int_equal(none.nb, 0);
 	san_pool_destroy(&none, NULL);
 	assert_int_equal(san_pool_create(&none, NULL, NULL, NB, sizeof(objs[0])), -ENOMEM);
 	san_pool_destroy(&none, NULL);
-}
-
-UNIT_TEST(test_san_pool)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(san_pool_take__by_address),
-		TEST(san_pool_give__last_is_taken_first),
-		cmocka_unit_test(san_pool_create__of_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

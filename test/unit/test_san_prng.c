@@ -5,8 +5,7 @@
 #include "unit.h"
 #include "san_prng.h"
 
-static void
-san_prng_u64__published_values(void **state)
+UNIT_CASE(san_prng_u64__published_values)
 {
 	/* The first outputs of SplitMix64 for seed 1234567. */
 	static const uint64_t expected[] = {
@@ -17,20 +16,17 @@ san_prng_u64__published_values(void **state)
 	struct san_prng g;
 	size_t i;
 
-	(void)state;
 	san_prng_seed(&g, 1234567);
 	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		assert_true(san_prng_u64(&g) == expected[i]);
 }
 
-static void
-san_prng_seed__same_seed_same_numbers(void **state)
+UNIT_CASE(san_prng_seed__same_seed_same_numbers)
 {
 	struct san_prng a, b, c;
 	bool differs = false;
 	int i;
 
-	(void)state;
 	san_prng_seed(&a, 42);
 	san_prng_seed(&b, 42);
 	san_prng_seed(&c, 43);
@@ -43,14 +39,12 @@ san_prng_seed__same_seed_same_numbers(void **state)
 	assert_true(differs);
 }
 
-static void
-san_prng_below__in_bounds_and_even(void **state)
+UNIT_CASE(san_prng_below__in_bounds_and_even)
 {
 	uint32_t count[10] = {0};
 	struct san_prng g;
 	uint32_t i;
 
-	(void)state;
 	san_prng_seed(&g, 7);
 	assert_int_equal(san_prng_below(&g, 0), 0);
 	assert_int_equal(san_prng_below(&g, 1), 0);
@@ -63,15 +57,4 @@ san_prng_below__in_bounds_and_even(void **state)
 	/* 10000 expected each; the seed is fixed, so this cannot fail at random */
 	for (i = 0; i < 10; i++)
 		assert_in_range(count[i], 9500, 10500);
-}
-
-UNIT_TEST(test_san_prng)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_prng_u64__published_values),
-		cmocka_unit_test(san_prng_seed__same_seed_same_numbers),
-		cmocka_unit_test(san_prng_below__in_bounds_and_even),
-	};
-
-	return cmocka_run_group_tests_name("san_prng", tests, NULL, NULL);
 }

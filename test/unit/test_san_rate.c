@@ -17,13 +17,11 @@ take(uint64_t now_ns)
 	return san_rate_take(&taken_ns, EACH, BURST, now_ns);
 }
 
-static void
-san_rate_take__burst(void **state)
+UNIT_CASE(san_rate_take__burst)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i;
 
-	(void)state;
 	taken_ns = 0;
 	for (i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
@@ -49,27 +47,15 @@ san_rate_take__burst(void **state)
 }
 
 /* With the smallest steps nothing is lost by rounding. */
-static void
-san_rate_take__small_steps(void **state)
+UNIT_CASE(san_rate_take__small_steps)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i, n = 0;
 
-	(void)state;
 	taken_ns = 0;
 	while (take(now_ns))
 		;
 	for (i = 0; i < 1000000; i++)
 		n += take(++now_ns);
 	assert_int_equal(n, 100);
-}
-
-UNIT_TEST(test_san_rate)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_rate_take__burst),
-		cmocka_unit_test(san_rate_take__small_steps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

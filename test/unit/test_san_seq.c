@@ -25,22 +25,18 @@ static const struct {
 
 #define NB_ROWS (sizeof(table) / sizeof(table[0]))
 
-static void
-san_seq_diff__table(void **state)
+UNIT_CASE(san_seq_diff__table)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < NB_ROWS; i++)
 		assert_int_equal(san_seq_diff(table[i].a, table[i].b), table[i].diff);
 }
 
-static void
-san_seq_lt__agrees_with_diff(void **state)
+UNIT_CASE(san_seq_lt__agrees_with_diff)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < NB_ROWS; i++) {
 		uint32_t a = table[i].a;
 		uint32_t b = table[i].b;
@@ -52,24 +48,11 @@ san_seq_lt__agrees_with_diff(void **state)
 	}
 }
 
-static void
-san_seq_max__across_wrap(void **state)
+UNIT_CASE(san_seq_max__across_wrap)
 {
-	(void)state;
 	assert_int_equal(san_seq_max(5, 3), 5);
 	assert_int_equal(san_seq_max(3, 5), 5);
 	assert_int_equal(san_seq_max(2, 0xfffffff0), 2);
 	assert_int_equal(san_seq_max(0xfffffff0, 2), 2);
 	assert_int_equal(san_seq_max(7, 7), 7);
-}
-
-UNIT_TEST(test_san_seq)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_seq_diff__table),
-		cmocka_unit_test(san_seq_lt__agrees_with_diff),
-		cmocka_unit_test(san_seq_max__across_wrap),
-	};
-
-	return cmocka_run_group_tests_name("san_seq", tests, NULL, NULL);
 }

@@ -18,10 +18,10 @@ setup(void **state)
 	return 0;
 }
 
-static void
-san_wheel_init__empty(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+
+TEST(san_wheel_init__empty)
 {
-	(void)state;
 	san_wheel_init(&wheel, 123456789);
 	san_wheel_check(&wheel);
 	assert_null(san_wheel_poll(&wheel, 123456789 + SAN_NS_PER_S));
@@ -29,8 +29,7 @@ san_wheel_init__empty(void **state)
 }
 
 /* RT-8: a timer is never early and at most one slot late, on each level. */
-static void
-san_wheel_arm__never_early_nearly_punctual(void **state)
+TEST(san_wheel_arm__never_early_nearly_punctual)
 {
 	static const uint64_t deadlines[] = {
 		1,
@@ -49,7 +48,6 @@ san_wheel_arm__never_early_nearly_punctual(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++) {
 		struct san_timer t = {0};
 		uint64_t at = deadlines[i];
@@ -66,12 +64,10 @@ san_wheel_arm__never_early_nearly_punctual(void **state)
 	}
 }
 
-static void
-san_wheel_arm__past_fires_at_next_poll(void **state)
+TEST(san_wheel_arm__past_fires_at_next_poll)
 {
 	struct san_timer t = {0};
 
-	(void)state;
 	san_wheel_init(&wheel, SAN_NS_PER_S);
 	san_wheel_arm(&wheel, &t, 5);
 	san_wheel_check(&wheel);
@@ -79,12 +75,10 @@ san_wheel_arm__past_fires_at_next_poll(void **state)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
-static void
-san_wheel_arm__again_moves_it(void **state)
+TEST(san_wheel_arm__again_moves_it)
 {
 	struct san_timer t = {0};
 
-	(void)state;
 	san_wheel_arm(&wheel, &t, 10 * SLOT_NS);
 	san_wheel_arm(&wheel, &t, 1000 * SLOT_NS);
 	san_wheel_check(&wheel);
@@ -96,12 +90,10 @@ san_wheel_arm__again_moves_it(void **state)
 }
 
 /* A new timer may be due before those that were armed before it. */
-static void
-san_wheel_arm__earlier_than_all_others(void **state)
+TEST(san_wheel_arm__earlier_than_all_others)
 {
 	struct san_timer far = {0}, near = {0}, nearest = {0};
 
-	(void)state;
 	san_wheel_arm(&wheel, &far, 70000 * SLOT_NS);
 	assert_null(san_wheel_poll(&wheel, SLOT_NS));
 	san_wheel_arm(&wheel, &near, 300 * SLOT_NS);
@@ -115,12 +107,10 @@ san_wheel_arm__earlier_than_all_others(void **state)
 	assert_ptr_equal(san_wheel_poll(&wheel, 70000 * SLOT_NS), &far);
 }
 
-static void
-san_wheel_arm__never_does_not_fire(void **state)
+TEST(san_wheel_arm__never_does_not_fire)
 {
 	struct san_timer t = {0};
 
-	(void)state;
 	san_wheel_arm(&wheel, &t, SAN_TIME_NEVER);
 	san_wheel_check(&wheel);
 	assert_null(san_wheel_poll(&wheel, 100000 * SAN_NS_PER_S));
@@ -128,13 +118,11 @@ san_wheel_arm__never_does_not_fire(void **state)
 	assert_true(san_wheel_timer_is_armed(&t));
 }
 
-static void
-san_wheel_cancel__first_middle_last(void **state)
+TEST(san_wheel_cancel__first_middle_last)
 {
 	struct san_timer t[4];
 	int victim;
 
-	(void)state;
 	for (victim = 0; victim < 4; victim++) {
 		int i;
 
@@ -153,12 +141,10 @@ san_wheel_cancel__first_middle_last(void **state)
 	}
 }
 
-static void
-san_wheel_cancel__not_armed_is_harmless(void **state)
+TEST(san_wheel_cancel__not_armed_is_harmless)
 {
 	struct san_timer t = {0};
 
-	(void)state;
 	san_wheel_cancel(&wheel, &t);
 	san_wheel_arm(&wheel, &t, 1);
 	san_wheel_cancel(&wheel, &t);
@@ -167,13 +153,11 @@ san_wheel_cancel__not_armed_is_harmless(void **state)
 	assert_true(san_wheel_deadline_ns(&wheel) == SAN_TIME_NEVER);
 }
 
-static void
-san_wheel_poll__arming_order_within_a_slot(void **state)
+TEST(san_wheel_poll__arming_order_within_a_slot)
 {
 	struct san_timer a = {0}, b = {0}, c = {0};
 	uint64_t at = 600 * SLOT_NS;
 
-	(void)state;
 	/* Armed from far away, from nearer, and from the same block: three levels. */
 	san_wheel_arm(&wheel, &a, at);
 	assert_null(san_wheel_poll(&wheel, 400 * SLOT_NS));
@@ -185,12 +169,10 @@ san_wheel_poll__arming_order_within_a_slot(void **state)
 	assert_ptr_equal(san_wheel_poll(&wheel, at), &c);
 }
 
-static void
-san_wheel_poll__earlier_first_after_a_stall(void **state)
+TEST(san_wheel_poll__earlier_first_after_a_stall)
 {
 	struct san_timer t[3] = {0};
 
-	(void)state;
 	san_wheel_arm(&wheel, &t[2], 70000 * SLOT_NS);
 	san_wheel_arm(&wheel, &t[0], 3 * SLOT_NS);
 	san_wheel_arm(&wheel, &t[1], 900 * SLOT_NS);
@@ -200,12 +182,10 @@ san_wheel_poll__earlier_first_after_a_stall(void **state)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
-static void
-san_wheel_deadline_ns__exact_when_near(void **state)
+TEST(san_wheel_deadline_ns__exact_when_near)
 {
 	struct san_timer near = {0}, far = {0};
 
-	(void)state;
 	san_wheel_arm(&wheel, &far, 5000 * SLOT_NS);
 	san_wheel_arm(&wheel, &near, 200 * SLOT_NS - 1);
 	assert_true(san_wheel_deadline_ns(&wheel) == 200 * SLOT_NS);
@@ -214,15 +194,13 @@ san_wheel_deadline_ns__exact_when_near(void **state)
 }
 
 /* Sleeping from deadline to deadline reaches the timer in a few steps. */
-static void
-san_wheel_deadline_ns__always_advances(void **state)
+TEST(san_wheel_deadline_ns__always_advances)
 {
 	struct san_timer t = {0};
 	uint64_t at = (3ULL << 32) * SLOT_NS + 12345678 * SLOT_NS;
 	uint64_t now = 0;
 	int steps = 0;
 
-	(void)state;
 	san_wheel_arm(&wheel, &t, at);
 	while (san_wheel_poll(&wheel, now) == NULL) {
 		uint64_t next = san_wheel_deadline_ns(&wheel);
@@ -232,24 +210,4 @@ san_wheel_deadline_ns__always_advances(void **state)
 		assert_true(++steps < 16);
 	}
 	assert_true(now == at);
-}
-
-UNIT_TEST(test_san_wheel)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(san_wheel_init__empty, setup),
-		cmocka_unit_test_setup(san_wheel_arm__never_early_nearly_punctual, setup),
-		cmocka_unit_test_setup(san_wheel_arm__past_fires_at_next_poll, setup),
-		cmocka_unit_test_setup(san_wheel_arm__again_moves_it, setup),
-		cmocka_unit_test_setup(san_wheel_arm__earlier_than_all_others, setup),
-		cmocka_unit_test_setup(san_wheel_arm__never_does_not_fire, setup),
-		cmocka_unit_test_setup(san_wheel_cancel__first_middle_last, setup),
-		cmocka_unit_test_setup(san_wheel_cancel__not_armed_is_harmless, setup),
-		cmocka_unit_test_setup(san_wheel_poll__arming_order_within_a_slot, setup),
-		cmocka_unit_test_setup(san_wheel_poll__earlier_first_after_a_stall, setup),
-		cmocka_unit_test_setup(san_wheel_deadline_ns__exact_when_near, setup),
-		cmocka_unit_test_setup(san_wheel_deadline_ns__always_advances, setup),
-	};
-
-	return cmocka_run_group_tests_name("san_wheel", tests, NULL, NULL);
 }

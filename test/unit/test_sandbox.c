@@ -201,8 +201,7 @@ do_clone3(void)
 	return result(syscall(SYS_clone3, NULL, 0));
 }
 
-static void
-san_sandbox_enter__refused(void **state)
+UNIT_CASE(san_sandbox_enter__refused)
 {
 	int (*const calls[])(void) = {
 		do_exec,
@@ -223,7 +222,6 @@ san_sandbox_enter__refused(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	who = SANDBOX_DAEMON;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (run(calls[i], false) != -EPERM)
@@ -283,10 +281,8 @@ do_unix(void)
 	return result(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 }
 
-static void
-san_sandbox_enter__allowed(void **state)
+UNIT_CASE(san_sandbox_enter__allowed)
 {
-	(void)state;
 	who = SANDBOX_DAEMON;
 	assert_int_equal(run(do_thread, false), 0);
 	assert_int_equal(run(do_thread, true), 0);
@@ -310,8 +306,7 @@ do_look(void)
 		result(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 }
 
-static void
-san_sandbox_enter__helper(void **state)
+UNIT_CASE(san_sandbox_enter__helper)
 {
 	int (*const calls[])(void) = {
 		do_exec,
@@ -331,21 +326,9 @@ san_sandbox_enter__helper(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	who = SANDBOX_HELPER;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (run(calls[i], false) >= 0)
 			fail_msg("call %zu is not refused", i);
 	assert_int_equal(run(do_look, false), 0);
-}
-
-UNIT_TEST(test_sandbox)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sandbox_enter__refused),
-		cmocka_unit_test(san_sandbox_enter__allowed),
-		cmocka_unit_test(san_sandbox_enter__helper),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,13 +46,13 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-san_shmq_recv__with_and_without_descriptor(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+TEST(san_shmq_recv__with_and_without_descriptor)
 {
 	char out[SIZE] = "hello", in[SIZE];
 	int fd;
 
-	(void)state;
 	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, false), -EAGAIN);
 	assert_int_equal(san_shmq_send(ends[0], out, SIZE, -1, true), 0);
 	assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, false), 0);
@@ -90,8 +90,7 @@ send_raw(size_t size, int n)
 }
 
 /* Descriptors that came with it are closed. */
-static void
-san_shmq_recv__something_else(void **state)
+TEST(san_shmq_recv__something_else)
 {
 	static const struct {
 		size_t size;
@@ -101,7 +100,6 @@ san_shmq_recv__something_else(void **state)
 	int before = nb_fds(), fd;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		send_raw(cases[i].size, cases[i].fds);
 		assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, true), -EPROTO);
@@ -111,14 +109,12 @@ san_shmq_recv__something_else(void **state)
 }
 
 /* The caller owns all descriptors, also those of an invalid message. */
-static void
-san_shmq_recv_fds__all_of_them(void **state)
+TEST(san_shmq_recv_fds__all_of_them)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
 	uint32_t nb;
 
-	(void)state;
 	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EAGAIN);
 	assert_int_equal(nb, 0);
 	send_raw(SIZE, 1);
@@ -134,8 +130,7 @@ san_shmq_recv_fds__all_of_them(void **state)
 }
 
 /* Descriptors of a peeked message stay in it. */
-static void
-san_shmq_peek__leaves_descriptors(void **state)
+TEST(san_shmq_peek__leaves_descriptors)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	struct ucred from = {.pid = 0};
@@ -143,7 +138,6 @@ san_shmq_peek__leaves_descriptors(void **state)
 	bool has_fds;
 	uint32_t nb;
 
-	(void)state;
 	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
 	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EAGAIN);
 	send_raw(SIZE, 0);
@@ -192,63 +186,53 @@ peer_leaves(int nb_fds)
 	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
 }
 
-static void
-san_shmq_peek__peer_left(void **state)
+TEST(san_shmq_peek__peer_left)
 {
 	char in[SIZE];
 	bool has_fds;
 
-	(void)state;
 	peer_leaves(1);
 	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
 	assert_true(has_fds);
 }
 
-static void
-san_shmq_recv_fds__peer_left(void **state)
+TEST(san_shmq_recv_fds__peer_left)
 {
 	int fds[SHMQ_FDS];
 	char in[SIZE];
 	uint32_t nb;
 
-	(void)state;
 	peer_leaves(1);
 	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
 	assert_int_equal(nb, 1);
 	close(fds[0]);
 }
 
-static void
-san_shmq_recv_bytes__peer_left(void **state)
+TEST(san_shmq_recv_bytes__peer_left)
 {
 	char in[SIZE];
 
-	(void)state;
 	peer_leaves(0);
 	assert_int_equal(san_shmq_recv_bytes(ends[1], in, SIZE, MSG_PEEK), SIZE);
 }
 
-static void
-san_shmq_skip__peer_left(void **state)
+TEST(san_shmq_skip__peer_left)
 {
 	char in[SIZE];
 	bool has_fds;
 
-	(void)state;
 	peer_leaves(0);
 	san_shmq_skip(ends[1]);
 	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
 }
 
 /* Empty messages are not the end; after it nothing is received. */
-static void
-san_shmq_hang_up__all_that_came(void **state)
+TEST(san_shmq_hang_up__all_that_came)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
 	uint32_t nb;
 
-	(void)state;
 	send_raw(0, 1);
 	assert_int_equal(send(ends[0], in, 0, 0), 0);
 	send_raw(0, 64);
@@ -271,14 +255,12 @@ san_shmq_hang_up__all_that_came(void **state)
 	assert_int_equal(nb_fds(), before);
 }
 
-static void
-san_shmq_mem_create__sealed(void **state)
+TEST(san_shmq_mem_create__sealed)
 {
 	void *mem, *again;
 	const char *why;
 	int fd;
 
-	(void)state;
 	assert_int_equal(san_shmq_mem_create("test", 5000, &mem, &fd), 0);
 	assert_int_equal(san_shmq_mem_check(fd, 0, 5000, &why), 0);
 	((uint8_t *)mem)[4999] = 42;
@@ -303,15 +285,13 @@ assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
 		fail_msg("\"%s\", not \"%s\"", why, text);
 }
 
-static void
-san_shmq_mem_check__of_others(void **state)
+TEST(san_shmq_mem_check__of_others)
 {
 	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
 	int good = memfd_create("good", MFD_ALLOW_SEALING);
 	int holes = memfd_create("holes", MFD_ALLOW_SEALING);
 	int null = open("/dev/null", O_RDWR);
 
-	(void)state;
 	assert_int_equal(posix_fallocate(bare, 0, 8192), 0);
 	assert_int_equal(posix_fallocate(good, 0, 8192), 0);
 	assert_int_equal(ftruncate(holes, 8192), 0);
@@ -333,25 +313,4 @@ san_shmq_mem_check__of_others(void **state)
 	close(good);
 	close(holes);
 	close(null);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_shmq)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_shmq_recv__with_and_without_descriptor),
-		TEST(san_shmq_recv__something_else),
-		TEST(san_shmq_recv_fds__all_of_them),
-		TEST(san_shmq_peek__leaves_descriptors),
-		TEST(san_shmq_peek__peer_left),
-		TEST(san_shmq_recv_fds__peer_left),
-		TEST(san_shmq_recv_bytes__peer_left),
-		TEST(san_shmq_skip__peer_left),
-		TEST(san_shmq_hang_up__all_that_came),
-		TEST(san_shmq_mem_create__sealed),
-		TEST(san_shmq_mem_check__of_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

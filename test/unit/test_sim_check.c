@@ -134,13 +134,11 @@ talkers_unordered(void)
 }
 
 /* Without an error no checker fails: the other tests change one thing each. */
-static void
-san_sim_check_note__what_is_right(void **state)
+SIM_CASE(san_sim_check_note__what_is_right)
 {
 	struct sim_op *op[8];
 	uint32_t i;
 
-	(void)state;
 	talkers();
 	for (i = 0; i < 8; i++)
 		op[i] = post((uint8_t)(RTSAN_WR_SEND + i % SIM_KINDS));
@@ -166,12 +164,10 @@ san_sim_check_note__what_is_right(void **state)
 
 /* ---- order ---- */
 
-static void
-sim_check_order__received_twice(void **state)
+SIM_CASE(sim_check_order__received_twice)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers_unordered();
 	op = post(RTSAN_WR_SEND);
 	receive(op);
@@ -180,12 +176,10 @@ sim_check_order__received_twice(void **state)
 	assert_fails("order", "side 1: received 0 twice");
 }
 
-static void
-sim_check_order__push_imm_twice(void **state)
+SIM_CASE(sim_check_order__push_imm_twice)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers_unordered();
 	op = post(RTSAN_WR_PUSH_IMM);
 	place(op);
@@ -195,12 +189,10 @@ sim_check_order__push_imm_twice(void **state)
 	assert_fails("order", "received 0 twice");
 }
 
-static void
-sim_check_order__received_out_of_order(void **state)
+SIM_CASE(sim_check_order__received_out_of_order)
 {
 	struct sim_op *first, *second;
 
-	(void)state;
 	talkers();
 	first = post(RTSAN_WR_SEND);
 	second = post(RTSAN_WR_SEND);
@@ -210,12 +202,10 @@ sim_check_order__received_out_of_order(void **state)
 	assert_fails("order", "received 0 after 1");
 }
 
-static void
-sim_check_order__unordered_may(void **state)
+SIM_CASE(sim_check_order__unordered_may)
 {
 	struct sim_op *first, *second;
 
-	(void)state;
 	talkers_unordered();
 	first = post(RTSAN_WR_SEND);
 	second = post(RTSAN_WR_SEND);
@@ -227,24 +217,20 @@ sim_check_order__unordered_may(void **state)
 	assert_fine();
 }
 
-static void
-sim_check_order__received_what_was_not_sent(void **state)
+SIM_CASE(sim_check_order__received_what_was_not_sent)
 {
 	struct sim_op op = {.seq = 5, .op = RTSAN_WR_SEND, .len = LEN};
 
-	(void)state;
 	talkers();
 	post(RTSAN_WR_SEND);
 	receive(&op);
 	assert_fails("order", "received 5, which was not sent");
 }
 
-static void
-sim_check_order__received_what_has_no_receive(void **state)
+SIM_CASE(sim_check_order__received_what_has_no_receive)
 {
 	struct sim_op op;
 
-	(void)state;
 	talkers();
 	op = *post(RTSAN_WR_PUSH);
 	op.op = RTSAN_WR_SEND;
@@ -252,12 +238,10 @@ sim_check_order__received_what_has_no_receive(void **state)
 	assert_fails("order", "received 0, which was not sent");
 }
 
-static void
-sim_check_order__completed_out_of_order(void **state)
+SIM_CASE(sim_check_order__completed_out_of_order)
 {
 	struct sim_op *first, *second;
 
-	(void)state;
 	talkers();
 	first = post(RTSAN_WR_SEND);
 	second = post(RTSAN_WR_SEND);
@@ -267,10 +251,8 @@ sim_check_order__completed_out_of_order(void **state)
 	assert_fails("order", "request 0 completed after 1");
 }
 
-static void
-sim_check_order__succeeded_and_not_received(void **state)
+SIM_CASE(sim_check_order__succeeded_and_not_received)
 {
-	(void)state;
 	talkers();
 	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	assert_fine();
@@ -279,10 +261,8 @@ sim_check_order__succeeded_and_not_received(void **state)
 }
 
 /* A failed operation may have been received or not, and so may one whose process died. */
-static void
-sim_check_order__excuses(void **state)
+SIM_CASE(sim_check_order__excuses)
 {
-	(void)state;
 	talkers();
 	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	*side(1)->counter = 0;
@@ -293,12 +273,10 @@ sim_check_order__excuses(void **state)
 	assert_fine();
 }
 
-static void
-sim_check_order__lost_is_not_completed(void **state)
+SIM_CASE(sim_check_order__lost_is_not_completed)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_SEND);
 	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
@@ -307,12 +285,10 @@ sim_check_order__lost_is_not_completed(void **state)
 	assert_fine();
 }
 
-static void
-sim_check_order__addition_twice(void **state)
+SIM_CASE(sim_check_order__addition_twice)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_FETCH_ADD);
 	*side(1)->counter = 2;
@@ -322,22 +298,18 @@ sim_check_order__addition_twice(void **state)
 	assert_fails("order", "counter");
 }
 
-static void
-sim_check_order__addition_lost(void **state)
+SIM_CASE(sim_check_order__addition_lost)
 {
-	(void)state;
 	talkers();
 	complete_atomic(post(RTSAN_WR_FETCH_ADD), 0);
 	san_sim_check_settled(w);
 	assert_fails("order", "counter");
 }
 
-static void
-sim_check_order__atomic_sees_the_past(void **state)
+SIM_CASE(sim_check_order__atomic_sees_the_past)
 {
 	struct sim_op *first, *second;
 
-	(void)state;
 	talkers();
 	first = post(RTSAN_WR_FETCH_ADD);
 	second = post(RTSAN_WR_CMP_SWAP);
@@ -347,12 +319,10 @@ sim_check_order__atomic_sees_the_past(void **state)
 	assert_fails("order", "saw 0 after 0");
 }
 
-static void
-sim_check_order__atomic_sees_the_future(void **state)
+SIM_CASE(sim_check_order__atomic_sees_the_future)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers_unordered();
 	op = post(RTSAN_WR_FETCH_ADD);
 	complete_atomic(op, 1);
@@ -361,12 +331,10 @@ sim_check_order__atomic_sees_the_future(void **state)
 
 /* ---- bytes ---- */
 
-static void
-sim_check_bytes__push(void **state)
+SIM_CASE(sim_check_bytes__push)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PUSH);
 	place(op)[LEN - 1] ^= 1;
@@ -374,21 +342,17 @@ sim_check_bytes__push(void **state)
 	assert_fails("bytes", "push of 1000 bytes: byte 999");
 }
 
-static void
-sim_check_bytes__push_not_placed(void **state)
+SIM_CASE(sim_check_bytes__push_not_placed)
 {
-	(void)state;
 	talkers();
 	complete(post(RTSAN_WR_PUSH), SAN_ST_OK);
 	assert_fails("bytes", "push of 1000 bytes: byte 0 is 0xee");
 }
 
-static void
-sim_check_bytes__pull(void **state)
+SIM_CASE(sim_check_bytes__pull)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PULL);
 	place(op)[500] ^= 0x80;
@@ -397,12 +361,10 @@ sim_check_bytes__pull(void **state)
 }
 
 /* It is checked at the target's completion, before the initiator's. */
-static void
-sim_check_bytes__push_imm(void **state)
+SIM_CASE(sim_check_bytes__push_imm)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PUSH_IMM);
 	place(op)[0] ^= 1;
@@ -410,12 +372,10 @@ sim_check_bytes__push_imm(void **state)
 	assert_fails("bytes", "push with immediate of 1000 bytes: byte 0");
 }
 
-static void
-sim_check_bytes__send(void **state)
+SIM_CASE(sim_check_bytes__send)
 {
 	uint8_t *data;
 
-	(void)state;
 	talkers();
 	data = arrived(post(RTSAN_WR_SEND));
 	data[SIM_HEADER] ^= 1;
@@ -423,34 +383,28 @@ sim_check_bytes__send(void **state)
 	assert_fails("bytes", "send of 984 bytes: byte 0");
 }
 
-static void
-sim_check_bytes__send_of_another_length(void **state)
+SIM_CASE(sim_check_bytes__send_of_another_length)
 {
 	uint8_t *data;
 
-	(void)state;
 	talkers();
 	data = arrived(post(RTSAN_WR_SEND));
 	receive_bytes(data, LEN - 1);
 	assert_fails("bytes", "a send of 999 bytes says 1000");
 }
 
-static void
-sim_check_bytes__send_without_header(void **state)
+SIM_CASE(sim_check_bytes__send_without_header)
 {
-	(void)state;
 	talkers();
 	receive_bytes(arrived(post(RTSAN_WR_SEND)), SIM_HEADER - 1);
 	assert_fails("bytes", "a send of 15 bytes");
 }
 
 /* Operations that failed, or whose target died, have no bytes to compare. */
-static void
-sim_check_bytes__not_of_what_failed(void **state)
+SIM_CASE(sim_check_bytes__not_of_what_failed)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	complete(post(RTSAN_WR_PUSH), RTSAN_WC_FLUSHED);
 	complete(post(RTSAN_WR_PULL), RTSAN_WC_FLUSHED);
@@ -462,8 +416,7 @@ sim_check_bytes__not_of_what_failed(void **state)
 
 /* ---- complete ---- */
 
-static void
-sim_check_complete__statuses_have_reasons(void **state)
+SIM_CASE(sim_check_complete__statuses_have_reasons)
 {
 	static const uint8_t never[] = {
 		SAN_ST_RNR,
@@ -478,7 +431,6 @@ sim_check_complete__statuses_have_reasons(void **state)
 	};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(never); i++) {
 		talkers();
 		complete(post(RTSAN_WR_PULL), never[i]);
@@ -488,12 +440,10 @@ sim_check_complete__statuses_have_reasons(void **state)
 	}
 }
 
-static void
-sim_check_complete__statuses_with_reasons(void **state)
+SIM_CASE(sim_check_complete__statuses_with_reasons)
 {
 	struct sim_op *op;
 
-	(void)state;
 	world(WORDS(ALL_KINDS, "load.recv-delay=1 ms"));
 	complete(post(RTSAN_WR_SEND), SAN_ST_RNR);
 	op = post(RTSAN_WR_PUSH);
@@ -508,12 +458,10 @@ sim_check_complete__statuses_with_reasons(void **state)
 	assert_fine();
 }
 
-static void
-sim_check_complete__wrong_key_succeeds(void **state)
+SIM_CASE(sim_check_complete__wrong_key_succeeds)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_FETCH_ADD);
 	op->bad = true;
@@ -522,10 +470,8 @@ sim_check_complete__wrong_key_succeeds(void **state)
 	assert_fails("complete", "of a wrong key completed with");
 }
 
-static void
-sim_check_complete__flushed_and_still_connected(void **state)
+SIM_CASE(sim_check_complete__flushed_and_still_connected)
 {
-	(void)state;
 	talkers();
 	complete(post(RTSAN_WR_PUSH), RTSAN_WC_RETRY_EXC);
 	assert_fine();
@@ -533,20 +479,16 @@ sim_check_complete__flushed_and_still_connected(void **state)
 	assert_fails("complete", "flushed, but never disconnected");
 }
 
-static void
-sim_check_complete__ends_before_its_requests(void **state)
+SIM_CASE(sim_check_complete__ends_before_its_requests)
 {
-	(void)state;
 	talkers();
 	post(RTSAN_WR_PUSH);
 	note(SIM_NOTE_DOWN, 0);
 	assert_fails("complete", "ended before 1");
 }
 
-static void
-sim_check_complete__receives_not_flushed(void **state)
+SIM_CASE(sim_check_complete__receives_not_flushed)
 {
-	(void)state;
 	talkers();
 	side(1)->nb_recvs = 3;
 	note(SIM_NOTE_DOWN, 1);
@@ -554,10 +496,8 @@ sim_check_complete__receives_not_flushed(void **state)
 	assert_fails("complete", "3 receives were not flushed");
 }
 
-static void
-sim_check_complete__never_completes(void **state)
+SIM_CASE(sim_check_complete__never_completes)
 {
-	(void)state;
 	talkers();
 	post(RTSAN_WR_PUSH);
 	complete(post(RTSAN_WR_SEND), RTSAN_WC_FLUSHED);
@@ -567,8 +507,7 @@ sim_check_complete__never_completes(void **state)
 
 /* ---- place ---- */
 
-static void
-sim_check_place__before_and_behind(void **state)
+SIM_CASE(sim_check_place__before_and_behind)
 {
 	static const struct {
 		int at; /* from the first byte of the slot */
@@ -583,7 +522,6 @@ sim_check_place__before_and_behind(void **state)
 	};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		struct sim_op *op;
 
@@ -599,12 +537,10 @@ sim_check_place__before_and_behind(void **state)
 }
 
 /* A push with an invalid key places nothing, whatever is reported. */
-static void
-sim_check_place__without_a_right_to(void **state)
+SIM_CASE(sim_check_place__without_a_right_to)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PUSH);
 	op->bad = true;
@@ -613,12 +549,10 @@ sim_check_place__without_a_right_to(void **state)
 	assert_fails("place", "written without a right to");
 }
 
-static void
-sim_check_place__after_the_key_was_revoked(void **state)
+SIM_CASE(sim_check_place__after_the_key_was_revoked)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
@@ -627,59 +561,13 @@ sim_check_place__after_the_key_was_revoked(void **state)
 	assert_fails("place", "written without a right to");
 }
 
-static void
-sim_check_place__behind_a_pull(void **state)
+SIM_CASE(sim_check_place__behind_a_pull)
 {
 	struct sim_op *op;
 
-	(void)state;
 	talkers();
 	op = post(RTSAN_WR_PULL);
 	place(op)[LEN] ^= 1;
 	complete(op, SAN_ST_OK);
 	assert_fails("place", "pull 0: bytes behind it written");
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_sim_check)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(san_sim_check_note__what_is_right),
-		CASE(sim_check_order__received_twice),
-		CASE(sim_check_order__push_imm_twice),
-		CASE(sim_check_order__received_out_of_order),
-		CASE(sim_check_order__unordered_may),
-		CASE(sim_check_order__received_what_was_not_sent),
-		CASE(sim_check_order__received_what_has_no_receive),
-		CASE(sim_check_order__completed_out_of_order),
-		CASE(sim_check_order__succeeded_and_not_received),
-		CASE(sim_check_order__excuses),
-		CASE(sim_check_order__lost_is_not_completed),
-		CASE(sim_check_order__addition_twice),
-		CASE(sim_check_order__addition_lost),
-		CASE(sim_check_order__atomic_sees_the_past),
-		CASE(sim_check_order__atomic_sees_the_future),
-		CASE(sim_check_bytes__push),
-		CASE(sim_check_bytes__push_not_placed),
-		CASE(sim_check_bytes__pull),
-		CASE(sim_check_bytes__push_imm),
-		CASE(sim_check_bytes__send),
-		CASE(sim_check_bytes__send_of_another_length),
-		CASE(sim_check_bytes__send_without_header),
-		CASE(sim_check_bytes__not_of_what_failed),
-		CASE(sim_check_complete__statuses_have_reasons),
-		CASE(sim_check_complete__statuses_with_reasons),
-		CASE(sim_check_complete__wrong_key_succeeds),
-		CASE(sim_check_complete__flushed_and_still_connected),
-		CASE(sim_check_complete__ends_before_its_requests),
-		CASE(sim_check_complete__receives_not_flushed),
-		CASE(sim_check_complete__never_completes),
-		CASE(sim_check_place__before_and_behind),
-		CASE(sim_check_place__without_a_right_to),
-		CASE(sim_check_place__after_the_key_was_revoked),
-		CASE(sim_check_place__behind_a_pull),
-	};
-
-	return cmocka_run_group_tests_name("sim_check", tests, NULL, NULL);
 }

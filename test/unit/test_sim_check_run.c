@@ -46,13 +46,11 @@ load_for(const char *const *words, uint64_t ns)
 	assert_true(w->load->nb_pending > 0);
 }
 
-static void
-sim_check_complete__completed_twice(void **state)
+SIM_CASE(sim_check_complete__completed_twice)
 {
 	struct san_ulp_wc wc = {.op = RTSAN_WC_PUSH};
 	struct sim_side *s;
 
-	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	s = side(0);
 	wc.qp = s->qp;
@@ -75,10 +73,8 @@ cut_all(void)
 }
 
 /* Everything is lost without a fault: as if the protocol did not send. */
-static void
-sim_check_complete__broken_without_cause(void **state)
+SIM_CASE(sim_check_complete__broken_without_cause)
 {
-	(void)state;
 	world(WORDS("run.stall=60 s", "run.duration=60 s", "load.reconnect=yes"));
 	connect_all();
 	cut_all();
@@ -87,10 +83,8 @@ sim_check_complete__broken_without_cause(void **state)
 }
 
 /* The same when the load is over and requests are still incomplete. */
-static void
-sim_check_complete__broken_while_settling(void **state)
+SIM_CASE(sim_check_complete__broken_while_settling)
 {
-	(void)state;
 	load_for(WORDS("run.stall=60 s"), MS);
 	san_sim_load_stop(w);
 	cut_all();
@@ -100,8 +94,7 @@ sim_check_complete__broken_while_settling(void **state)
 }
 
 /* What may break a connection, and how long it must last. */
-static void
-san_sim_fault_may_break__causes(void **state)
+SIM_CASE(san_sim_fault_may_break__causes)
 {
 	static const struct {
 		const char *kind, *rate, *more;
@@ -130,7 +123,6 @@ san_sim_fault_may_break__causes(void **state)
 	char kind[64], rate[64];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(rate, sizeof(rate), "fault.f.rate=%s", cases[i].rate);
@@ -159,10 +151,8 @@ ran(const char *const *words)
 
 #define SHORT "run.duration=100 us"
 
-static void
-sim_check_place__after_the_end(void **state)
+SIM_CASE(sim_check_place__after_the_end)
 {
-	(void)state;
 	ran(WORDS(SHORT));
 	san_sim_check_end(w);
 	assert_fine();
@@ -171,12 +161,10 @@ sim_check_place__after_the_end(void **state)
 	assert_fails("place", "side 1: bytes of slot 3 written after the end");
 }
 
-static void
-sim_check_leak__mbuf(void **state)
+SIM_CASE(sim_check_leak__mbuf)
 {
 	struct rte_mbuf *m;
 
-	(void)state;
 	ran(WORDS(SHORT));
 	m = rte_pktmbuf_alloc(w->net.pool);
 	san_sim_check_end(w);
@@ -184,12 +172,10 @@ sim_check_leak__mbuf(void **state)
 	assert_fails("leak", "the network: 1 of");
 }
 
-static void
-sim_check_leak__mbuf_of_a_host(void **state)
+SIM_CASE(sim_check_leak__mbuf_of_a_host)
 {
 	struct rte_mbuf *m;
 
-	(void)state;
 	ran(WORDS(SHORT, "host.mbufs=1000"));
 	m = rte_pktmbuf_alloc(w->hosts[1].pool);
 	san_sim_check_end(w);
@@ -197,12 +183,10 @@ sim_check_leak__mbuf_of_a_host(void **state)
 	assert_fails("leak", "host");
 }
 
-static void
-sim_check_leak__region(void **state)
+SIM_CASE(sim_check_leak__region)
 {
 	uint32_t key;
 
-	(void)state;
 	ran(WORDS(SHORT));
 	assert_int_equal(san_ulp_mr_add(san_core_ulp(w->hosts[1].core), &key, sizeof(key), 0,
 					RTSAN_REMOTE_PUSH, 1, &key),
@@ -211,13 +195,11 @@ sim_check_leak__region(void **state)
 	assert_fails("leak", "host 1: 1 things in use");
 }
 
-static void
-sim_check_leak__entry_of_a_host_that_died(void **state)
+SIM_CASE(sim_check_leak__entry_of_a_host_that_died)
 {
 	struct san_cam cam;
 	int thing;
 
-	(void)state;
 	ran(WORDS(SHORT));
 	san_tl_reorder_init(&cam, w->cam, 1000);
 	assert_int_equal(san_tl_reorder_add(&cam, 1, SAN_CAM_REQUEST, 1, &thing), 0);
@@ -225,10 +207,8 @@ sim_check_leak__entry_of_a_host_that_died(void **state)
 	assert_fails("leak", "1 entries in the CAM");
 }
 
-static void
-sim_check_leak__queue_pair_in_use(void **state)
+SIM_CASE(sim_check_leak__queue_pair_in_use)
 {
-	(void)state;
 	world(WORDS(SHORT));
 	connect_all();
 	san_sim_load_release(w);
@@ -262,27 +242,23 @@ granting(void)
 	return san_core_tl(w->hosts[1].core);
 }
 
-static void
-sim_check_grant__records_above_the_budget(void **state)
+SIM_CASE(sim_check_grant__records_above_the_budget)
 {
 	struct san_tl *tl = granting();
 	struct san_tl_rxn *r = granted_record(tl);
 
-	(void)state;
 	assert_non_null(r);
 	r->granted += tl->conf.budget_bytes;
 	san_sim_check_round(w, &w->hosts[1]);
 	assert_fails("grant", "host 1: ");
 }
 
-static void
-sim_check_grant__lapsed_records_above_their_bound(void **state)
+SIM_CASE(sim_check_grant__lapsed_records_above_their_bound)
 {
 	struct san_tl *tl = granting();
 	struct san_tl_rxn *r = granted_record(tl);
 	uint32_t expired;
 
-	(void)state;
 	assert_non_null(r);
 	expired = r->charge.expired;
 	r->charge.expired = tl->expired_used + 1;
@@ -292,13 +268,11 @@ sim_check_grant__lapsed_records_above_their_bound(void **state)
 }
 
 /* As when 1,024 senders of 64 KiB overran a switch with room for twice the budget. */
-static void
-sim_check_grant__crumbs(void **state)
+SIM_CASE(sim_check_grant__crumbs)
 {
 	struct san_tl *tl;
 	struct san_tl_rxn *r;
 
-	(void)state;
 	load_for(WORDS("topology.type=star", "topology.hosts=33", "load.pattern=incast",
 		       "load.connections=32", "load.solicit=always", "load.size-min=1 MiB",
 		       "load.size-max=1 MiB"),
@@ -314,12 +288,10 @@ sim_check_grant__crumbs(void **state)
 }
 
 /* RT-41: if the budget is enough for the path, nothing is granted beyond it. */
-static void
-sim_check_grant__room_on_a_short_path(void **state)
+SIM_CASE(sim_check_grant__room_on_a_short_path)
 {
 	struct san_tl *tl = granting();
 
-	(void)state;
 	tl->conns[0].host->paths[false].room = 1;
 	san_sim_check_round(w, &w->hosts[1]);
 	tl->conns[0].host->paths[false].room = 0;
@@ -327,13 +299,11 @@ sim_check_grant__room_on_a_short_path(void **state)
 }
 
 /* A long path may have half of host.paths, be that less than the budget. (RT-41) */
-static void
-sim_check_grant__room_on_a_long_path(void **state)
+SIM_CASE(sim_check_grant__room_on_a_long_path)
 {
 	struct san_tl_path *p;
 	struct san_tl *tl;
 
-	(void)state;
 	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB",
 		       "link.delay=1 ms", "link.rate=10 Gb/s", "host.paths=300 KiB"),
 		 50 * MS);
@@ -348,13 +318,11 @@ sim_check_grant__room_on_a_long_path(void **state)
 	assert_fails("grant", "beyond the budget");
 }
 
-static void
-sim_check_grant__counters(void **state)
+SIM_CASE(sim_check_grant__counters)
 {
 	struct san_tl *tl = granting();
 	uint32_t expired;
 
-	(void)state;
 	tl->budget_used = tl->conf.budget_bytes + 1;
 	san_sim_check_round(w, &w->hosts[1]);
 	assert_fails("grant", "the budget is");
@@ -370,12 +338,10 @@ sim_check_grant__counters(void **state)
 
 /* ---- pcb ---- */
 
-static void
-sim_check_pcb__budget(void **state)
+SIM_CASE(sim_check_pcb__budget)
 {
 	struct san_pdl *pdl;
 
-	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	pdl = san_core_pdl(w->hosts[0].core);
 	pdl->inflight = pdl->conf.budget_pkts + 1;
@@ -383,13 +349,11 @@ sim_check_pcb__budget(void **state)
 	assert_fails("pcb", "packets in flight, budget");
 }
 
-static void
-sim_check_pcb__messages(void **state)
+SIM_CASE(sim_check_pcb__messages)
 {
 	struct san_tl *tl;
 	uint32_t slot = 0;
 
-	(void)state;
 	load_for(WORDS("load.depth=4", "host.msg-limit=7"), MS);
 	tl = san_core_tl(w->hosts[0].core);
 	while (!tl->conns[slot].open)
@@ -410,12 +374,10 @@ open_conn(uint32_t host)
 	return &pdl->conns[slot];
 }
 
-static void
-sim_check_pcb__virtual_window(void **state)
+SIM_CASE(sim_check_pcb__virtual_window)
 {
 	struct san_pdl_conn *c;
 
-	(void)state;
 	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
 	c = open_conn(0);
 	assert_true(c->pcb.inflight <= 9);
@@ -425,13 +387,11 @@ sim_check_pcb__virtual_window(void **state)
 }
 
 /* Retransmissions need no room. */
-static void
-sim_check_pcb__retransmissions_may(void **state)
+SIM_CASE(sim_check_pcb__retransmissions_may)
 {
 	struct san_pdl_conn *c;
 	void *own;
 
-	(void)state;
 	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
 	assert_int_equal(sim_check_pcb.begin(w, &own), 0);
 	sim_check_pcb.round(w, own, &w->hosts[0]);
@@ -452,13 +412,11 @@ sim_check_pcb__retransmissions_may(void **state)
 /* ---- core ---- */
 
 /* It aborts, as the assertions of the code do. */
-static void
-sim_check_core__aborts(void **state)
+SIM_CASE(sim_check_core__aborts)
 {
 	int status, null;
 	pid_t pid;
 
-	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -475,10 +433,8 @@ sim_check_core__aborts(void **state)
 	assert_fine();
 }
 
-static void
-san_sim_check_round__as_often_as_asked_for(void **state)
+SIM_CASE(san_sim_check_round__as_often_as_asked_for)
 {
-	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	san_core_pdl(w->hosts[0].core)->inflight += 1u << 20;
 	w->conf.run.check_every = 0;
@@ -496,10 +452,8 @@ san_sim_check_round__as_often_as_asked_for(void **state)
 /* ---- progress ---- */
 
 /* Everything is lost without a fault: as if the protocol had stopped. */
-static void
-sim_check_progress__stops(void **state)
+SIM_CASE(sim_check_progress__stops)
 {
-	(void)state;
 	world(WORDS("run.stall=10 ms", "run.duration=100 ms"));
 	connect_all();
 	cut_all();
@@ -509,10 +463,8 @@ sim_check_progress__stops(void **state)
 }
 
 /* The same with a fault, for longer than is allowed without one. */
-static void
-sim_check_progress__faults_excuse(void **state)
+SIM_CASE(sim_check_progress__faults_excuse)
 {
-	(void)state;
 	ran(WORDS("run.stall=2 s", "run.duration=10 s", "fault.f.kind=down", "fault.f.for=5 s",
 		  "fault.f.at=1 ms", "load.reconnect=yes", "link.rate=10 Mb/s"));
 	assert_true(w->longest_silence_ns > 1000 * MS);
@@ -523,10 +475,8 @@ sim_check_progress__faults_excuse(void **state)
 		"load.reconnect=yes"
 
 /* Less than a stall can be too much, if the scenario says so. */
-static void
-sim_check_progress__silence(void **state)
+SIM_CASE(sim_check_progress__silence)
 {
-	(void)state;
 	ran(WORDS(SILENT, "run.silence-max=1 s"));
 	assert_true(w->longest_silence_ns > 5 * MS);
 	san_sim_world_destroy(w);
@@ -535,29 +485,23 @@ sim_check_progress__silence(void **state)
 	assert_fails("progress", "side 0 stood still for");
 }
 
-static void
-sim_check_progress__never_connects(void **state)
+SIM_CASE(sim_check_progress__never_connects)
 {
-	(void)state;
 	world(WORDS(SHORT));
 	cut_all();
 	san_sim_world_run(w);
 	assert_fails("progress", "0 of 2 sides connected");
 }
 
-static void
-sim_check_progress__does_not_settle(void **state)
+SIM_CASE(sim_check_progress__does_not_settle)
 {
-	(void)state;
 	world(WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
 	san_sim_world_run(w);
 	assert_fails("progress", "requests do not complete");
 }
 
-static void
-sim_check_progress__does_not_end(void **state)
+SIM_CASE(sim_check_progress__does_not_end)
 {
-	(void)state;
 	world(WORDS(SHORT, "load.ops=1", "run.settle=10 ns", "link.delay=100 us",
 		    "run.duration=100 ms"));
 	san_sim_world_run(w);
@@ -570,19 +514,15 @@ sim_check_progress__does_not_end(void **state)
 	"topology.type=star", "topology.hosts=3", "load.pattern=incast", "load.connections=2", \
 		"run.duration=2 ms", "load.start-step=1 ms"
 
-static void
-sim_check_fair__less_than_asked_for(void **state)
+SIM_CASE(sim_check_fair__less_than_asked_for)
 {
-	(void)state;
 	world(WORDS(UNFAIR, "run.jain-min=1"));
 	san_sim_world_run(w);
 	assert_fails("fair", "asked for are 1000000");
 }
 
-static void
-sim_check_fair__enough(void **state)
+SIM_CASE(sim_check_fair__enough)
 {
-	(void)state;
 	ran(WORDS(UNFAIR, "run.jain-min=0.51"));
 	san_sim_world_destroy(w);
 	ran(WORDS(UNFAIR));
@@ -591,23 +531,19 @@ sim_check_fair__enough(void **state)
 /* ---- the simulator's own ---- */
 
 /* As many packets in flight as the windows allow: the pool follows the scenario. */
-static void
-san_sim_world_run__long_fat_network(void **state)
+SIM_CASE(san_sim_world_run__long_fat_network)
 {
-	(void)state;
 	ran(WORDS("link.delay=2 ms", "load.connections=16", "host.cc=fixed", "host.cwnd=1024",
 		  "load.solicit=never", "load.depth=64", "run.duration=5 ms"));
 	assert_true(w->hosts[0].inflight_high > 8192);
 }
 
 /* A network without mbufs reports that, whatever else failed for lack of them. */
-static void
-san_sim_world_run__pool_is_empty(void **state)
+SIM_CASE(san_sim_world_run__pool_is_empty)
 {
 	static struct rte_mbuf *all[1 << 16];
 	uint32_t n = 0;
 
-	(void)state;
 	world(WORDS(SHORT));
 	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(w->net.pool)) != NULL)
 		n++;
@@ -619,10 +555,8 @@ san_sim_world_run__pool_is_empty(void **state)
 /* ---- all of them ---- */
 
 /* The first violation is reported, and ends the run. */
-static void
-san_sim_world_fail__first_one_wins(void **state)
+SIM_CASE(san_sim_world_fail__first_one_wins)
 {
-	(void)state;
 	load_for(WORDS("load.depth=4"), MS);
 	w->now_ns = 1234567;
 	san_sim_world_fail(w, "one", "%s %d", "first", 1);
@@ -632,59 +566,13 @@ san_sim_world_fail__first_one_wins(void **state)
 	assert_int_equal(w->now_ns, 1234567);
 }
 
-static void
-san_sim_world_fail__long(void **state)
+SIM_CASE(san_sim_world_fail__long)
 {
 	char text[2 * sizeof(w->why)];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	world(WORDS(SHORT));
 	san_sim_world_fail(w, "long", "%s", text);
 	assert_int_equal(strlen(w->why), sizeof(w->why) - 1);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_sim_check_run)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(sim_check_complete__completed_twice),
-		CASE(sim_check_complete__broken_without_cause),
-		CASE(sim_check_complete__broken_while_settling),
-		CASE(san_sim_fault_may_break__causes),
-		CASE(sim_check_place__after_the_end),
-		CASE(sim_check_leak__mbuf),
-		CASE(sim_check_leak__mbuf_of_a_host),
-		CASE(sim_check_leak__region),
-		CASE(sim_check_leak__entry_of_a_host_that_died),
-		CASE(sim_check_leak__queue_pair_in_use),
-		CASE(sim_check_grant__records_above_the_budget),
-		CASE(sim_check_grant__lapsed_records_above_their_bound),
-		CASE(sim_check_grant__room_on_a_short_path),
-		CASE(sim_check_grant__room_on_a_long_path),
-		CASE(sim_check_grant__crumbs),
-		CASE(sim_check_grant__counters),
-		CASE(sim_check_pcb__budget),
-		CASE(sim_check_pcb__messages),
-		CASE(sim_check_pcb__virtual_window),
-		CASE(sim_check_pcb__retransmissions_may),
-		CASE(sim_check_core__aborts),
-		CASE(san_sim_check_round__as_often_as_asked_for),
-		CASE(sim_check_progress__stops),
-		CASE(sim_check_progress__faults_excuse),
-		CASE(sim_check_progress__silence),
-		CASE(sim_check_progress__never_connects),
-		CASE(sim_check_progress__does_not_settle),
-		CASE(sim_check_progress__does_not_end),
-		CASE(sim_check_fair__less_than_asked_for),
-		CASE(sim_check_fair__enough),
-		CASE(san_sim_world_run__long_fat_network),
-		CASE(san_sim_world_run__pool_is_empty),
-		CASE(san_sim_world_fail__first_one_wins),
-		CASE(san_sim_world_fail__long),
-	};
-
-	return cmocka_run_group_tests_name("sim_check_run", tests, NULL, NULL);
 }

@@ -68,12 +68,12 @@ assert_empty(void)
 	assert_false(san_sim_event_pop(&q, &ev));
 }
 
-static void
-san_sim_event_init__empty(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+TEST(san_sim_event_init__empty)
 {
 	struct sim_event ev, before;
 
-	(void)state;
 	assert_empty();
 	memset(&ev, 0x5a, sizeof(ev));
 	before = ev;
@@ -81,12 +81,10 @@ san_sim_event_init__empty(void **state)
 	assert_memory_equal(&ev, &before, sizeof(ev));
 }
 
-static void
-san_sim_event_fini__with_events_in_it(void **state)
+TEST(san_sim_event_fini__with_events_in_it)
 {
 	uint32_t i;
 
-	(void)state;
 	/* The sanitizer must find no leak of these. */
 	for (i = 0; i < 1000; i++) {
 		push(i, i);
@@ -95,8 +93,7 @@ san_sim_event_fini__with_events_in_it(void **state)
 	}
 }
 
-static void
-san_sim_event_push__carries_every_field(void **state)
+TEST(san_sim_event_push__carries_every_field)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
@@ -108,7 +105,6 @@ san_sim_event_push__carries_every_field(void **state)
 	};
 	struct sim_event out;
 
-	(void)state;
 	push(5, 0);
 	san_sim_event_push(&q, &in);
 	assert_pop(5, 0);
@@ -122,10 +118,8 @@ san_sim_event_push__carries_every_field(void **state)
 	assert_empty();
 }
 
-static void
-san_sim_event_push__ends_of_time(void **state)
+TEST(san_sim_event_push__ends_of_time)
 {
-	(void)state;
 	push(SAN_TIME_NEVER - 1, 1);
 	push(1ULL << 63, 2);
 	push(0, 3);
@@ -137,12 +131,10 @@ san_sim_event_push__ends_of_time(void **state)
 	assert_empty();
 }
 
-static void
-san_sim_event_pop__same_time_first_in_first_out(void **state)
+TEST(san_sim_event_pop__same_time_first_in_first_out)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 100; i++)
 		push(i % 2 == 0 ? 7 : 8, i);
 	for (i = 0; i < 100; i += 2)
@@ -157,12 +149,10 @@ san_sim_event_pop__same_time_first_in_first_out(void **state)
 	assert_empty();
 }
 
-static void
-san_sim_event_pop__push_into_the_vacant_root(void **state)
+TEST(san_sim_event_pop__push_into_the_vacant_root)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		push(10 * i, i);
 	assert_pop(0, 0);
@@ -188,12 +178,10 @@ san_sim_event_pop__push_into_the_vacant_root(void **state)
 }
 
 /* Equal times are first in, first out, whichever way they were added. */
-static void
-san_sim_event_push_lane__same_time(void **state)
+TEST(san_sim_event_push_lane__same_time)
 {
 	uint32_t i;
 
-	(void)state;
 	push(5, 0);
 	push_lane(0, 7, 1);
 	push(7, 2);
@@ -213,10 +201,8 @@ san_sim_event_push_lane__same_time(void **state)
 	assert_empty();
 }
 
-static void
-san_sim_event_push_lane__one_overtakes(void **state)
+TEST(san_sim_event_push_lane__one_overtakes)
 {
-	(void)state;
 	push_lane(0, 10, 0);
 	push_lane(0, 30, 1);
 	push_lane(0, 20, 2);
@@ -231,8 +217,7 @@ san_sim_event_push_lane__one_overtakes(void **state)
 	assert_empty();
 }
 
-static void
-san_sim_event_push_lane__carries_every_field(void **state)
+TEST(san_sim_event_push_lane__carries_every_field)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
@@ -243,7 +228,6 @@ san_sim_event_push_lane__carries_every_field(void **state)
 	};
 	struct sim_event out;
 
-	(void)state;
 	push_lane(0, 5, 0);
 	san_sim_event_push_lane(&q, &lane[0], &in);
 	assert_pop(5, 0);
@@ -316,14 +300,12 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 	}
 }
 
-static void
-sim_events__like_a_sorted_list(void **state)
+TEST(sim_events__like_a_sorted_list)
 {
 	static const uint32_t ranges_ns[] = {1, 2, 5, 100, 10000, UINT32_MAX};
 	struct sim_event ev;
 	uint32_t i, round;
 
-	(void)state;
 	for (round = 0; round < 5; round++) {
 		for (i = 0; i < sizeof(ranges_ns) / sizeof(ranges_ns[0]); i++) {
 			random_steps(round * 100 + i, 2500, ranges_ns[i]);
@@ -336,8 +318,7 @@ sim_events__like_a_sorted_list(void **state)
 	}
 }
 
-static void
-sim_events__grows(void **state)
+TEST(sim_events__grows)
 {
 	enum {
 		NB = 200000
@@ -346,7 +327,6 @@ sim_events__grows(void **state)
 	struct san_prng g;
 	uint32_t i;
 
-	(void)state;
 	san_prng_seed(&g, 1);
 	for (i = 0; i < NB; i++)
 		push(san_prng_below(&g, NB / 4), i);
@@ -361,30 +341,4 @@ sim_events__grows(void **state)
 		last = ev;
 	}
 	assert_empty();
-}
-
-UNIT_TEST(test_sim_event)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(san_sim_event_init__empty, setup, teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_fini__with_events_in_it, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_push__carries_every_field, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_push__ends_of_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_pop__same_time_first_in_first_out,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_pop__push_into_the_vacant_root, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__same_time, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__one_overtakes, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(san_sim_event_push_lane__carries_every_field, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(sim_events__like_a_sorted_list, setup, teardown),
-		cmocka_unit_test_setup_teardown(sim_events__grows, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

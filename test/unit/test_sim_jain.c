@@ -7,18 +7,15 @@
 
 #define DIM(a) (sizeof(a) / sizeof((a)[0]))
 
-static void
-san_sim_report_jain_ppm__nothing(void **state)
+UNIT_CASE(san_sim_report_jain_ppm__nothing)
 {
 	static const uint64_t zero[3];
 
-	(void)state;
 	assert_int_equal(san_sim_report_jain_ppm(NULL, 0), 0);
 	assert_int_equal(san_sim_report_jain_ppm(zero, DIM(zero)), 0);
 }
 
-static void
-san_sim_report_jain_ppm__by_hand(void **state)
+UNIT_CASE(san_sim_report_jain_ppm__by_hand)
 {
 	static const struct {
 		uint64_t x[4];
@@ -40,13 +37,11 @@ san_sim_report_jain_ppm__by_hand(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++)
 		assert_int_equal(san_sim_report_jain_ppm(table[i].x, table[i].n), table[i].ppm);
 }
 
-static void
-san_sim_report_jain_ppm__many_large_values(void **state)
+UNIT_CASE(san_sim_report_jain_ppm__many_large_values)
 {
 	enum {
 		NB = 100000
@@ -54,7 +49,6 @@ san_sim_report_jain_ppm__many_large_values(void **state)
 	uint64_t *x = malloc(NB * sizeof(*x));
 	uint32_t i;
 
-	(void)state;
 	assert_non_null(x);
 	for (i = 0; i < NB; i++)
 		x[i] = 1ULL << 50;
@@ -67,15 +61,4 @@ san_sim_report_jain_ppm__many_large_values(void **state)
 		x[i] = (uint64_t)i << 33;
 	assert_in_range(san_sim_report_jain_ppm(x, NB), 749995, 749997);
 	free(x);
-}
-
-UNIT_TEST(test_sim_jain)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_report_jain_ppm__nothing),
-		cmocka_unit_test(san_sim_report_jain_ppm__by_hand),
-		cmocka_unit_test(san_sim_report_jain_ppm__many_large_values),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,10 +57,8 @@ assert_well_formed(void)
 	assert_int_equal(drops[SAN_DROP_ICRC] + drops[SAN_DROP_FIELD], 0);
 }
 
-static void
-san_sim_lie_falsify__received(void **state)
+SIM_CASE(san_sim_lie_falsify__received)
 {
-	(void)state;
 	lied(WORDS(LIE("received"), BOTH));
 	assert_well_formed();
 	assert_int_equal(side(0)->nb_done, 0);
@@ -71,10 +69,8 @@ san_sim_lie_falsify__received(void **state)
 	assert_int_equal(side(1)->nb_done, 8); /* its own requests are honest */
 }
 
-static void
-san_sim_lie_falsify__partial(void **state)
+SIM_CASE(san_sim_lie_falsify__partial)
 {
-	(void)state;
 	lied(WORDS(LIE("partial"), BOTH));
 	assert_well_formed();
 	assert_int_equal(side(0)->nb_done, 0);
@@ -84,10 +80,8 @@ san_sim_lie_falsify__partial(void **state)
 	assert_int_equal(peer->pcb.first_win, SAN_WIN_MIN);
 }
 
-static void
-san_sim_lie_falsify__unacked(void **state)
+SIM_CASE(san_sim_lie_falsify__unacked)
 {
-	(void)state;
 	lied(WORDS(LIE("unacked"), BOTH));
 	assert_well_formed();
 	assert_int_equal(side(0)->nb_done, 0);
@@ -96,31 +90,25 @@ san_sim_lie_falsify__unacked(void **state)
 }
 
 /* The peer takes the refusals: it withdraws its data, and sends it again. */
-static void
-san_sim_lie_falsify__refuse(void **state)
+SIM_CASE(san_sim_lie_falsify__refuse)
 {
-	(void)state;
 	lied(WORDS(LIE("refuse"), BOTH, "load.solicit=never"));
 	assert_well_formed();
 	assert_true(side(0)->nb_done < 8);
 	assert_true(san_core_tl(w->hosts[0].core)->stats.nb_rnr_rx > 1);
 }
 
-static void
-san_sim_lie_falsify__refuse_receives(void **state)
+SIM_CASE(san_sim_lie_falsify__refuse_receives)
 {
-	(void)state;
 	lied(WORDS(LIE("refuse"), BOTH, "load.send=1", "load.push=0"));
 	assert_true(side(1)->nb_recvs < 8);
 }
 
 /* What it was granted stays granted, and what it began unfinished. */
-static void
-san_sim_lie_falsify__begin(void **state)
+SIM_CASE(san_sim_lie_falsify__begin)
 {
 	struct san_tl *tl;
 
-	(void)state;
 	lied(WORDS(LIE("begin"), BOTH, "load.solicit=always"));
 	tl = san_core_tl(w->hosts[0].core);
 	assert_int_equal(side(1)->nb_done, 0);
@@ -128,29 +116,23 @@ san_sim_lie_falsify__begin(void **state)
 	assert_int_equal(side(0)->nb_done, 8); /* it grants, and acknowledges */
 }
 
-static void
-san_sim_lie_falsify__quiet(void **state)
+SIM_CASE(san_sim_lie_falsify__quiet)
 {
-	(void)state;
 	lied(WORDS(LIE("quiet"), BOTH, "load.solicit=never"));
 	assert_int_equal(side(0)->nb_done, 8);
 	assert_int_equal(side(1)->nb_done, 0);
 }
 
-static void
-san_sim_lie_falsify__silent(void **state)
+SIM_CASE(san_sim_lie_falsify__silent)
 {
-	(void)state;
 	lied(WORDS(LIE("silent"), BOTH));
 	assert_int_equal(side(0)->nb_done + side(1)->nb_done, 0);
 	assert_int_equal(peer->rx[SAN_WIN_DATA].base, peer->rx[SAN_WIN_DATA].high);
 }
 
 /* It is honest again when the fault ends: everything completes. */
-static void
-san_sim_lie_falsify__until_it_ends(void **state)
+SIM_CASE(san_sim_lie_falsify__until_it_ends)
 {
-	(void)state;
 	lied(WORDS(LIE("received"), BOTH, "fault.f.for=20 ms"));
 	assert_int_equal(side(0)->nb_done, 0);
 	run_ns(1000 * MS);
@@ -164,15 +146,13 @@ san_sim_lie_falsify__until_it_ends(void **state)
 		"load.send=1", "load.push-imm=1", "load.pull=1", "load.size-min=1", BOTH
 
 /* Innocents complete, the end leaves nothing behind, and liars did not. */
-static void
-san_sim_lie__innocents_complete(void **state)
+SIM_CASE(san_sim_lie__innocents_complete)
 {
 	static const char *const lies[] = {"received", "partial", "unacked", "refuse",
 					   "begin", "quiet", "silent"};
 	char word[64];
 	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(lies); i++) {
 		snprintf(word, sizeof(word), "fault.f.lie=%s", lies[i]);
 		world(WORDS("fault.f.kind=lie", "fault.f.where=host:1", word, STAR));
@@ -190,12 +170,10 @@ san_sim_lie__innocents_complete(void **state)
 }
 
 /* The same requests, incomplete: a failure only of innocents. */
-static void
-san_sim_check_note__innocents_only(void **state)
+SIM_CASE(san_sim_check_note__innocents_only)
 {
 	struct sim_note n = {.type = SIM_NOTE_DOWN};
 
-	(void)state;
 	world(WORDS(LIE("silent"), "topology.type=star", "topology.hosts=3", "load.pattern=fan",
 		    "load.connections=2"));
 	side(0)->nb_posted = side(2)->nb_posted = 1;
@@ -206,25 +184,4 @@ san_sim_check_note__innocents_only(void **state)
 	n.side = side(2);
 	san_sim_check_note(w, &n);
 	assert_fails("complete", "side 2: ended before 1 requests");
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_sim_lie)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(san_sim_lie_falsify__received),
-		CASE(san_sim_lie_falsify__partial),
-		CASE(san_sim_lie_falsify__unacked),
-		CASE(san_sim_lie_falsify__refuse),
-		CASE(san_sim_lie_falsify__refuse_receives),
-		CASE(san_sim_lie_falsify__begin),
-		CASE(san_sim_lie_falsify__quiet),
-		CASE(san_sim_lie_falsify__silent),
-		CASE(san_sim_lie_falsify__until_it_ends),
-		CASE(san_sim_lie__innocents_complete),
-		CASE(san_sim_check_note__innocents_only),
-	};
-
-	return cmocka_run_group_tests_name("sim_lie", tests, NULL, NULL);
 }

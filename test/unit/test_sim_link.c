@@ -48,13 +48,11 @@ arrival_ns(struct sim_world *w)
 
 /* ---- time ---- */
 
-static void
-san_sim_link_send__serialisation(void **state)
+UNIT_CASE(san_sim_link_send__serialisation)
 {
 	struct sim_world *w = PAIR(NULL);
 	struct sim_link *l = &w->links[0];
 
-	(void)state;
 	w->now_ns = 5000;
 	send_n(w, l, 2);
 	w->now_ns = 5100;
@@ -76,8 +74,7 @@ san_sim_link_send__serialisation(void **state)
 }
 
 /* At any rate a thousand packets take as long as their bits, within a nanosecond. */
-static void
-san_sim_link_send__rates(void **state)
+UNIT_CASE(san_sim_link_send__rates)
 {
 	static const struct {
 		const char *word;
@@ -93,7 +90,6 @@ san_sim_link_send__rates(void **state)
 	};
 	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rates); i++) {
 		struct sim_world *w = PAIR(rates[i].word, "link.delay=0");
 		uint64_t last_ns = 0;
@@ -113,13 +109,11 @@ san_sim_link_send__rates(void **state)
 
 /* ---- queue ---- */
 
-static void
-san_sim_link_send__drops_beyond_the_buffer(void **state)
+UNIT_CASE(san_sim_link_send__drops_beyond_the_buffer)
 {
 	struct sim_world *w = STAR("link.buffer=7476"); /* four on the wire and one more */
 	struct sim_link *l = &w->links[PORT];
 
-	(void)state;
 	send_n(w, l, 6);
 	assert_int_equal(l->nb_full, 1);
 	assert_int_equal(l->nb_pkts, 5);
@@ -144,13 +138,11 @@ san_sim_link_send__drops_beyond_the_buffer(void **state)
 }
 
 /* RT-31: longer packets are lost, and take no time on the cable. */
-static void
-san_sim_link_send__loses_what_is_too_long(void **state)
+UNIT_CASE(san_sim_link_send__loses_what_is_too_long)
 {
 	struct sim_world *w = STAR("link.mtu=1000", "core.mtu=9000");
 	struct sim_link *l = &w->links[PORT];
 
-	(void)state;
 	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 0);
@@ -161,26 +153,22 @@ san_sim_link_send__loses_what_is_too_long(void **state)
 }
 
 /* A host's own queue is bounded by its loop. */
-static void
-san_sim_link_send__hosts_do_not_drop(void **state)
+UNIT_CASE(san_sim_link_send__hosts_do_not_drop)
 {
 	struct sim_world *w = STAR("link.buffer=2 KiB", "host.mtu=1500");
 
-	(void)state;
 	send_n(w, san_sim_topo_uplink(w, 1), 1000);
 	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_full, 0);
 	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_pkts, 1000);
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_backlog__drains_at_the_rate(void **state)
+UNIT_CASE(san_sim_link_backlog__drains_at_the_rate)
 {
 	struct sim_world *w = STAR(NULL);
 	struct sim_link *l = &w->links[PORT];
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(san_sim_link_backlog(l, 0), 0);
 	send_n(w, l, 10);
 	for (i = 0; i <= 10; i++)
@@ -229,16 +217,13 @@ marks(const char *ipv6)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_send__marks_beyond_the_threshold(void **state)
+UNIT_CASE(san_sim_link_send__marks_beyond_the_threshold)
 {
-	(void)state;
 	marks("host.ipv6=no");
 	marks("host.ipv6=yes");
 }
 
-static void
-san_sim_link_send__marks_nothing_else(void **state)
+UNIT_CASE(san_sim_link_send__marks_nothing_else)
 {
 	struct sim_world *w = STAR("link.mark=1");
 	struct sim_link *l = &w->links[PORT];
@@ -246,7 +231,6 @@ san_sim_link_send__marks_nothing_else(void **state)
 	uint8_t was[LEN];
 	uint32_t i;
 
-	(void)state;
 	send_n(w, l, 1);
 	m = frame(w);
 	memcpy(was, rte_pktmbuf_mtod(m, void *), LEN);
@@ -269,13 +253,11 @@ san_sim_link_send__marks_nothing_else(void **state)
 }
 
 /* Not-ECT stays, CE stays, and a wrong checksum stays wrong by the same amount. */
-static void
-san_sim_link_send__marks_only_ect(void **state)
+UNIT_CASE(san_sim_link_send__marks_only_ect)
 {
 	static const uint8_t after[] = {0, 3, 3, 3};
 	uint8_t ecn;
 
-	(void)state;
 	for (ecn = 0; ecn < 4; ecn++) {
 		struct sim_world *w = STAR("link.mark=1");
 		struct sim_link *l = &w->links[PORT];
@@ -300,12 +282,10 @@ san_sim_link_send__marks_only_ect(void **state)
 	}
 }
 
-static void
-san_sim_link_send__no_threshold_no_marks(void **state)
+UNIT_CASE(san_sim_link_send__no_threshold_no_marks)
 {
 	struct sim_world *w = STAR("link.mark=0");
 
-	(void)state;
 	send_n(w, &w->links[PORT], 100);
 	assert_int_equal(w->links[PORT].nb_marked, 0);
 	test_sim_network_free(w);
@@ -357,8 +337,7 @@ with_fault(const char *kind, const char *rate, const char *more)
 	return w;
 }
 
-static void
-san_sim_link_send__loss_rate(void **state)
+UNIT_CASE(san_sim_link_send__loss_rate)
 {
 	static const struct {
 		const char *rate;
@@ -366,7 +345,6 @@ san_sim_link_send__loss_rate(void **state)
 	} rates[] = {{"0.1 %", 0.001}, {"1 %", 0.01}, {"20 %", 0.2}, {"50 %", 0.5}, {"99 %", 0.99}};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rates); i++) {
 		struct sim_world *w = with_fault("loss", rates[i].rate, NULL);
 
@@ -375,12 +353,10 @@ san_sim_link_send__loss_rate(void **state)
 	}
 }
 
-static void
-san_sim_link_send__loss_of_all_and_none(void **state)
+UNIT_CASE(san_sim_link_send__loss_of_all_and_none)
 {
 	struct sim_world *w = with_fault("loss", "1", NULL);
 
-	(void)state;
 	assert_int_equal(lose(w, 1000, NULL), 1000);
 	test_sim_network_free(w);
 	w = with_fault("loss", "0", NULL);
@@ -389,13 +365,11 @@ san_sim_link_send__loss_of_all_and_none(void **state)
 }
 
 /* Equal seeds lose the same packets, other seeds others. */
-static void
-san_sim_link_send__loss_follows_from_the_seed(void **state)
+UNIT_CASE(san_sim_link_send__loss_follows_from_the_seed)
 {
 	char which[3][1001] = {""};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		struct sim_world *w =
 			with_fault("loss", "30 %", i < 2 ? "run.seed=5" : "run.seed=6");
@@ -407,8 +381,7 @@ san_sim_link_send__loss_follows_from_the_seed(void **state)
 	assert_string_not_equal(which[0], which[2]);
 }
 
-static void
-san_sim_link_send__burst_rate_and_length(void **state)
+UNIT_CASE(san_sim_link_send__burst_rate_and_length)
 {
 	static const struct {
 		const char *rate;
@@ -417,7 +390,6 @@ san_sim_link_send__burst_rate_and_length(void **state)
 	static char which[10 * MANY + 1];
 	uint32_t i, k, runs;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rates); i++) {
 		struct sim_world *w = with_fault("burst", rates[i].rate, NULL);
 		uint32_t n = lose(w, 10 * MANY, which);
@@ -432,24 +404,20 @@ san_sim_link_send__burst_rate_and_length(void **state)
 	}
 }
 
-static void
-san_sim_link_send__burst_of_all(void **state)
+UNIT_CASE(san_sim_link_send__burst_of_all)
 {
 	struct sim_world *w = with_fault("burst", "1", NULL);
 
-	(void)state;
 	assert_int_equal(lose(w, 1000, NULL), 1000);
 	test_sim_network_free(w);
 }
 
 /* A flow is lost as a whole, or not at all. */
-static void
-san_sim_link_send__flows(void **state)
+UNIT_CASE(san_sim_link_send__flows)
 {
 	struct sim_world *w = with_fault("flow", "30 %", NULL);
 	uint32_t port, k, lost, flows = 0;
 
-	(void)state;
 	for (port = 0; port < 5000; port++) {
 		for (k = lost = 0; k < 4; k++) {
 			uint16_t len = (uint16_t)(100 + 50 * k);
@@ -466,12 +434,10 @@ san_sim_link_send__flows(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_send__down(void **state)
+UNIT_CASE(san_sim_link_send__down)
 {
 	struct sim_world *w = with_fault("down", "0", "fault.f.where=host:0:up");
 
-	(void)state;
 	assert_int_equal(lose(w, 100, NULL), 100);
 	/* the way back works */
 	san_sim_world_send(w, &w->links[1], frame(w));
@@ -484,8 +450,7 @@ san_sim_link_send__down(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_send__duplicate(void **state)
+UNIT_CASE(san_sim_link_send__duplicate)
 {
 	struct sim_world *w = with_fault("duplicate", "1", "fault.f.arg=5 us");
 	uint64_t late_ns, latest_ns = 0, earliest_ns = UINT64_MAX;
@@ -493,7 +458,6 @@ san_sim_link_send__duplicate(void **state)
 	struct sim_link *l;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 2000; i++) {
 		uint64_t sent_ns = w->now_ns;
 
@@ -519,14 +483,12 @@ san_sim_link_send__duplicate(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_send__reorder(void **state)
+UNIT_CASE(san_sim_link_send__reorder)
 {
 	struct sim_world *w = with_fault("reorder", "30 %", "fault.f.arg=7 us");
 	uint64_t latest_ns = 0;
 	uint32_t i, late = 0;
 
-	(void)state;
 	for (i = 0; i < MANY; i++) {
 		uint64_t at_ns;
 
@@ -543,14 +505,12 @@ san_sim_link_send__reorder(void **state)
 }
 
 /* Without delay: no fault happened. */
-static void
-san_sim_link_send__reorder_counts_what_is_late(void **state)
+UNIT_CASE(san_sim_link_send__reorder_counts_what_is_late)
 {
 	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
 	uint64_t before = w->net.nb_faults;
 	uint32_t i, late = 0;
 
-	(void)state;
 	for (i = 0; i < MANY; i++) {
 		san_sim_world_send(w, &w->links[0], frame(w));
 		late += arrival_ns(w) - w->now_ns != 1120;
@@ -561,15 +521,13 @@ san_sim_link_send__reorder_counts_what_is_late(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_link_send__corruption_of_one_bit(void **state)
+UNIT_CASE(san_sim_link_send__corruption_of_one_bit)
 {
 	struct sim_world *w = with_fault("corrupt", "1", NULL);
 	uint32_t i, k, bytes[LEN] = {0}, touched = 0;
 	struct rte_mbuf *m, *want = frame(w);
 	struct sim_link *l;
 
-	(void)state;
 	for (i = 0; i < 5000; i++) {
 		uint32_t bits = 0;
 
@@ -597,15 +555,13 @@ san_sim_link_send__corruption_of_one_bit(void **state)
 /* ---- sim_fault.c on links ---- */
 
 /* Faults add up; each removes what it added, in whatever order they end. */
-static void
-san_sim_fault_event__add_up(void **state)
+UNIT_CASE(san_sim_fault_event__add_up)
 {
 	struct sim_world *w = PAIR("fault.a.kind=loss", "fault.a.rate=10 %", "fault.b.kind=loss",
 				   "fault.b.rate=20 %", "fault.b.where=host:0:up",
 				   "fault.c.kind=down", "fault.d.kind=down");
 	const struct sim_link_fault *f = &w->links[0].fault;
 
-	(void)state;
 	san_sim_fault_event(w, 0, true);
 	san_sim_fault_event(w, 1, true);
 	san_sim_fault_event(w, 1, true); /* has begun already */
@@ -629,8 +585,7 @@ san_sim_fault_event__add_up(void **state)
 }
 
 /* The delays of two faults do not depend on which one ended last. */
-static void
-san_sim_fault_event__delays_of_several(void **state)
+UNIT_CASE(san_sim_fault_event__delays_of_several)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=reorder", "fault.a.rate=10 %", "fault.a.arg=9 us",
@@ -639,7 +594,6 @@ san_sim_fault_event__delays_of_several(void **state)
 		     "fault.d.kind=duplicate", "fault.d.rate=90 %", "fault.d.arg=3 us");
 	const struct sim_link_fault *f = &w->links[0].fault;
 
-	(void)state;
 	san_sim_fault_event(w, 0, true);
 	san_sim_fault_event(w, 1, true);
 	assert_true(f->reorder_ns >= 9 * US);
@@ -656,8 +610,7 @@ san_sim_fault_event__delays_of_several(void **state)
 }
 
 /* During which of them connections may stall. */
-static void
-san_sim_fault_event__blocking(void **state)
+UNIT_CASE(san_sim_fault_event__blocking)
 {
 	static const struct {
 		const char *kind, *rate;
@@ -674,7 +627,6 @@ san_sim_fault_event__blocking(void **state)
 	};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		struct sim_world *w = with_fault(cases[i].kind, cases[i].rate, "fault.f.arg=1 us");
 
@@ -688,15 +640,13 @@ san_sim_fault_event__blocking(void **state)
 }
 
 /* Packets may wait as long as a host does not run, for any overlapping pauses. */
-static void
-san_sim_fault_event__pauses_overlap(void **state)
+UNIT_CASE(san_sim_fault_event__pauses_overlap)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=pause", "fault.a.where=host:1", "fault.b.kind=pause",
 		     "fault.b.where=host:1", "fault.b.for=5 us");
 	struct sim_host *h = &w->hosts[1];
 
-	(void)state;
 	w->now_ns = 10 * US;
 	san_sim_fault_event(w, 0, true);
 	w->now_ns = 18 * US;
@@ -717,8 +667,7 @@ san_sim_fault_event__pauses_overlap(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_fault_create__wrong_places(void **state)
+UNIT_CASE(san_sim_fault_create__wrong_places)
 {
 	static const struct {
 		const char *kind, *where;
@@ -738,7 +687,6 @@ san_sim_fault_create__wrong_places(void **state)
 	char kind[64], where[64];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		struct sim_world *w;
 
@@ -749,38 +697,4 @@ san_sim_fault_create__wrong_places(void **state)
 			fail_msg("%s %s", kind, where);
 		test_sim_network_free(w);
 	}
-}
-
-UNIT_TEST(test_sim_link)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_link_send__serialisation),
-		cmocka_unit_test(san_sim_link_send__rates),
-		cmocka_unit_test(san_sim_link_send__drops_beyond_the_buffer),
-		cmocka_unit_test(san_sim_link_send__loses_what_is_too_long),
-		cmocka_unit_test(san_sim_link_send__hosts_do_not_drop),
-		cmocka_unit_test(san_sim_link_backlog__drains_at_the_rate),
-		cmocka_unit_test(san_sim_link_send__marks_beyond_the_threshold),
-		cmocka_unit_test(san_sim_link_send__marks_nothing_else),
-		cmocka_unit_test(san_sim_link_send__marks_only_ect),
-		cmocka_unit_test(san_sim_link_send__no_threshold_no_marks),
-		cmocka_unit_test(san_sim_link_send__loss_rate),
-		cmocka_unit_test(san_sim_link_send__loss_of_all_and_none),
-		cmocka_unit_test(san_sim_link_send__loss_follows_from_the_seed),
-		cmocka_unit_test(san_sim_link_send__burst_rate_and_length),
-		cmocka_unit_test(san_sim_link_send__burst_of_all),
-		cmocka_unit_test(san_sim_link_send__flows),
-		cmocka_unit_test(san_sim_link_send__down),
-		cmocka_unit_test(san_sim_link_send__duplicate),
-		cmocka_unit_test(san_sim_link_send__reorder),
-		cmocka_unit_test(san_sim_link_send__reorder_counts_what_is_late),
-		cmocka_unit_test(san_sim_link_send__corruption_of_one_bit),
-		cmocka_unit_test(san_sim_fault_event__add_up),
-		cmocka_unit_test(san_sim_fault_event__delays_of_several),
-		cmocka_unit_test(san_sim_fault_event__blocking),
-		cmocka_unit_test(san_sim_fault_event__pauses_overlap),
-		cmocka_unit_test(san_sim_fault_create__wrong_places),
-	};
-
-	return cmocka_run_group_tests_name("sim_link", tests, NULL, NULL);
 }

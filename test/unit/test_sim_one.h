@@ -10,6 +10,7 @@
 #include "test_sim.h"
 
 #include "sim_check.h"
+#include "unit.h"
 
 #define MS         SAN_NS_PER_MS
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -58,5 +59,7 @@ side(uint32_t id)
 {
 	return &w->load->sides[id];
 }
+
+#define SIM_CASE(name) UNIT_CASE_WITH(name, setup, teardown)
 
 #endif /* TEST_SIM_ONE_H */

@@ -35,12 +35,10 @@ figure(const char *key)
 }
 
 /* The counters of a process that died are kept. */
-static void
-san_sim_report_engine__of_the_dead(void **state)
+SIM_CASE(san_sim_report_engine__of_the_dead)
 {
 	uint64_t acks, inserts;
 
-	(void)state;
 	ran(WORDS("load.solicit=always", "load.both-ways=yes"));
 	acks = figure("acks");
 	inserts = figure("cam_inserts");
@@ -53,13 +51,11 @@ san_sim_report_engine__of_the_dead(void **state)
 }
 
 /* Without the packets of connecting and disconnecting. */
-static void
-san_sim_report_links__of_the_load(void **state)
+SIM_CASE(san_sim_report_links__of_the_load)
 {
 	uint64_t sent = 0;
 	uint32_t i;
 
-	(void)state;
 	ran(WORDS("load.ops=1", "load.size-min=1000", "load.size-max=1000", "load.connections=50"));
 	for (i = 0; i < w->nb_links; i++)
 		sent += w->links[i].nb_pkts;
@@ -68,24 +64,9 @@ san_sim_report_links__of_the_load(void **state)
 }
 
 /* The load of a slow link is more than zero. */
-static void
-san_sim_report_json__slow_link(void **state)
+SIM_CASE(san_sim_report_json__slow_link)
 {
-	(void)state;
 	ran(WORDS("link.rate=1 Mb/s", "run.duration=2 s", "load.size-min=4 KiB",
 		  "load.size-max=4 KiB", "load.depth=4"));
 	assert_in_range(figure("goodput_kbps"), 700, 999);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_sim_report)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(san_sim_report_engine__of_the_dead),
-		CASE(san_sim_report_links__of_the_load),
-		CASE(san_sim_report_json__slow_link),
-	};
-
-	return cmocka_run_group_tests_name("sim_report", tests, NULL, NULL);
 }

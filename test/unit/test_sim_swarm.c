@@ -58,13 +58,11 @@ try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
 
 /* ---- scenarios of seeds ---- */
 
-static void
-san_sim_draw_swarm__seed_decides(void **state)
+UNIT_CASE(san_sim_draw_swarm__seed_decides)
 {
 	uint64_t seed;
 	uint32_t same = 0;
 
-	(void)state;
 	for (seed = 0; seed < 200; seed++) {
 		char *text[3];
 
@@ -108,14 +106,12 @@ assert_is_scenario(uint64_t seed)
 	san_sim_topo_destroy(&w);
 }
 
-static void
-san_sim_draw_swarm__scenarios_are_right(void **state)
+UNIT_CASE(san_sim_draw_swarm__scenarios_are_right)
 {
 	uint32_t topo[SIM_TOPO_MAX] = {0}, fault[SIM_FAULT_MAX] = {0}, kind[SIM_KINDS] = {0};
 	uint32_t cc[SIM_CC_MAX] = {0}, i;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= SEEDS; seed++) {
 		san_sim_draw_swarm(seed, &conf);
 		assert_is_scenario(seed);
@@ -137,13 +133,11 @@ san_sim_draw_swarm__scenarios_are_right(void **state)
 }
 
 /* None takes more than a second or two of CPU: what is refused, and written, repeatedly. */
-static void
-san_sim_draw_swarm__scenarios_are_short(void **state)
+UNIT_CASE(san_sim_draw_swarm__scenarios_are_short)
 {
 	const struct sim_load_conf *l = &conf.load;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= SEEDS; seed++) {
 		uint64_t sides, waiting;
 
@@ -160,14 +154,12 @@ san_sim_draw_swarm__scenarios_are_short(void **state)
 }
 
 /* The printed scenario repeats the run: written and read, it is unchanged. */
-static void
-san_sim_draw_swarm__scenarios_can_be_written(void **state)
+UNIT_CASE(san_sim_draw_swarm__scenarios_can_be_written)
 {
 	char path[] = "/tmp/test_sim_swarm.XXXXXX";
 	int fd = mkstemp(path);
 	uint64_t seed;
 
-	(void)state;
 	assert_true(fd >= 0);
 	for (seed = 1; seed <= 300; seed++) {
 		char *want, *got;
@@ -191,12 +183,10 @@ san_sim_draw_swarm__scenarios_can_be_written(void **state)
 
 /* ---- one run ---- */
 
-static void
-san_sim_swarm_try__passes(void **state)
+UNIT_CASE(san_sim_swarm_try__passes)
 {
 	struct sim_swarm_sum sum = {0}, again = {0};
 
-	(void)state;
 	scenario(WORDS("run.duration=100 us", "fault.f.kind=loss", "fault.f.rate=1 %"));
 	assert_int_equal(san_sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_string_equal(err, "");
@@ -214,24 +204,20 @@ san_sim_swarm_try__passes(void **state)
 	assert_int_equal(san_sim_swarm_try(&conf, NULL, err, sizeof(err)), 0);
 }
 
-static void
-san_sim_swarm_try__counts_what_broke(void **state)
+UNIT_CASE(san_sim_swarm_try__counts_what_broke)
 {
 	struct sim_swarm_sum sum = {0};
 
-	(void)state;
 	scenario(WORDS("run.duration=20 ms", "fault.f.kind=restart", "fault.f.where=host:1",
 		       "fault.f.at=1 ms", "fault.f.for=1 ms", "load.reconnect=yes"));
 	assert_int_equal(san_sim_swarm_try(&conf, &sum, err, sizeof(err)), 0);
 	assert_int_not_equal(sum.nb_broken, 0);
 }
 
-static void
-san_sim_swarm_try__fails(void **state)
+UNIT_CASE(san_sim_swarm_try__fails)
 {
 	struct sim_swarm_sum sum = {0};
 
-	(void)state;
 	scenario(WORDS("link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms"));
 	assert_int_equal(try_quietly(&conf, &sum), -EIO);
 	assert_non_null(strstr(err, "progress: "));
@@ -239,10 +225,8 @@ san_sim_swarm_try__fails(void **state)
 }
 
 /* An invalid scenario is not a failure of the transport. */
-static void
-san_sim_swarm_try__no_scenario(void **state)
+UNIT_CASE(san_sim_swarm_try__no_scenario)
 {
-	(void)state;
 	san_sim_conf_default(&conf);
 	conf.load.weights[1] = 0;
 	assert_int_equal(try_quietly(&conf, NULL), 0);
@@ -252,10 +236,8 @@ san_sim_swarm_try__no_scenario(void **state)
 }
 
 /* Scenarios with more memory than the swarm draws: for buffers and for records of them. */
-static void
-san_sim_swarm_try__large(void **state)
+UNIT_CASE(san_sim_swarm_try__large)
 {
-	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000",
 		       "host.mtu=9000", "run.duration=10 us"));
 	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
@@ -271,14 +253,12 @@ san_sim_swarm_try__large(void **state)
 }
 
 /* A run that takes hours: its process is ended for the CPU time that it used. */
-static void
-san_sim_swarm_try__does_not_end(void **state)
+UNIT_CASE(san_sim_swarm_try__does_not_end)
 {
 	const struct rlimit most = {.rlim_cur = 3, .rlim_max = 3}, none = {0};
 	pid_t pid = fork();
 	int status;
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		setrlimit(RLIMIT_CPU, &most);
@@ -302,12 +282,10 @@ san_sim_swarm_try__does_not_end(void **state)
 		"load.both-ways=yes", "load.send=1", "load.pull=1", "load.unordered=50 %", \
 		"load.bad-key=1 %", "host.poll=1 us", "host.clock-drift=0.0001", "load.ops=64"
 
-static void
-san_sim_swarm_shrink__smaller_and_still_failing(void **state)
+UNIT_CASE(san_sim_swarm_shrink__smaller_and_still_failing)
 {
 	uint32_t i, kinds = 0;
 
-	(void)state;
 	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
 		       "fault.b.where=host:5", "fault.b.for=10 us"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
@@ -332,10 +310,8 @@ san_sim_swarm_shrink__smaller_and_still_failing(void **state)
 }
 
 /* A fault that is needed stays, and the hosts that it names. */
-static void
-san_sim_swarm_shrink__keeps_what_it_needs(void **state)
+UNIT_CASE(san_sim_swarm_shrink__keeps_what_it_needs)
 {
-	(void)state;
 	/* a peer of host 5 gets no answer, and gives up later than this run waits */
 	scenario(WORDS("topology.type=star", "topology.hosts=8", "load.connections=8",
 		       "load.pattern=permutation", "load.ops=2", "run.settle=1 s",
@@ -352,10 +328,8 @@ san_sim_swarm_shrink__keeps_what_it_needs(void **state)
 }
 
 /* A failure for an unfair share needs two that share. */
-static void
-san_sim_swarm_shrink__unfair(void **state)
+UNIT_CASE(san_sim_swarm_shrink__unfair)
 {
-	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast",
 		       "load.connections=4", "run.duration=400 us", "load.stop-step=100 us",
 		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
@@ -368,10 +342,8 @@ san_sim_swarm_shrink__unfair(void **state)
 }
 
 /* If only one of two posted, it would fail for time: that is another failure. */
-static void
-san_sim_swarm_shrink__the_same_failure(void **state)
+UNIT_CASE(san_sim_swarm_shrink__the_same_failure)
 {
-	(void)state;
 	scenario(WORDS("topology.type=star", "topology.hosts=3", "load.pattern=incast",
 		       "load.connections=2", "load.ops=1", "load.depth=1", "load.size-max=1 MiB",
 		       "load.size-min=1 MiB", "link.rate=1 Gb/s", "run.duration=1 ms",
@@ -389,8 +361,7 @@ san_sim_swarm_shrink__the_same_failure(void **state)
 /* ---- determinism ---- */
 
 /* In a new process, or in one that ran others before: the same packets at the same times. */
-static void
-san_sim_swarm_try__same_as_alone(void **state)
+UNIT_CASE(san_sim_swarm_try__same_as_alone)
 {
 	static const struct sim_watch no_watch;
 	static struct sim_conf confs[6];
@@ -398,7 +369,6 @@ san_sim_swarm_try__same_as_alone(void **state)
 	struct sim_world *w;
 	uint32_t i, again;
 
-	(void)state;
 	for (i = 0; i < 6; i++) {
 		san_sim_draw_swarm(1000 + i, &confs[i]);
 		assert_int_equal(san_sim_conf_rules_check(&confs[i], err, sizeof(err)), 0);
@@ -416,27 +386,4 @@ san_sim_swarm_try__same_as_alone(void **state)
 			assert_int_equal(san_sim_world_destroy(w), 0);
 		}
 	}
-}
-
-UNIT_TEST(test_sim_swarm)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_draw_swarm__seed_decides),
-		cmocka_unit_test(san_sim_draw_swarm__scenarios_are_right),
-		cmocka_unit_test(san_sim_draw_swarm__scenarios_are_short),
-		cmocka_unit_test(san_sim_draw_swarm__scenarios_can_be_written),
-		cmocka_unit_test(san_sim_swarm_try__passes),
-		cmocka_unit_test(san_sim_swarm_try__counts_what_broke),
-		cmocka_unit_test(san_sim_swarm_try__fails),
-		cmocka_unit_test(san_sim_swarm_try__no_scenario),
-		cmocka_unit_test(san_sim_swarm_try__large),
-		cmocka_unit_test(san_sim_swarm_try__does_not_end),
-		cmocka_unit_test(san_sim_swarm_shrink__smaller_and_still_failing),
-		cmocka_unit_test(san_sim_swarm_shrink__keeps_what_it_needs),
-		cmocka_unit_test(san_sim_swarm_shrink__unfair),
-		cmocka_unit_test(san_sim_swarm_shrink__the_same_failure),
-		cmocka_unit_test(san_sim_swarm_try__same_as_alone),
-	};
-
-	return cmocka_run_group_tests_name("sim_swarm", tests, NULL, NULL);
 }

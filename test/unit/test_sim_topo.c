@@ -44,12 +44,10 @@ network(const struct shape *s, const char *more)
 
 /* ---- structure ---- */
 
-static void
-san_sim_topo_create__links_both_ways(void **state)
+UNIT_CASE(san_sim_topo_create__links_both_ways)
 {
 	uint32_t i, k, s;
 
-	(void)state;
 	for (s = 0; s < RTE_DIM(shapes); s++) {
 		struct sim_world *w = network(&shapes[s], NULL);
 
@@ -74,14 +72,12 @@ san_sim_topo_create__links_both_ways(void **state)
 }
 
 /* Cables of 1, 1, 2, 4, 8 us; those between switches are as long as they were. */
-static void
-san_sim_topo_create__doubling(void **state)
+UNIT_CASE(san_sim_topo_create__doubling)
 {
 	struct shape shape = {"dumbbell", "5", "2", "2"};
 	struct sim_world *w = network(&shape, "link.doubling=on");
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < w->nb_links; i++)
 		assert_true(w->links[i].conf->delay_ns + w->links[i].more_ns ==
 			    (i < 4 || i >= 10 ? 1000 : 1000u << (i / 2 - 1)));
@@ -147,12 +143,10 @@ everybody_reaches_everybody(struct sim_world *w)
 	}
 }
 
-static void
-san_sim_topo_arrive__everybody_reaches_everybody(void **state)
+UNIT_CASE(san_sim_topo_arrive__everybody_reaches_everybody)
 {
 	uint32_t s;
 
-	(void)state;
 	for (s = 0; s < RTE_DIM(shapes); s++) {
 		struct sim_world *w = network(&shapes[s], NULL);
 
@@ -165,13 +159,11 @@ san_sim_topo_arrive__everybody_reaches_everybody(void **state)
 }
 
 /* A neighbour request reaches only the host that is asked for. */
-static void
-san_sim_topo_arrive__arp(void **state)
+UNIT_CASE(san_sim_topo_arrive__arp)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t to, hops, spine;
 
-	(void)state;
 	for (to = 1; to < w->nb_hosts; to++) {
 		struct rte_mbuf *m = rte_pktmbuf_alloc(w->net.pool);
 		struct rte_ether_hdr *eth =
@@ -189,13 +181,11 @@ san_sim_topo_arrive__arp(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_topo_arrive__neighbour_solicitation(void **state)
+UNIT_CASE(san_sim_topo_arrive__neighbour_solicitation)
 {
 	struct sim_world *w = network(&(struct shape){"star", "7", "2", "2"}, "host.ipv6=yes");
 	uint32_t to, hops, spine;
 
-	(void)state;
 	for (to = 1; to < w->nb_hosts; to++) {
 		struct rte_mbuf *m = test_sim_frame(w, 0, to, 0, 14 + 40 + 24 + 8);
 		struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
@@ -210,14 +200,12 @@ san_sim_topo_arrive__neighbour_solicitation(void **state)
 }
 
 /* A corrupted address belongs to no host, and the packet is dropped. */
-static void
-san_sim_topo_arrive__nobodys_packets(void **state)
+UNIT_CASE(san_sim_topo_arrive__nobodys_packets)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t hops, spine, bit;
 	struct rte_mbuf *m;
 
-	(void)state;
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, 7, 1, LEN), &hops, &spine), UINT32_MAX);
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, UINT32_MAX, 1, LEN), &hops, &spine),
 			 UINT32_MAX);
@@ -255,13 +243,11 @@ ports_over_spines(struct sim_world *w, uint32_t from, uint32_t to)
 		assert_in_range(used[spine], PORTS / 16, PORTS / 2);
 }
 
-static void
-san_sim_topo_arrive__flows_over_spines(void **state)
+UNIT_CASE(san_sim_topo_arrive__flows_over_spines)
 {
 	static const struct shape shape = {"leaf-spine", "8", "2", "4"};
 	struct sim_world *w = network(&shape, NULL);
 
-	(void)state;
 	ports_over_spines(w, 0, 4);
 	ports_over_spines(w, 4, 0);
 	ports_over_spines(w, 3, 7);
@@ -288,12 +274,10 @@ assert_place(struct sim_world *w, const char *where, const char *want)
 		fail_msg("%s is%s, not%s", where, got, want);
 }
 
-static void
-san_sim_topo_match__places(void **state)
+UNIT_CASE(san_sim_topo_match__places)
 {
 	struct sim_world *w = network(&(struct shape){"pair", "2", "2", "2"}, NULL);
 
-	(void)state;
 	assert_place(w, "all", " 0-1 1-0");
 	assert_place(w, "host:0", " 0-1 1-0");
 	assert_place(w, "host:0:up", " 0-1");
@@ -320,8 +304,7 @@ san_sim_topo_match__places(void **state)
 	test_sim_network_free(w);
 }
 
-static void
-san_sim_topo_match__no_places(void **state)
+UNIT_CASE(san_sim_topo_match__no_places)
 {
 	static const char *const wrong[] = {
 		"",
@@ -352,7 +335,6 @@ san_sim_topo_match__no_places(void **state)
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "4", "2", "2"}, NULL);
 	uint32_t i, n;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wrong); i++) {
 		if (san_sim_topo_is_place(w, wrong[i]))
 			fail_msg("\"%s\" is a place", wrong[i]);
@@ -369,21 +351,4 @@ san_sim_topo_match__no_places(void **state)
 	assert_false(san_sim_topo_is_place(w, "spine:0"));
 	assert_false(san_sim_topo_is_place(w, "trunk"));
 	test_sim_network_free(w);
-}
-
-UNIT_TEST(test_sim_topo)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_topo_create__links_both_ways),
-		cmocka_unit_test(san_sim_topo_create__doubling),
-		cmocka_unit_test(san_sim_topo_arrive__everybody_reaches_everybody),
-		cmocka_unit_test(san_sim_topo_arrive__arp),
-		cmocka_unit_test(san_sim_topo_arrive__neighbour_solicitation),
-		cmocka_unit_test(san_sim_topo_arrive__nobodys_packets),
-		cmocka_unit_test(san_sim_topo_arrive__flows_over_spines),
-		cmocka_unit_test(san_sim_topo_match__places),
-		cmocka_unit_test(san_sim_topo_match__no_places),
-	};
-
-	return cmocka_run_group_tests_name("sim_topo", tests, NULL, NULL);
 }

@@ -13,20 +13,19 @@
 
 #define FILE_MAX (1u << 20)
 
-static char path[] = "/tmp/test_sim_trace.XXXXXX";
+static char path[32];
 static uint8_t content[FILE_MAX];
 
 static int
-group_setup(void **state)
+setup(void **state)
 {
-	int fd = mkstemp(path);
-
 	(void)state;
-	return fd < 0 ? -1 : close(fd);
+	strcpy(path, "/tmp/test_sim_trace.XXXXXX");
+	return close(mkstemp(path));
 }
 
 static int
-group_teardown(void **state)
+teardown(void **state)
 {
 	(void)state;
 	return unlink(path);
@@ -51,12 +50,12 @@ le32_at(size_t at)
 		(uint32_t)content[at + 2] << 16 | (uint32_t)content[at + 3] << 24;
 }
 
-static void
-san_sim_trace_open__no_such_folder(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+TEST(san_sim_trace_open__no_such_folder)
 {
 	struct sim_trace *t = NULL;
 
-	(void)state;
 	assert_int_equal(san_sim_trace_open("/nonexistent/folder/file", &t), -ENOENT);
 	assert_null(t);
 }
@@ -97,14 +96,12 @@ static const uint8_t every_byte[] = {
 	0, 0, 0, 0,
 	48, 0, 0, 0};
 
-static void
-san_sim_trace_packet__every_byte(void **state)
+TEST(san_sim_trace_packet__every_byte)
 {
 	static const uint8_t frame[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4};
 	struct sim_trace *t;
 	int round;
 
-	(void)state;
 	/* Equal calls give equal bytes; the second time over the first file. */
 	for (round = 0; round < 2; round++) {
 		assert_int_equal(san_sim_trace_open(path, &t), 0);
@@ -117,8 +114,7 @@ san_sim_trace_packet__every_byte(void **state)
 	}
 }
 
-static void
-san_sim_trace_interface__numbers(void **state)
+TEST(san_sim_trace_interface__numbers)
 {
 	uint8_t frame[1] = {0};
 	struct sim_trace *t;
@@ -126,7 +122,6 @@ san_sim_trace_interface__numbers(void **state)
 	char name[24];
 	int i, nb = 0;
 
-	(void)state;
 	assert_int_equal(san_sim_trace_open(path, &t), 0);
 	for (i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "port %d", i);
@@ -162,8 +157,7 @@ one_packet(uint32_t snaplen, uint32_t len, const char *comment)
 	return file_len - le32_at(file_len - 4);
 }
 
-static void
-san_sim_trace_packet__snaplen(void **state)
+TEST(san_sim_trace_packet__snaplen)
 {
 	static const struct {
 		uint32_t snaplen, len, kept;
@@ -180,7 +174,6 @@ san_sim_trace_packet__snaplen(void **state)
 	};
 	size_t i, at;
 
-	(void)state;
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		at = one_packet(table[i].snaplen, table[i].len, NULL);
 		assert_int_equal(le32_at(at), 6);
@@ -191,13 +184,11 @@ san_sim_trace_packet__snaplen(void **state)
 	}
 }
 
-static void
-san_sim_trace_packet__comment_cut(void **state)
+TEST(san_sim_trace_packet__comment_cut)
 {
 	char *comment = malloc(UINT16_MAX + 2);
 	size_t at;
 
-	(void)state;
 	assert_non_null(comment);
 	memset(comment, 'x', UINT16_MAX + 1);
 	comment[UINT16_MAX + 1] = '\0';
@@ -212,8 +203,7 @@ san_sim_trace_packet__comment_cut(void **state)
 }
 
 /* A full disk is detected at an early write, or only when the buffer is flushed. */
-static void
-san_sim_trace_close__disk_full(void **state)
+TEST(san_sim_trace_close__disk_full)
 {
 	static const uint8_t frame[1500];
 	static const int nb_packets[] = {0, 1, 1000};
@@ -221,7 +211,6 @@ san_sim_trace_close__disk_full(void **state)
 	size_t i;
 	int n;
 
-	(void)state;
 	for (i = 0; i < sizeof(nb_packets) / sizeof(nb_packets[0]); i++) {
 		assert_int_equal(san_sim_trace_open("/dev/full", &t), 0);
 		assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
@@ -246,8 +235,7 @@ write_packets(struct sim_trace *t, uint32_t first, uint32_t n)
 }
 
 /* Later free space does not help: a file with a gap would be worse than a short one. */
-static void
-san_sim_trace_close__disk_full_for_a_while(void **state)
+TEST(san_sim_trace_close__disk_full_for_a_while)
 {
 	enum {
 		NB = 400,
@@ -257,7 +245,6 @@ san_sim_trace_close__disk_full_for_a_while(void **state)
 	struct rlimit all, little;
 	struct sim_trace *t;
 
-	(void)state;
 	assert_int_equal(san_sim_trace_open(path, &t), 0);
 	assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
 	write_packets(t, 0, NB);
@@ -277,19 +264,4 @@ san_sim_trace_close__disk_full_for_a_while(void **state)
 	assert_int_equal(san_sim_trace_close(t), -EFBIG);
 	assert_int_equal(read_back(), ROOM);
 	assert_memory_equal(content, whole, ROOM);
-}
-
-UNIT_TEST(test_sim_trace)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_trace_open__no_such_folder),
-		cmocka_unit_test(san_sim_trace_interface__numbers),
-		cmocka_unit_test(san_sim_trace_packet__every_byte),
-		cmocka_unit_test(san_sim_trace_packet__snaplen),
-		cmocka_unit_test(san_sim_trace_packet__comment_cut),
-		cmocka_unit_test(san_sim_trace_close__disk_full),
-		cmocka_unit_test(san_sim_trace_close__disk_full_for_a_while),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

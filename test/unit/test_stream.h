@@ -9,14 +9,8 @@
  * session whose peer is written by the test (raw_*), for messages that no session sends.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "stream_pair.h"
+#include "unit.h"
 
 #define KB        1024u
 #define MS        1000000ull
@@ -513,6 +507,6 @@ raw_start(void)
 	assert_null(san_stream_fault(to->s));
 }
 
-#define ST_TEST(f) cmocka_unit_test_setup_teardown(f, st_setup, st_teardown)
+#define ST_TEST(name) UNIT_CASE_WITH(name, st_setup, st_teardown)
 
 #endif /* TEST_STREAM_H */

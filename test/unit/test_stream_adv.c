@@ -7,7 +7,6 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -21,12 +20,10 @@ start_large(void)
 /* ---- which sets are advertised ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
-static void
-build__each_posted_set(void **state)
+ST_TEST(build__each_posted_set)
 {
 	const struct san_sm *m;
 
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	st_recv(to, 2 * LARGE);
@@ -51,12 +48,10 @@ build__each_posted_set(void **state)
  * one of them could continue in the next set, but the sender counts one set for each message
  * (AFC-12).
  */
-static void
-build__none_behind_a_small_one(void **state)
+ST_TEST(build__none_behind_a_small_one)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	st_recv(to, 5000);
 	st_recv(to, 100);
@@ -89,12 +84,10 @@ build__none_behind_a_small_one(void **state)
 }
 
 /* Withdrawn by the sender it belongs to the application; with WAITALL not before it is full. */
-static void
-withdrawn__waits_for_all(void **state)
+ST_TEST(withdrawn__waits_for_all)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	st_recv_flags(to, 10000, RTSAN_RECV_WAITALL);
 	m = raw_msg(0);
@@ -125,10 +118,8 @@ withdrawn__waits_for_all(void **state)
 }
 
 /* Nothing is advertised behind a WAITALL receive: where the next set begins is unknown. */
-static void
-build__waitall_is_the_last(void **state)
+ST_TEST(build__waitall_is_the_last)
 {
-	(void)state;
 	start_large();
 	st_recv_flags(to, LARGE, RTSAN_RECV_WAITALL);
 	st_recv(to, LARGE);
@@ -143,8 +134,7 @@ build__waitall_is_the_last(void **state)
 }
 
 /* Only what a large send can fill is advertised: no small one, no peek, no loan (AFC-22). */
-static void
-build__only_what_is_large(void **state)
+ST_TEST(build__only_what_is_large)
 {
 	static const struct {
 		uint32_t len;
@@ -172,14 +162,12 @@ build__only_what_is_large(void **state)
 }
 
 /* All pieces of a set are written (AFC-21). */
-static void
-build__pieces(void **state)
+ST_TEST(build__pieces)
 {
 	struct st_side *side = st_of(to);
 	struct san_ulp_recv r = {.wr_id = 0, .nb_sge = 4};
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 4; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
@@ -194,12 +182,10 @@ build__pieces(void **state)
 }
 
 /* No more than the peer can store (AFC-7). */
-static void
-build__no_more_than_agreed(void **state)
+ST_TEST(build__no_more_than_agreed)
 {
 	uint32_t i;
 
-	(void)state;
 	start_large();
 	for (i = 0; i < 40; i++)
 		st_recv(to, 8 * KB);
@@ -214,10 +200,8 @@ build__no_more_than_agreed(void **state)
 }
 
 /* A set whose memory cannot be registered: the data comes in messages (AFC-20). */
-static void
-build__no_memory(void **state)
+ST_TEST(build__no_memory)
 {
-	(void)state;
 	st_start();
 	to->max_regs = 0;
 	st_recv(to, LARGE);
@@ -234,8 +218,7 @@ build__no_memory(void **state)
  * *to* has sent S data messages when advertisements with count R arrive. Those that a message in
  * flight fills are discarded, and each message fills one (AFC-12).
  */
-static void
-hear__stale(void **state)
+ST_TEST(hear__stale)
 {
 	static const struct {
 		uint32_t sent, rcvd;
@@ -279,12 +262,10 @@ hear__stale(void **state)
 }
 
 /* A later data message uses up the oldest known advertisement (AFC-12). */
-static void
-spend__oldest(void **state)
+ST_TEST(spend__oldest)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_adv(1, 8 * KB);
 	raw_put(&m);
@@ -300,10 +281,8 @@ spend__oldest(void **state)
 }
 
 /* One message per set, even if there is room left in it (AFC-12). */
-static void
-spend__one_message_each(void **state)
+ST_TEST(spend__one_message_each)
 {
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
@@ -320,12 +299,10 @@ spend__one_message_each(void **state)
 }
 
 /* Both applications at full speed: messages in flight fill sets being advertised (AFC-12). */
-static void
-spend__under_way(void **state)
+ST_TEST(spend__under_way)
 {
 	uint32_t i;
 
-	(void)state;
 	start_large();
 	for (i = 0; i < 20; i++) {
 		/* neither has received a message of the other */
@@ -350,12 +327,10 @@ spend__under_way(void **state)
  * An offer and an advertisement cross: the data is written, and the offer is void. Its initial
  * portion lies in front of the set, counted neither in S nor in R, and the write begins behind it.
  */
-static void
-adv_crossed_data__offer_is_void(void **state)
+ST_TEST(adv_crossed_data__offer_is_void)
 {
 	const struct san_sm *offer;
 
-	(void)state;
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -379,10 +354,8 @@ adv_crossed_data__offer_is_void(void **state)
 }
 
 /* The same with a notice, whose peer had advertised for the transfer before (AFC-23). */
-static void
-adv_crossed_data__notice(void **state)
+ST_TEST(adv_crossed_data__notice)
 {
-	(void)state;
 	conf[0].mode = SAN_SM_LARGE_RECV;
 	st_start();
 	st_large(LARGE);
@@ -400,10 +373,8 @@ adv_crossed_data__notice(void **state)
 }
 
 /* Offered memory cannot be registered for writing: messages are used then (AFC-20, AFC-23). */
-static void
-adv_crossed_data__no_memory_to_write_from(void **state)
+ST_TEST(adv_crossed_data__no_memory_to_write_from)
 {
-	(void)state;
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -418,12 +389,10 @@ adv_crossed_data__no_memory_to_write_from(void **state)
 }
 
 /* A notice that crossed is cancelled: both sides agree on the number of bytes (AFC-28). */
-static void
-adv_crossed_data__given_up(void **state)
+ST_TEST(adv_crossed_data__given_up)
 {
 	uint32_t sent;
 
-	(void)state;
 	conf[0].mode = SAN_SM_LARGE_RECV;
 	st_start();
 	st_large(LARGE);
@@ -444,10 +413,8 @@ adv_crossed_data__given_up(void **state)
 }
 
 /* Data-available arrived before an advertisement: none is sent, the receiver reads (AFC-10). */
-static void
-may_advertise__not_behind_an_offer(void **state)
+ST_TEST(may_advertise__not_behind_an_offer)
 {
-	(void)state;
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -464,10 +431,8 @@ may_advertise__not_behind_an_offer(void **state)
 }
 
 /* Nor while the provider has no room for the read (AFC-10). */
-static void
-may_advertise__not_before_the_read(void **state)
+ST_TEST(may_advertise__not_before_the_read)
 {
-	(void)state;
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -487,10 +452,8 @@ may_advertise__not_before_the_read(void **state)
 /* ---- filling (AFC-21, AFC-24, AFC-25) ---- */
 
 /* Each set exactly, with one write per set; the last one is short (AFC-21). */
-static void
-wrote__exact_fill_and_short_last(void **state)
+ST_TEST(wrote__exact_fill_and_short_last)
 {
-	(void)state;
 	start_large();
 	st_recv(to, 10000);
 	st_recv(to, 20000);
@@ -506,12 +469,10 @@ wrote__exact_fill_and_short_last(void **state)
 }
 
 /* It continues as further sets are posted, and the sender completes with the last (AFC-21). */
-static void
-wrote__goes_on_as_sets_are_posted(void **state)
+ST_TEST(wrote__goes_on_as_sets_are_posted)
 {
 	uint32_t i;
 
-	(void)state;
 	start_large();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
@@ -525,12 +486,10 @@ wrote__goes_on_as_sets_are_posted(void **state)
 }
 
 /* Registered before it is advertised, and deregistered after the done message (AFC-24). */
-static void
-end__keys_are_dead(void **state)
+ST_TEST(end__keys_are_dead)
 {
 	uint32_t key;
 
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	assert_int_equal(to->nb_regs, 0);
@@ -548,10 +507,8 @@ end__keys_are_dead(void **state)
 /* ---- withdrawn (AFC-28) ---- */
 
 /* A cancelled receive that is advertised completes when the peer has answered. */
-static void
-withdraw__waits_for_the_answer(void **state)
+ST_TEST(withdraw__waits_for_the_answer)
 {
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
@@ -570,10 +527,8 @@ withdraw__waits_for_the_answer(void **state)
 }
 
 /* The write was in flight: the bytes are there, and the receive completes with them (AFC-28). */
-static void
-withdraw__crosses_a_write(void **state)
+ST_TEST(withdraw__crosses_a_write)
 {
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
@@ -587,10 +542,8 @@ withdraw__crosses_a_write(void **state)
 }
 
 /* During a withdrawal no others are sent: the old ones return first (AFC-28). */
-static void
-withdraw__others_wait(void **state)
+ST_TEST(withdraw__others_wait)
 {
-	(void)state;
 	start_large();
 	st_recv(to, LARGE);
 	st_settle();
@@ -633,27 +586,21 @@ has_more_than_4_gib(struct san_sm *m)
 	m->adv[0].where.seg[1] = m->adv[0].where.seg[0];
 }
 
-static void
-hear__counts_what_was_not_sent(void **state)
+ST_TEST(hear__counts_what_was_not_sent)
 {
-	(void)state;
 	break_hear(counts_what_was_not_sent);
 }
 
-static void
-hear__too_long(void **state)
+ST_TEST(hear__too_long)
 {
-	(void)state;
 	break_hear(has_more_than_4_gib);
 }
 
-static void
-hear__more_than_agreed(void **state)
+ST_TEST(hear__more_than_agreed)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	raw_start();
 	for (i = 0; i < STREAM_ADVS; i++) {
 		m = raw_adv(i + 1, 8 * KB);
@@ -666,12 +613,10 @@ hear__more_than_agreed(void **state)
 }
 
 /* A set that crosses a notice is filled at least by an initial portion. */
-static void
-hear__smaller_than_a_message(void **state)
+ST_TEST(hear__smaller_than_a_message)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	st_send(to, LARGE);
 	raw_run();
@@ -682,8 +627,7 @@ hear__smaller_than_a_message(void **state)
 }
 
 /* Only what was advertised may be written, in order, and not more. */
-static void
-wrote__not_advertised(void **state)
+ST_TEST(wrote__not_advertised)
 {
 	static const struct {
 		uint32_t id_off, bytes;
@@ -708,41 +652,4 @@ wrote__not_advertised(void **state)
 		raw_put(&m);
 		assert_non_null(san_stream_fault(to->s));
 	}
-}
-
-UNIT_TEST(test_stream_adv)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(build__each_posted_set),
-		ST_TEST(build__none_behind_a_small_one),
-		ST_TEST(withdrawn__waits_for_all),
-		ST_TEST(build__waitall_is_the_last),
-		ST_TEST(build__only_what_is_large),
-		ST_TEST(build__pieces),
-		ST_TEST(build__no_more_than_agreed),
-		ST_TEST(build__no_memory),
-		ST_TEST(hear__stale),
-		ST_TEST(spend__oldest),
-		ST_TEST(spend__one_message_each),
-		ST_TEST(spend__under_way),
-		ST_TEST(adv_crossed_data__offer_is_void),
-		ST_TEST(adv_crossed_data__notice),
-		ST_TEST(adv_crossed_data__no_memory_to_write_from),
-		ST_TEST(adv_crossed_data__given_up),
-		ST_TEST(may_advertise__not_behind_an_offer),
-		ST_TEST(may_advertise__not_before_the_read),
-		ST_TEST(wrote__exact_fill_and_short_last),
-		ST_TEST(wrote__goes_on_as_sets_are_posted),
-		ST_TEST(end__keys_are_dead),
-		ST_TEST(withdraw__waits_for_the_answer),
-		ST_TEST(withdraw__crosses_a_write),
-		ST_TEST(withdraw__others_wait),
-		ST_TEST(hear__counts_what_was_not_sent),
-		ST_TEST(hear__too_long),
-		ST_TEST(hear__more_than_agreed),
-		ST_TEST(hear__smaller_than_a_message),
-		ST_TEST(wrote__not_advertised),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,12 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
 /* No memory for the copy: all or nothing, and it is reported (AFC-20). */
-static void
-copy_aside__no_memory(void **state)
+ST_TEST(copy_aside__no_memory)
 {
-	(void)state;
 	conf[0].send_buffer = 1 << 20;
 	st_start();
 	from->max_mem = from->mem;
@@ -25,12 +22,10 @@ copy_aside__no_memory(void **state)
 }
 
 /* A copy completes at once, and the next one may be posted while it is sent; bounded. */
-static void
-copy_aside__within_its_bound(void **state)
+ST_TEST(copy_aside__within_its_bound)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	st_send(from, 60 * KB);
@@ -55,12 +50,10 @@ copy_aside__within_its_bound(void **state)
 }
 
 /* The application owns its memory again: changes to it are not sent. */
-static void
-copy_aside__memory_is_free(void **state)
+ST_TEST(copy_aside__memory_is_free)
 {
 	uint8_t mine[20000];
 
-	(void)state;
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	memcpy(mine, st_of(from)->src, sizeof(mine));
@@ -74,12 +67,10 @@ copy_aside__memory_is_free(void **state)
 }
 
 /* A long send is copied in steps, so that others get turns; it completes when all is copied. */
-static void
-copy_aside__bit_by_bit(void **state)
+ST_TEST(copy_aside__bit_by_bit)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].send_buffer = 1 << 20;
 	st_start();
 	pair.budget = 64 * KB;
@@ -103,12 +94,10 @@ copy_aside__bit_by_bit(void **state)
 }
 
 /* The same for many short ones, and for their messages. */
-static void
-copy_waiting__bit_by_bit(void **state)
+ST_TEST(copy_waiting__bit_by_bit)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].nb_send = 100;
 	st_start();
 	pair.budget = 4000;
@@ -121,10 +110,8 @@ copy_waiting__bit_by_bit(void **state)
 }
 
 /* Without a send buffer a send completes when it is sent (AFC-14). */
-static void
-copy_aside__off(void **state)
+ST_TEST(copy_aside__off)
 {
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -132,13 +119,11 @@ copy_aside__off(void **state)
 }
 
 /* Without credit, data waits in the send buffer, if there is one (AFC-14). */
-static void
-copy_waiting__without_credit(void **state)
+ST_TEST(copy_waiting__without_credit)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	conf[1].send_buffer = 8 * KB;
 	raw_start();
 	m = raw_msg(0);
@@ -154,13 +139,11 @@ copy_waiting__without_credit(void **state)
 }
 
 /* Data behind the end is never sent, so it is not copied: a completion would say it was. */
-static void
-copy_waiting__not_behind_the_end(void **state)
+ST_TEST(copy_waiting__not_behind_the_end)
 {
 	struct san_ulp_wc wc = {0};
 	struct san_sm m;
 
-	(void)state;
 	conf[1].send_buffer = 8 * KB;
 	raw_start();
 	m = raw_msg(0);
@@ -178,10 +161,8 @@ copy_waiting__not_behind_the_end(void **state)
 }
 
 /* Copied data belongs to the session, and is sent. */
-static void
-cancel__not_what_was_copied(void **state)
+ST_TEST(cancel__not_what_was_copied)
 {
-	(void)state;
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	st_send(from, LARGE);
@@ -189,21 +170,4 @@ cancel__not_what_was_copied(void **state)
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_recv(to, LARGE);
 	st_finish(LARGE);
-}
-
-UNIT_TEST(test_stream_copy)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(copy_aside__no_memory),
-		ST_TEST(copy_aside__within_its_bound),
-		ST_TEST(copy_aside__memory_is_free),
-		ST_TEST(copy_aside__bit_by_bit),
-		ST_TEST(copy_waiting__bit_by_bit),
-		ST_TEST(copy_aside__off),
-		ST_TEST(copy_waiting__without_credit),
-		ST_TEST(copy_waiting__not_behind_the_end),
-		ST_TEST(cancel__not_what_was_copied),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 /* How many messages may be sent, and what returns credit. (AFC-14 ... AFC-16, AFC-27) */
 
 #include "test_stream.h"
-#include "unit.h"
 
 /* A header of the peer with *pr* receives, acknowledging all but *lost* messages of ours. */
 static void
@@ -17,8 +16,7 @@ raw_credit(uint16_t pr, uint32_t lost)
 }
 
 /* credit := PR - (LSSQ - LRSQ), whatever it was before (AFC-14). */
-static void
-hear__recomputed(void **state)
+ST_TEST(hear__recomputed)
 {
 	static const struct {
 		uint16_t pr;
@@ -34,7 +32,6 @@ hear__recomputed(void **state)
 	};
 	uint32_t i;
 
-	(void)state;
 	raw_start();
 	for (i = 0; i < 4; i++) {
 		st_send(to, 100);
@@ -47,10 +44,8 @@ hear__recomputed(void **state)
 }
 
 /* More in flight than receives are posted: 0, not 4 billion (AFC-14). */
-static void
-hear__negative_is_none(void **state)
+ST_TEST(hear__negative_is_none)
 {
-	(void)state;
 	raw_start();
 	st_send(to, 100);
 	raw_run();
@@ -67,12 +62,10 @@ hear__negative_is_none(void **state)
 }
 
 /* An overtaken header has old values (AFC-14, AFC-17). */
-static void
-hear__late_header(void **state)
+ST_TEST(hear__late_header)
 {
 	struct san_sm late, next;
 
-	(void)state;
 	raw_start();
 	late = raw_msg(0);
 	next = raw_msg(0);
@@ -86,12 +79,10 @@ hear__late_header(void **state)
 }
 
 /* Message numbers wrap to 0 (AFC-14). */
-static void
-hear__wrap(void **state)
+ST_TEST(hear__wrap)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].first_seq = conf[1].first_seq = UINT32_MAX - 20;
 	conf[0].nb_recv = conf[1].nb_recv = 8;
 	conf[0].nb_store = conf[1].nb_store = 8;
@@ -109,13 +100,11 @@ hear__wrap(void **state)
 }
 
 /* Without credit nothing is sent, and the waits are counted (AFC-14, AFC-16). */
-static void
-left__never_without(void **state)
+ST_TEST(left__never_without)
 {
 	struct san_sm hello;
 	uint32_t i;
 
-	(void)state;
 	raw_open();
 	hello = raw_hello();
 	hello.pr = 4;
@@ -136,12 +125,10 @@ left__never_without(void **state)
 }
 
 /* At credit 1 everything but an update waits: the end, modes, larger buffers (AFC-16). */
-static void
-left__last_one_is_reserved(void **state)
+ST_TEST(left__last_one_is_reserved)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	raw_credit(1, 0);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
@@ -158,12 +145,10 @@ left__last_one_is_reserved(void **state)
 }
 
 /* The last credit is used for an update when the peer is about to run out (AFC-15, AFC-16). */
-static void
-left__update_takes_the_last(void **state)
+ST_TEST(left__update_takes_the_last)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_recv = 12; /* T1 4, T2 6 */
 	raw_start();
 	for (i = 0; i < 7; i++)
@@ -176,12 +161,10 @@ left__update_takes_the_last(void **state)
 }
 
 /* An update only for room may not use it: both sides could be left without (AFC-16). */
-static void
-left__not_for_room(void **state)
+ST_TEST(left__not_for_room)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_store = 8;
 	raw_start();
 	for (i = 0; i < 8; i++) {
@@ -200,15 +183,13 @@ left__not_for_room(void **state)
 }
 
 /* Defaults: for 10 buffers 3 and 5, for 12 buffers 4 and 6 (AFC-15). */
-static void
-must_update__defaults(void **state)
+ST_TEST(must_update__defaults)
 {
 	static const struct {
 		uint16_t nb, t1, t2;
 	} rows[] = {{10, 3, 5}, {12, 4, 6}, {4, 2, 2}, {32, 10, 16}};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		conf[0].nb_recv = conf[1].nb_recv = rows[i].nb;
 		pair_create(&pair, &conf[0], &conf[1]);
@@ -249,27 +230,21 @@ one_way(uint32_t behind)
 	assert_int_equal(st_stats(from).nb_updates, 0); /* and an update is not answered by one */
 }
 
-static void
-may_update__prompt_reader(void **state)
+ST_TEST(may_update__prompt_reader)
 {
-	(void)state;
 	one_way(0);
 }
 
-static void
-may_update__slow_reader(void **state)
+ST_TEST(may_update__slow_reader)
 {
-	(void)state;
 	one_way(4);
 }
 
 /* Data in both directions carries all updates: no messages for them (AFC-15). */
-static void
-may_update__both_ways(void **state)
+ST_TEST(may_update__both_ways)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 300; i++) {
 		st_send(from, 100);
@@ -284,13 +259,11 @@ may_update__both_ways(void **state)
 }
 
 /* A message that cannot be delivered yet has not arrived, for the peer, too (AFC-15). */
-static void
-must_update__held_messages(void **state)
+ST_TEST(must_update__held_messages)
 {
 	struct san_sm first;
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_recv = 12;
 	raw_start();
 	first = raw_msg(0);
@@ -304,12 +277,10 @@ must_update__held_messages(void **state)
 }
 
 /* Both sides have one credit and data: they make progress (AFC-16). */
-static void
-both_sides__at_one(void **state)
+ST_TEST(both_sides__at_one)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		conf[i].nb_recv = 4;
 		conf[i].nb_store = 64;
@@ -330,12 +301,10 @@ both_sides__at_one(void **state)
 }
 
 /* Unread messages are bounded by the peer's store, and control messages continue (AFC-27). */
-static void
-has_room__bound(void **state)
+ST_TEST(has_room__bound)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_store = 5;
 	conf[1].nb_recv = 4;
 	st_start();
@@ -348,27 +317,4 @@ has_room__bound(void **state)
 	assert_true(st_view(from).credit > 1);
 	assert_int_equal(st_stats(from).nb_stall_store, 1);
 	st_read(to, 2000, 100);
-}
-
-UNIT_TEST(test_stream_credit)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(hear__recomputed),
-		ST_TEST(hear__negative_is_none),
-		ST_TEST(hear__late_header),
-		ST_TEST(hear__wrap),
-		ST_TEST(left__never_without),
-		ST_TEST(left__last_one_is_reserved),
-		ST_TEST(left__update_takes_the_last),
-		ST_TEST(left__not_for_room),
-		ST_TEST(must_update__defaults),
-		ST_TEST(must_update__held_messages),
-		ST_TEST(may_update__prompt_reader),
-		ST_TEST(may_update__slow_reader),
-		ST_TEST(may_update__both_ways),
-		ST_TEST(both_sides__at_one),
-		ST_TEST(has_room__bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -47,12 +46,10 @@ three_reach(void (*transfer)(uint32_t len), uint8_t mode)
 }
 
 /* The sender writes, and sends a mode message when it enters the mode (AFC-7, AFC-22). */
-static void
-learn__large(void **state)
+ST_TEST(learn__large)
 {
 	struct san_stream_bytes d;
 
-	(void)state;
 	three_reach(st_large, SAN_SM_LARGE_RECV);
 	assert_int_equal(st_view(to).peer_mode, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -71,12 +68,10 @@ learn__large(void **state)
 }
 
 /* The receiver reads, behind an initial portion (AFC-8). */
-static void
-learn__small_large_by_read(void **state)
+ST_TEST(learn__small_large_by_read)
 {
 	struct san_stream_bytes d;
 
-	(void)state;
 	three_reach(st_after, SAN_SM_SMALL_LARGE);
 	st_after(LARGE);
 	d = moved();
@@ -109,12 +104,10 @@ small_large_by_write(bool can_read, uint8_t read)
 }
 
 /* A late receiver without a notice posts directly: it does not wait for data (AFC-5, AFC-22). */
-static void
-learn__late_is_direct(void **state)
+ST_TEST(learn__late_is_direct)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 3; i++) {
 		st_send(from, 64 * KB);
@@ -126,12 +119,10 @@ learn__late_is_direct(void **state)
 }
 
 /* The receives of the initial portion count, too (AFC-22). */
-static void
-learn__told_by_the_beginning(void **state)
+ST_TEST(learn__told_by_the_beginning)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 3; i++) {
 		st_send(from, 64 * KB);
@@ -147,27 +138,21 @@ learn__told_by_the_beginning(void **state)
 	assert_int_equal(st_view(from).mode, SAN_SM_SMALL_LARGE);
 }
 
-static void
-learn__small_large_without_read(void **state)
+ST_TEST(learn__small_large_without_read)
 {
-	(void)state;
 	small_large_by_write(false, RTSAN_STREAM_READ_AUTO);
 }
 
-static void
-learn__small_large_read_never(void **state)
+ST_TEST(learn__small_large_read_never)
 {
-	(void)state;
 	small_large_by_write(true, RTSAN_STREAM_READ_NEVER);
 }
 
 /* Everything in messages, and no notice any more (AFC-9). */
-static void
-learn__small(void **state)
+ST_TEST(learn__small)
 {
 	struct san_stream_bytes d;
 
-	(void)state;
 	three_reach(st_small, SAN_SM_SMALL_RECV);
 	st_small(LARGE);
 	d = moved();
@@ -178,10 +163,8 @@ learn__small(void **state)
 }
 
 /* Another class restarts the count (AFC-6). */
-static void
-learn__another_resets(void **state)
+ST_TEST(learn__another_resets)
 {
-	(void)state;
 	st_start();
 	st_large(LARGE);
 	st_large(LARGE);
@@ -211,32 +194,24 @@ small_sends_between(void (*transfer)(uint32_t len), uint8_t mode)
 	assert_int_equal(st_view(from).nb_change, 1);
 }
 
-static void
-learn__small_sends_between_large(void **state)
+ST_TEST(learn__small_sends_between_large)
 {
-	(void)state;
 	small_sends_between(st_large, SAN_SM_LARGE_RECV);
 }
 
-static void
-learn__small_sends_between_small_large(void **state)
+ST_TEST(learn__small_sends_between_small_large)
 {
-	(void)state;
 	small_sends_between(st_after, SAN_SM_SMALL_LARGE);
 }
 
-static void
-learn__small_sends_between_small(void **state)
+ST_TEST(learn__small_sends_between_small)
 {
-	(void)state;
 	small_sends_between(st_small, SAN_SM_SMALL_RECV);
 }
 
 /* `learn` is configurable (AFC-6). */
-static void
-learn__as_many_as_asked_for(void **state)
+ST_TEST(learn__as_many_as_asked_for)
 {
-	(void)state;
 	conf[0].learn = 1;
 	st_start();
 	st_large(LARGE);
@@ -244,8 +219,7 @@ learn__as_many_as_asked_for(void **state)
 }
 
 /* The first large transfer that deviates ends each mode (AFC-22). */
-static void
-leave__at_the_first_other(void **state)
+ST_TEST(leave__at_the_first_other)
 {
 	static const struct {
 		void (*learn)(uint32_t len), (*other)(uint32_t len);
@@ -290,10 +264,8 @@ leave__at_the_first_other(void **state)
 }
 
 /* From large: an application that waits for data has no buffer posted (AFC-22). */
-static void
-leave__large_by_waiting(void **state)
+ST_TEST(leave__large_by_waiting)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
@@ -309,8 +281,7 @@ leave__large_by_waiting(void **state)
 }
 
 /* A configured mode stays, whatever the class (AFC-6). */
-static void
-leave__not_what_was_chosen(void **state)
+ST_TEST(leave__not_what_was_chosen)
 {
 	static void (*const transfers[])(uint32_t len) = {st_large, st_after, st_small};
 	uint32_t mode, i;
@@ -332,12 +303,10 @@ leave__not_what_was_chosen(void **state)
 }
 
 /* Reads in large receive mode, if always enabled (AFC-10). */
-static void
-way__read_always(void **state)
+ST_TEST(way__read_always)
 {
 	struct san_stream_bytes d;
 
-	(void)state;
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	three_reach(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -353,10 +322,8 @@ way__read_always(void **state)
 }
 
 /* Configured large, and the application waits for data: the sender sends a notice (AFC-22). */
-static void
-way__large_by_choice_and_waiting(void **state)
+ST_TEST(way__large_by_choice_and_waiting)
 {
-	(void)state;
 	conf[0].mode = SAN_SM_LARGE_RECV;
 	st_start();
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
@@ -371,10 +338,8 @@ way__large_by_choice_and_waiting(void **state)
 }
 
 /* Large receive mode is reported at once: the sender may have nothing else to send (AFC-22). */
-static void
-way__mode_message(void **state)
+ST_TEST(way__mode_message)
 {
-	(void)state;
 	st_start();
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_LARGE_RECV);
 	st_settle();
@@ -406,12 +371,10 @@ ask(void)
 }
 
 /* Receive-send: the advertisement waits for the small send and shares its message (AFC-11). */
-static void
-ride__receive_send(void **state)
+ST_TEST(ride__receive_send)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 4; i++)
 		ask();
@@ -423,12 +386,10 @@ ride__receive_send(void **state)
 }
 
 /* Held in vain: after the time limit it is sent by itself (AFC-11). */
-static void
-ride__hold_ends(void **state)
+ST_TEST(ride__hold_ends)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 4; i++)
 		ask();
@@ -442,12 +403,10 @@ ride__hold_ends(void **state)
 }
 
 /* 0: never held (AFC-11). */
-static void
-ride__hold_off(void **state)
+ST_TEST(ride__hold_off)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].hold_ns = 0;
 	st_start();
 	for (i = 0; i < 4; i++)
@@ -474,12 +433,10 @@ answer(void)
 }
 
 /* Send-receive: the small send waits for the receive and carries its advertisement (AFC-11). */
-static void
-ride__send_receive(void **state)
+ST_TEST(ride__send_receive)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	st_recv(to, LARGE);
 	st_settle();
@@ -500,12 +457,10 @@ ride__send_receive(void **state)
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
 }
 
-static void
-ride__gather_ends(void **state)
+ST_TEST(ride__gather_ends)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	st_recv(to, LARGE);
 	st_settle();
@@ -524,12 +479,10 @@ ride__gather_ends(void **state)
 	assert_int_equal(st_said_data(to), 1);
 }
 
-static void
-ride__gather_off(void **state)
+ST_TEST(ride__gather_off)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].gather_ns = 0;
 	st_start();
 	st_recv(to, LARGE);
@@ -543,36 +496,4 @@ ride__gather_off(void **state)
 	st_send(to, 100);
 	st_settle();
 	assert_int_equal(st_said_data(to), 1);
-}
-
-UNIT_TEST(test_stream_mode)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(learn__large),
-		ST_TEST(learn__late_is_direct),
-		ST_TEST(learn__told_by_the_beginning),
-		ST_TEST(learn__small_large_by_read),
-		ST_TEST(learn__small_large_without_read),
-		ST_TEST(learn__small_large_read_never),
-		ST_TEST(learn__small),
-		ST_TEST(learn__another_resets),
-		ST_TEST(learn__small_sends_between_large),
-		ST_TEST(learn__small_sends_between_small_large),
-		ST_TEST(learn__small_sends_between_small),
-		ST_TEST(learn__as_many_as_asked_for),
-		ST_TEST(leave__at_the_first_other),
-		ST_TEST(leave__large_by_waiting),
-		ST_TEST(leave__not_what_was_chosen),
-		ST_TEST(way__read_always),
-		ST_TEST(way__large_by_choice_and_waiting),
-		ST_TEST(way__mode_message),
-		ST_TEST(ride__receive_send),
-		ST_TEST(ride__hold_ends),
-		ST_TEST(ride__hold_off),
-		ST_TEST(ride__send_receive),
-		ST_TEST(ride__gather_ends),
-		ST_TEST(ride__gather_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,16 @@
 /* Messages, sent and received: the first one, order, combined messages, invalid messages. */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
 /* ---- the first one (AFC-2) ---- */
 
 /* Both announce how many messages they can receive; before that nothing is sent. */
-static void
-msg_check_hello__nothing_before_it(void **state)
+ST_TEST(msg_check_hello__nothing_before_it)
 {
 	struct san_sm hello;
 
-	(void)state;
 	raw_open();
 	assert_int_equal(st_of(to)->nb_msgs, 1);
 	assert_int_equal(st_of(to)->msg[0].flags, SAN_SM_HELLO | SAN_SM_ACCEPTOR);
@@ -40,10 +37,8 @@ msg_check_hello__nothing_before_it(void **state)
 }
 
 /* Receives are posted before the connection is up. */
-static void
-msg_check_hello__buffers_before_it(void **state)
+ST_TEST(msg_check_hello__buffers_before_it)
 {
-	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
 	assert_int_equal(to->recv_tail, 0);
 	pair_pump(&pair);
@@ -52,10 +47,8 @@ msg_check_hello__buffers_before_it(void **state)
 }
 
 /* Sent by both at the same time. */
-static void
-msg_check_hello__early_data_of_both(void **state)
+ST_TEST(msg_check_hello__early_data_of_both)
 {
-	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
 	st_send(from, 100);
 	st_send(to, LARGE);
@@ -118,8 +111,7 @@ of_an_acceptor(struct san_sm *m)
 	m->flags |= SAN_SM_ACCEPTOR;
 }
 
-static void
-msg_check_hello__not_possible(void **state)
+ST_TEST(msg_check_hello__not_possible)
 {
 	static void (*const changes[])(struct san_sm * m) = {
 		no_hello,
@@ -139,12 +131,10 @@ msg_check_hello__not_possible(void **state)
 	}
 }
 
-static void
-msg_check_hello__twice(void **state)
+ST_TEST(msg_check_hello__twice)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_hello();
 	raw_put(&m);
@@ -154,13 +144,11 @@ msg_check_hello__twice(void **state)
 /* ---- order (AFC-17) ---- */
 
 /* Messages that overtake others wait for them. */
-static void
-receive__overtaken(void **state)
+ST_TEST(receive__overtaken)
 {
 	struct san_sm m[4];
 	uint32_t i;
 
-	(void)state;
 	raw_start();
 	for (i = 0; i < 4; i++) {
 		m[i] = raw_msg(0);
@@ -182,12 +170,10 @@ receive__overtaken(void **state)
 }
 
 /* In any order of arrival the stream is the same. */
-static void
-receive__any_order(void **state)
+ST_TEST(receive__any_order)
 {
 	uint32_t i;
 
-	(void)state;
 	pair.caps.ordered = false;
 	pair.reorder = 8;
 	st_start();
@@ -204,8 +190,7 @@ receive__any_order(void **state)
 	assert_true(st_stats(to).nb_held > 10);
 }
 
-static void
-receive__number_out_of_bounds(void **state)
+ST_TEST(receive__number_out_of_bounds)
 {
 	/* beyond what was received, and beyond what could be in flight */
 	static const int32_t offs[] = {-1, -1000, 32 + 32, INT32_MIN};
@@ -224,12 +209,10 @@ receive__number_out_of_bounds(void **state)
 	}
 }
 
-static void
-receive__number_twice(void **state)
+ST_TEST(receive__number_twice)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(0);
 	m.seq += 3;
@@ -241,22 +224,18 @@ receive__number_twice(void **state)
 
 /* ---- invalid messages ---- */
 
-static void
-receive__no_message(void **state)
+ST_TEST(receive__no_message)
 {
 	static const uint8_t zeros[100];
 
-	(void)state;
 	raw_start();
 	raw_put_bytes(zeros, sizeof(zeros));
 	assert_non_null(san_stream_fault(to->s));
 }
 
 /* The length that the provider reports is checked, too. */
-static void
-receive__longer_than_its_buffer(void **state)
+ST_TEST(receive__longer_than_its_buffer)
 {
-	(void)state;
 	raw_start();
 	pair_done(to, to->recv_cookie[to->recv_head++ % PAIR_REQS], 0, 1 << 20);
 	raw_run();
@@ -264,8 +243,7 @@ receive__longer_than_its_buffer(void **state)
 }
 
 /* Counts in a header only grow, and not beyond what was sent (AFC-14, AFC-27). */
-static void
-receive__counts(void **state)
+ST_TEST(receive__counts)
 {
 	static const struct {
 		int32_t lrsq, nb_freed;
@@ -294,13 +272,11 @@ receive__counts(void **state)
 }
 
 /* More unread messages than there is room for (AFC-27). */
-static void
-receive__more_than_there_is_room_for(void **state)
+ST_TEST(receive__more_than_there_is_room_for)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_store = 8;
 	conf[1].nb_recv = 16;
 	raw_start();
@@ -313,12 +289,10 @@ receive__more_than_there_is_room_for(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-static void
-receive__behind_the_end(void **state)
+ST_TEST(receive__behind_the_end)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(SAN_SM_FIN);
 	m.len = 10;
@@ -331,13 +305,11 @@ receive__behind_the_end(void **state)
 }
 
 /* After a fault nothing is received or sent: the owner ends the connection. */
-static void
-fault__is_the_end(void **state)
+ST_TEST(fault__is_the_end)
 {
 	struct san_sm m;
 	uint32_t said;
 
-	(void)state;
 	raw_start();
 	m = raw_hello();
 	raw_put(&m);
@@ -358,12 +330,10 @@ fault__is_the_end(void **state)
 /* ---- combined messages ---- */
 
 /* All parts are combined into one message, with the data. */
-static void
-msg_build__all_in_one(void **state)
+ST_TEST(msg_build__all_in_one)
 {
 	const struct san_sm *m;
 
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -379,28 +349,4 @@ msg_build__all_in_one(void **state)
 	assert_int_equal(m->wdone[0].bytes, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	st_read(to, 100, 100);
-}
-
-UNIT_TEST(test_stream_msg)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(msg_check_hello__nothing_before_it),
-		ST_TEST(msg_check_hello__buffers_before_it),
-		ST_TEST(msg_check_hello__early_data_of_both),
-		ST_TEST(msg_check_hello__not_possible),
-		ST_TEST(msg_check_hello__twice),
-		ST_TEST(receive__overtaken),
-		ST_TEST(receive__any_order),
-		ST_TEST(receive__number_out_of_bounds),
-		ST_TEST(receive__number_twice),
-		ST_TEST(receive__no_message),
-		ST_TEST(receive__longer_than_its_buffer),
-		ST_TEST(receive__counts),
-		ST_TEST(receive__more_than_there_is_room_for),
-		ST_TEST(receive__behind_the_end),
-		ST_TEST(fault__is_the_end),
-		ST_TEST(msg_build__all_in_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -35,12 +34,10 @@ raw_begin(bool offer, uint32_t len)
 /* ---- notices (AFC-5) ---- */
 
 /* The first message has the initial portion and the size of the rest (AFC-3, AFC-5). */
-static void
-notice__says_how_much(void **state)
+ST_TEST(notice__says_how_much)
 {
 	const struct san_sm *m;
 
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -56,10 +53,8 @@ notice__says_how_much(void **state)
 }
 
 /* Answer: the place of the buffer, posted before or after the notice (AFC-5, AFC-22). */
-static void
-notice__buffer_posted_before(void **state)
+ST_TEST(notice__buffer_posted_before)
 {
-	(void)state;
 	st_start();
 	st_large(LARGE);
 	assert_false(st_msg(to, SAN_SM_ADV)->adv[0].after);
@@ -67,22 +62,18 @@ notice__buffer_posted_before(void **state)
 			 st_msg(from, SAN_SM_NOTICE)->rest);
 }
 
-static void
-notice__buffer_posted_after(void **state)
+ST_TEST(notice__buffer_posted_after)
 {
-	(void)state;
 	st_start();
 	st_after(LARGE);
 	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
 }
 
 /* Posted after the initial portion was read by itself (AFC-22). */
-static void
-notice__initial_portion_was_consumed(void **state)
+ST_TEST(notice__initial_portion_was_consumed)
 {
 	uint32_t initial;
 
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -99,10 +90,8 @@ notice__initial_portion_was_consumed(void **state)
 }
 
 /* Answer: too small, the rest in messages (AFC-5). */
-static void
-notice__buffer_too_small(void **state)
+ST_TEST(notice__buffer_too_small)
 {
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -116,12 +105,10 @@ notice__buffer_too_small(void **state)
 }
 
 /* An application that waits for more data has no buffer for it. */
-static void
-notice__program_waits(void **state)
+ST_TEST(notice__program_waits)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -133,10 +120,8 @@ notice__program_waits(void **state)
 }
 
 /* Two scans without a buffer: the rest is sent in messages, as far as there is room (AFC-13). */
-static void
-notice__nobody_posts(void **state)
+ST_TEST(notice__nobody_posts)
 {
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_wait(conf[0].scan_ns * 2 - 1);
@@ -149,12 +134,10 @@ notice__nobody_posts(void **state)
 }
 
 /* The answer was in flight when the sender stopped waiting: it is late, and has no effect. */
-static void
-notice__answered_too_late(void **state)
+ST_TEST(notice__answered_too_late)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	st_send(to, LARGE);
 	raw_run();
@@ -175,10 +158,8 @@ notice__answered_too_late(void **state)
 }
 
 /* `scans` is configurable (AFC-13). */
-static void
-notice__as_many_scans_as_asked_for(void **state)
+ST_TEST(notice__as_many_scans_as_asked_for)
 {
-	(void)state;
 	conf[0].scans = 5;
 	st_start();
 	st_send(from, LARGE);
@@ -189,12 +170,10 @@ notice__as_many_scans_as_asked_for(void **state)
 }
 
 /* A buffer restarts the count (AFC-13). */
-static void
-notice__scans_in_a_row(void **state)
+ST_TEST(notice__scans_in_a_row)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
@@ -207,10 +186,8 @@ notice__scans_in_a_row(void **state)
 }
 
 /* Large receive mode without a buffer or a wait: discovery, the rest in messages (AFC-13). */
-static void
-large_mode__nobody_posts(void **state)
+ST_TEST(large_mode__nobody_posts)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -227,12 +204,10 @@ large_mode__nobody_posts(void **state)
 /* ---- offers (AFC-8) ---- */
 
 /* Registered before it is offered, only for reading, and deregistered after RDONE (AFC-24). */
-static void
-offer__keys_are_dead(void **state)
+ST_TEST(offer__keys_are_dead)
 {
 	uint32_t key;
 
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	pair_pump(&pair);
@@ -247,10 +222,8 @@ offer__keys_are_dead(void **state)
 }
 
 /* Reads fill each set exactly and continue as sets are posted; the last is short (AFC-21). */
-static void
-offer__several_sets(void **state)
+ST_TEST(offer__several_sets)
 {
-	(void)state;
 	start_pull();
 	st_listen();
 	st_send(from, LARGE);
@@ -271,15 +244,13 @@ offer__several_sets(void **state)
 }
 
 /* Of a send in pieces, into a receive in pieces. */
-static void
-offer__pieces(void **state)
+ST_TEST(offer__pieces)
 {
 	struct st_side *a = st_of(from), *b = st_of(to);
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .nb_sge = 3};
 	struct san_ulp_recv r = {.nb_sge = 2};
 	uint32_t i;
 
-	(void)state;
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	for (i = 0; i < 3; i++)
@@ -301,10 +272,8 @@ offer__pieces(void **state)
 }
 
 /* Too small a buffer: the offer is returned, the rest comes in messages (AFC-5). */
-static void
-offer__buffer_too_small(void **state)
+ST_TEST(offer__buffer_too_small)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -316,10 +285,8 @@ offer__buffer_too_small(void **state)
 }
 
 /* Half of it is read, then a small buffer: the part that was read is not sent again. */
-static void
-offer__part_was_read(void **state)
+ST_TEST(offer__part_was_read)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -333,10 +300,8 @@ offer__part_was_read(void **state)
 }
 
 /* No buffer: the receiver returns it after its scans; the sender does not (AFC-13, AFC-28). */
-static void
-offer__nobody_posts(void **state)
+ST_TEST(offer__nobody_posts)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_wait(conf[1].scan_ns * 2 - 1);
@@ -352,10 +317,8 @@ offer__nobody_posts(void **state)
 }
 
 /* The application cancels an offered send: it stays offered until the peer has answered. */
-static void
-withdraw__offered(void **state)
+ST_TEST(withdraw__offered)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -376,12 +339,10 @@ withdraw__offered(void **state)
 }
 
 /* The same after a notice. */
-static void
-withdraw__noticed(void **state)
+ST_TEST(withdraw__noticed)
 {
 	uint32_t initial;
 
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -401,12 +362,10 @@ withdraw__noticed(void **state)
 }
 
 /* It was being read: the receiver has those bytes, and both sides report that (AFC-28). */
-static void
-withdraw__while_it_is_read(void **state)
+ST_TEST(withdraw__while_it_is_read)
 {
 	struct pair_req read;
 
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -427,10 +386,8 @@ withdraw__while_it_is_read(void **state)
 }
 
 /* Only a part of it was read: the rest is cancelled. */
-static void
-withdraw__while_a_part_is_read(void **state)
+ST_TEST(withdraw__while_a_part_is_read)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -447,10 +404,8 @@ withdraw__while_a_part_is_read(void **state)
 }
 
 /* The answer crosses the withdrawal: it is not withdrawn twice. */
-static void
-withdraw__answered_already(void **state)
+ST_TEST(withdraw__answered_already)
 {
-	(void)state;
 	start_pull();
 	st_send(from, LARGE);
 	st_settle();
@@ -467,12 +422,10 @@ withdraw__answered_already(void **state)
 
 /* ---- invalid messages of a peer ---- */
 
-static void
-hear__behind_an_offer(void **state)
+ST_TEST(hear__behind_an_offer)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_begin(true, LARGE);
 	raw_put(&m);
@@ -482,12 +435,10 @@ hear__behind_an_offer(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-static void
-hear__fin_behind_an_offer(void **state)
+ST_TEST(hear__fin_behind_an_offer)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_begin(true, LARGE);
 	raw_put(&m);
@@ -496,8 +447,7 @@ hear__fin_behind_an_offer(void **state)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-static void
-hear__other_than_what_is_left(void **state)
+ST_TEST(hear__other_than_what_is_left)
 {
 	static const struct {
 		bool offer;
@@ -520,8 +470,7 @@ hear__other_than_what_is_left(void **state)
 }
 
 /* Only what was offered can be returned, and not more than that. */
-static void
-returned__not_offered(void **state)
+ST_TEST(returned__not_offered)
 {
 	static const struct {
 		uint32_t id_off;
@@ -555,12 +504,10 @@ returned__not_offered(void **state)
 }
 
 /* A failed read is the peer's fault: it offered unreadable memory. */
-static void
-on_read__fails(void **state)
+ST_TEST(on_read__fails)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	raw.status = 1;
 	m = raw_begin(true, LARGE);
@@ -576,13 +523,11 @@ on_read__fails(void **state)
 }
 
 /* The second piece can be read, the first could not: nothing was received. */
-static void
-on_read__first_piece_fails(void **state)
+ST_TEST(on_read__first_piece_fails)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	raw_start();
 	m = raw_begin(true, LARGE);
 	m.offer.nb_seg = 2;
@@ -605,13 +550,11 @@ on_read__first_piece_fails(void **state)
  * A message behind an initial portion may meet the same set: together they fit into the smallest
  * possible one (AFC-12, AFC-23).
  */
-static void
-notice__message_behind_it(void **state)
+ST_TEST(notice__message_behind_it)
 {
 	const struct st_side *side = st_of(from);
 	uint32_t i;
 
-	(void)state;
 	conf[0].msg_size = conf[0].msg_max = 8192;
 	conf[1].msg_size = conf[1].msg_max = 8192;
 	st_start();
@@ -622,41 +565,4 @@ notice__message_behind_it(void **state)
 	for (i = 1; i < side->nb_msgs; i++)
 		assert_true(side->msg[0].len + side->msg[i].len < pair.caps.threshold);
 	st_read(to, LARGE, LARGE);
-}
-
-UNIT_TEST(test_stream_offer)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(notice__says_how_much),
-		ST_TEST(notice__buffer_posted_before),
-		ST_TEST(notice__buffer_posted_after),
-		ST_TEST(notice__initial_portion_was_consumed),
-		ST_TEST(notice__buffer_too_small),
-		ST_TEST(notice__program_waits),
-		ST_TEST(notice__nobody_posts),
-		ST_TEST(notice__message_behind_it),
-		ST_TEST(on_read__first_piece_fails),
-		ST_TEST(notice__answered_too_late),
-		ST_TEST(notice__as_many_scans_as_asked_for),
-		ST_TEST(notice__scans_in_a_row),
-		ST_TEST(large_mode__nobody_posts),
-		ST_TEST(offer__keys_are_dead),
-		ST_TEST(offer__several_sets),
-		ST_TEST(offer__pieces),
-		ST_TEST(offer__buffer_too_small),
-		ST_TEST(offer__part_was_read),
-		ST_TEST(offer__nobody_posts),
-		ST_TEST(withdraw__offered),
-		ST_TEST(withdraw__noticed),
-		ST_TEST(withdraw__while_it_is_read),
-		ST_TEST(withdraw__while_a_part_is_read),
-		ST_TEST(withdraw__answered_already),
-		ST_TEST(hear__behind_an_offer),
-		ST_TEST(hear__fin_behind_an_offer),
-		ST_TEST(hear__other_than_what_is_left),
-		ST_TEST(returned__not_offered),
-		ST_TEST(on_read__fails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

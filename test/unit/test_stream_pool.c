@@ -3,15 +3,12 @@
 /* Message buffers: one pool to receive and one to send, of one size or two. (AFC-18, AFC-27) */
 
 #include "test_stream.h"
-#include "unit.h"
 
 /* All memory for messages is allocated at the start (AFC-27). */
-static void
-init__with_the_session(void **state)
+ST_TEST(init__with_the_session)
 {
 	size_t mem;
 
-	(void)state;
 	st_start();
 	mem = to->mem;
 	assert_true(mem >= (conf[1].nb_recv + conf[1].nb_store + conf[1].nb_send) *
@@ -24,12 +21,10 @@ init__with_the_session(void **state)
 }
 
 /* Always as many receives as the peer has credit for: a message is replaced at once (AFC-27). */
-static void
-post__always_as_many(void **state)
+ST_TEST(post__always_as_many)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < conf[1].nb_store; i++) {
 		assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
@@ -53,12 +48,10 @@ refuse(void *arg, uint64_t cookie, void *buf, uint32_t len)
 }
 
 /* The provider accepts no more receives: only the credit shrinks. */
-static void
-post__provider_is_full(void **state)
+ST_TEST(post__provider_is_full)
 {
 	struct san_stream_ops ops = pair_ops;
 
-	(void)state;
 	st_start();
 	ops.recv = refuse;
 	nb_refused = 0;
@@ -83,14 +76,12 @@ raw_resize(uint32_t bytes)
 }
 
 /* The old memory is freed with its last buffer, lent or unread (AFC-18). */
-static void
-resize__old_memory_goes_with_its_last(void **state)
+ST_TEST(resize__old_memory_goes_with_its_last)
 {
 	size_t small, both;
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_recv = 4;
 	raw_start();
 	small = to->mem;
@@ -113,12 +104,10 @@ resize__old_memory_goes_with_its_last(void **state)
 }
 
 /* No third size before the first one is freed: the answer is the current size. */
-static void
-resize__one_at_a_time(void **state)
+ST_TEST(resize__one_at_a_time)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_resize(3000);
 	raw_put(&m);
@@ -130,29 +119,13 @@ resize__one_at_a_time(void **state)
 }
 
 /* The session may end during a resize: st_teardown() finds leaks. */
-static void
-resize__ends_in_the_middle(void **state)
+ST_TEST(resize__ends_in_the_middle)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_resize(3000);
 	raw_put(&m);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
-}
-
-UNIT_TEST(test_stream_pool)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(init__with_the_session),
-		ST_TEST(post__always_as_many),
-		ST_TEST(post__provider_is_full),
-		ST_TEST(resize__old_memory_goes_with_its_last),
-		ST_TEST(resize__one_at_a_time),
-		ST_TEST(resize__ends_in_the_middle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

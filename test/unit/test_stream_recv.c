@@ -6,18 +6,15 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
 /* Any size of receive for any size of send (AFC-1). */
-static void
-take__any_size(void **state)
+ST_TEST(take__any_size)
 {
 	static const uint32_t sizes[] = {1, 7, 100, 1508, 1509, 4095, 4096, 9000, 70000};
 	uint32_t i, k, n = sizeof(sizes) / sizeof(sizes[0]);
 
-	(void)state;
 	st_start();
 	for (i = 0; i < n; i++) {
 		for (k = 2; k < n; k++) {
@@ -30,10 +27,8 @@ take__any_size(void **state)
 }
 
 /* A receive completes with the data that is there, even of several sends. */
-static void
-take__what_is_there(void **state)
+ST_TEST(take__what_is_there)
 {
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	st_settle();
@@ -45,12 +40,10 @@ take__what_is_there(void **state)
 }
 
 /* A peek leaves the data, and copies no more than its size (AFC-1). */
-static void
-stream_recv_peek_data__leaves_it(void **state)
+ST_TEST(stream_recv_peek_data__leaves_it)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	st_settle();
@@ -66,10 +59,8 @@ stream_recv_peek_data__leaves_it(void **state)
 }
 
 /* It waits if there is no data. */
-static void
-stream_recv_peek_data__waits(void **state)
+ST_TEST(stream_recv_peek_data__waits)
 {
-	(void)state;
 	st_start();
 	st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 	st_settle();
@@ -81,12 +72,10 @@ stream_recv_peek_data__waits(void **state)
 }
 
 /* A list with more bytes than a receive can take is cut; the sum does not overflow. */
-static void
-take__more_than_there_is(void **state)
+ST_TEST(take__more_than_there_is)
 {
 	struct san_ulp_recv r = {.nb_sge = 2};
 
-	(void)state;
 	st_start();
 	r.sge[0] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
 	r.sge[1] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
@@ -100,10 +89,8 @@ take__more_than_there_is(void **state)
 }
 
 /* All bytes, or the end. */
-static void
-waitall__until_it_is_full(void **state)
+ST_TEST(waitall__until_it_is_full)
 {
-	(void)state;
 	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send(from, 1000);
@@ -121,10 +108,8 @@ waitall__until_it_is_full(void **state)
 }
 
 /* A peek, too: for later data, for the end, and for a large send without a buffer. */
-static void
-waitall__peek(void **state)
+ST_TEST(waitall__peek)
 {
-	(void)state;
 	st_start();
 	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_send(from, 100);
@@ -150,12 +135,10 @@ waitall__peek(void **state)
 }
 
 /* But not for data that has no room before some is read. */
-static void
-waitall__peek_of_too_much(void **state)
+ST_TEST(waitall__peek_of_too_much)
 {
 	uint32_t i, nb = conf[1].nb_store;
 
-	(void)state;
 	st_start();
 	st_recv_flags(to, nb * 10 + 1, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	for (i = 0; i < nb; i++) {
@@ -167,8 +150,7 @@ waitall__peek_of_too_much(void **state)
 }
 
 /* The same over large sends, in each mode. */
-static void
-waitall__of_several_large(void **state)
+ST_TEST(waitall__of_several_large)
 {
 	uint32_t mode;
 
@@ -191,10 +173,8 @@ waitall__of_several_large(void **state)
 	}
 }
 
-static void
-dontwait__there_or_not(void **state)
+ST_TEST(dontwait__there_or_not)
 {
-	(void)state;
 	st_start();
 	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
@@ -207,13 +187,11 @@ dontwait__there_or_not(void **state)
 }
 
 /* The message buffer itself; its room stays in use until it is given back (AFC-27). */
-static void
-stream_recv_lend_data__until_it_comes_back(void **state)
+ST_TEST(stream_recv_lend_data__until_it_comes_back)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_store = 4;
 	conf[1].nb_recv = 4;
 	st_start();
@@ -247,12 +225,10 @@ stream_recv_lend_data__until_it_comes_back(void **state)
 /* ---- a program that does not read (AFC-27) ---- */
 
 /* The peer's data stops; messages without data, and the other direction, continue. */
-static void
-unread__holds_up_nothing_else(void **state)
+ST_TEST(unread__holds_up_nothing_else)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].nb_recv = conf[1].nb_recv = 8;
 	conf[0].nb_store = conf[1].nb_store = 8;
 	st_start();
@@ -280,12 +256,10 @@ unread__holds_up_nothing_else(void **state)
 }
 
 /* Unread data is copied in steps, so that others get turns, into one receive or many. */
-static void
-take__bit_by_bit(void **state)
+ST_TEST(take__bit_by_bit)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 20; i++)
 		st_send(from, ST_INNER);
@@ -311,10 +285,8 @@ take__bit_by_bit(void **state)
 }
 
 /* But data for an advertised buffer is in it before the next message. */
-static void
-take__at_once_if_advertised(void **state)
+ST_TEST(take__at_once_if_advertised)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -337,12 +309,10 @@ take__at_once_if_advertised(void **state)
 /* ---- ends ---- */
 
 /* One direction ends, the other one does not (AFC-1). */
-static void
-fin__one_direction(void **state)
+ST_TEST(fin__one_direction)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
@@ -371,10 +341,8 @@ fin__one_direction(void **state)
 
 /* ---- cancelled (AFC-28) ---- */
 
-static void
-cancel__waiting(void **state)
+ST_TEST(cancel__waiting)
 {
-	(void)state;
 	st_start();
 	st_recv(to, 100);
 	st_recv(to, 100);
@@ -388,10 +356,8 @@ cancel__waiting(void **state)
 }
 
 /* Data received before is not lost: the receive completes with it. */
-static void
-cancel__with_what_came(void **state)
+ST_TEST(cancel__with_what_came)
 {
-	(void)state;
 	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send(from, 1000);
@@ -402,10 +368,8 @@ cancel__with_what_came(void **state)
 }
 
 /* While the session reads into it, the memory stays with the session. */
-static void
-cancel__while_it_is_read_into(void **state)
+ST_TEST(cancel__while_it_is_read_into)
 {
-	(void)state;
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	st_send(from, LARGE);
@@ -418,30 +382,4 @@ cancel__while_it_is_read_into(void **state)
 	assert_false(st_has(to, RTSAN_WC_RECV));
 	st_settle();
 	assert_int_equal(st_received(to), LARGE);
-}
-
-UNIT_TEST(test_stream_recv)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(take__any_size),
-		ST_TEST(take__what_is_there),
-		ST_TEST(take__more_than_there_is),
-		ST_TEST(take__bit_by_bit),
-		ST_TEST(take__at_once_if_advertised),
-		ST_TEST(stream_recv_peek_data__leaves_it),
-		ST_TEST(stream_recv_peek_data__waits),
-		ST_TEST(waitall__until_it_is_full),
-		ST_TEST(waitall__peek),
-		ST_TEST(waitall__peek_of_too_much),
-		ST_TEST(waitall__of_several_large),
-		ST_TEST(dontwait__there_or_not),
-		ST_TEST(stream_recv_lend_data__until_it_comes_back),
-		ST_TEST(unread__holds_up_nothing_else),
-		ST_TEST(fin__one_direction),
-		ST_TEST(cancel__waiting),
-		ST_TEST(cancel__with_what_came),
-		ST_TEST(cancel__while_it_is_read_into),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

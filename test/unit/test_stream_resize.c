@@ -3,7 +3,6 @@
 /* Larger message buffers, requested and granted or not. (AFC-18) */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define SEND 3000 /* too long for a message, too short to be large */
 #define WANT (SEND + SAN_SM_HDR)
@@ -21,10 +20,8 @@ fragmented(uint32_t n)
 }
 
 /* After so many fragmentations, for the largest size sent; then none is fragmented (AFC-18). */
-static void
-count__asks(void **state)
+ST_TEST(count__asks)
 {
-	(void)state;
 	conf[0].frags = 5;
 	st_start();
 	fragmented(4);
@@ -45,12 +42,10 @@ count__asks(void **state)
 }
 
 /* Large sends count if they are sent in messages, which then grow up to the large size. */
-static void
-count__large_in_messages(void **state)
+ST_TEST(count__large_in_messages)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].frags = 5;
 	st_start();
 	for (i = 0; i < 10; i++)
@@ -61,12 +56,10 @@ count__large_in_messages(void **state)
 }
 
 /* They do not count when they are written or read. */
-static void
-count__not_for_direct(void **state)
+ST_TEST(count__not_for_direct)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].frags = 1;
 	st_start();
 	for (i = 0; i < 10; i++)
@@ -75,20 +68,16 @@ count__not_for_direct(void **state)
 }
 
 /* The size may be fixed, on either side (AFC-18). */
-static void
-count__fixed_size_here(void **state)
+ST_TEST(count__fixed_size_here)
 {
-	(void)state;
 	conf[0].msg_max = conf[0].msg_size;
 	st_start();
 	fragmented(20);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
 
-static void
-hear__fixed_size_there(void **state)
+ST_TEST(hear__fixed_size_there)
 {
-	(void)state;
 	conf[1].msg_max = conf[1].msg_size;
 	st_start();
 	fragmented(8);
@@ -99,10 +88,8 @@ hear__fixed_size_there(void **state)
 }
 
 /* Without memory the answer is the old size, and everything continues as before (AFC-18). */
-static void
-hear__no_memory(void **state)
+ST_TEST(hear__no_memory)
 {
-	(void)state;
 	st_start();
 	to->max_mem = to->mem;
 	fragmented(8);
@@ -116,10 +103,8 @@ hear__no_memory(void **state)
 }
 
 /* The sender has no memory itself: it continues with its own size. */
-static void
-run__no_memory_here(void **state)
+ST_TEST(run__no_memory_here)
 {
-	(void)state;
 	st_start();
 	from->max_mem = from->mem;
 	fragmented(60);
@@ -128,13 +113,11 @@ run__no_memory_here(void **state)
 }
 
 /* Old buffers are replaced as they complete; messages grow with the first new one (AFC-18). */
-static void
-hear__as_they_complete(void **state)
+ST_TEST(hear__as_they_complete)
 {
 	struct san_sm m;
 	uint32_t i, after;
 
-	(void)state;
 	conf[1].nb_recv = 4;
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZE);
@@ -153,13 +136,11 @@ hear__as_they_complete(void **state)
 }
 
 /* The requester's long messages begin behind that number, not before (AFC-18). */
-static void
-run__behind_the_old_ones(void **state)
+ST_TEST(run__behind_the_old_ones)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	(void)state;
 	conf[1].frags = 1;
 	raw_start();
 	st_send(to, SEND);
@@ -185,12 +166,10 @@ run__behind_the_old_ones(void **state)
 }
 
 /* No more than the limit. */
-static void
-hear__more_than_the_limit(void **state)
+ST_TEST(hear__more_than_the_limit)
 {
 	struct san_sm m;
 
-	(void)state;
 	conf[1].msg_max = 5000;
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZE);
@@ -199,12 +178,10 @@ hear__more_than_the_limit(void **state)
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 5000);
 }
 
-static void
-resized__more_than_asked_for(void **state)
+ST_TEST(resized__more_than_asked_for)
 {
 	struct san_sm m;
 
-	(void)state;
 	conf[1].frags = 1;
 	raw_start();
 	st_send(to, SEND);
@@ -216,12 +193,10 @@ resized__more_than_asked_for(void **state)
 }
 
 /* Without a request the size stays. */
-static void
-resized__unasked(void **state)
+ST_TEST(resized__unasked)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = 4000;
@@ -231,12 +206,10 @@ resized__unasked(void **state)
 }
 
 /* The sender's own buffers are long enough. */
-static void
-run__own_are_long_enough(void **state)
+ST_TEST(run__own_are_long_enough)
 {
 	size_t mem;
 
-	(void)state;
 	conf[0].msg_size = 4000;
 	st_start();
 	mem = from->mem;
@@ -266,12 +239,10 @@ cross(bool accepts)
 }
 
 /* The accepting side ignores it: its own request is answered. */
-static void
-cross__accepting_side(void **state)
+ST_TEST(cross__accepting_side)
 {
 	struct san_sm m;
 
-	(void)state;
 	cross(false);
 	assert_int_equal(st_said(to, SAN_SM_RESIZED), 0);
 	assert_int_equal(st_view(to).msg_size, 1536);
@@ -288,10 +259,8 @@ cross__accepting_side(void **state)
 }
 
 /* The connecting side answers, and may request again. */
-static void
-cross__connecting_side(void **state)
+ST_TEST(cross__connecting_side)
 {
-	(void)state;
 	cross(true);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 0);
@@ -301,12 +270,10 @@ cross__connecting_side(void **state)
 }
 
 /* Two sessions, in both directions at once: both sizes are granted. */
-static void
-cross__both_get_theirs(void **state)
+ST_TEST(cross__both_get_theirs)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 100; i++) {
 		st_send(from, SEND);
@@ -318,28 +285,4 @@ cross__both_get_theirs(void **state)
 	}
 	assert_true(st_view(from).peer_msg_size >= WANT);
 	assert_true(st_view(to).peer_msg_size >= WANT - 500);
-}
-
-UNIT_TEST(test_stream_resize)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(count__asks),
-		ST_TEST(count__large_in_messages),
-		ST_TEST(count__not_for_direct),
-		ST_TEST(count__fixed_size_here),
-		ST_TEST(hear__fixed_size_there),
-		ST_TEST(hear__no_memory),
-		ST_TEST(run__no_memory_here),
-		ST_TEST(hear__as_they_complete),
-		ST_TEST(run__behind_the_old_ones),
-		ST_TEST(run__own_are_long_enough),
-		ST_TEST(hear__more_than_the_limit),
-		ST_TEST(resized__more_than_asked_for),
-		ST_TEST(resized__unasked),
-		ST_TEST(cross__accepting_side),
-		ST_TEST(cross__connecting_side),
-		ST_TEST(cross__both_get_theirs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

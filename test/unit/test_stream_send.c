@@ -6,19 +6,16 @@
  */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
 /* ---- small ones ---- */
 
 /* A header and the payload in one message (AFC-3). */
-static void
-small__in_one_message(void **state)
+ST_TEST(small__in_one_message)
 {
 	const struct san_sm *m;
 
-	(void)state;
 	st_start();
 	st_send(from, 300);
 	pair_pump(&pair);
@@ -32,12 +29,10 @@ small__in_one_message(void **state)
 }
 
 /* Sends posted together share a message. */
-static void
-small__together(void **state)
+ST_TEST(small__together)
 {
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 5; i++)
 		st_send(from, 300);
@@ -48,8 +43,7 @@ small__together(void **state)
 }
 
 /* The payload may be inline in the request. */
-static void
-small__inlined(void **state)
+ST_TEST(small__inlined)
 {
 	struct san_ulp_wr wr = {
 		.op = RTSAN_WR_SEND,
@@ -58,7 +52,6 @@ small__inlined(void **state)
 		.inline_len = 40,
 	};
 
-	(void)state;
 	st_start();
 	memcpy(wr.data, st_of(from)->src, 40);
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
@@ -68,10 +61,8 @@ small__inlined(void **state)
 }
 
 /* An empty send completes, and sends nothing. */
-static void
-small__empty(void **state)
+ST_TEST(small__empty)
 {
-	(void)state;
 	st_start();
 	st_send(from, 0);
 	st_settle();
@@ -80,12 +71,10 @@ small__empty(void **state)
 }
 
 /* An unsignaled send completes only if it has failed. */
-static void
-small__unsignaled(void **state)
+ST_TEST(small__unsignaled)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 1, .length = 100};
 
-	(void)state;
 	st_start();
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 100};
 	st_of(from)->src_used = 100;
@@ -101,8 +90,7 @@ small__unsignaled(void **state)
 }
 
 /* The threshold is the provider's or configured; of both sides the larger one counts (AFC-4). */
-static void
-threshold__from_where(void **state)
+ST_TEST(threshold__from_where)
 {
 	static const struct {
 		uint32_t caps, a, b, both;
@@ -137,12 +125,10 @@ threshold__from_where(void **state)
 }
 
 /* No message is as long as a large send, so it fits into any advertised set (AFC-12). */
-static void
-message__never_large(void **state)
+ST_TEST(message__never_large)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].threshold = conf[1].threshold = 600;
 	st_start();
 	for (i = 0; i < 6; i++)
@@ -156,12 +142,10 @@ message__never_large(void **state)
 /* ---- the provider ---- */
 
 /* The provider has room for one request at a time: nothing is lost, and the order stays. */
-static void
-post__provider_is_full(void **state)
+ST_TEST(post__provider_is_full)
 {
 	uint32_t i;
 
-	(void)state;
 	from->max_req = to->max_req = 1;
 	st_start();
 	for (i = 0; i < 4; i++) {
@@ -176,12 +160,10 @@ post__provider_is_full(void **state)
 }
 
 /* All messages are in flight: counted, and it continues when one completes. */
-static void
-post__no_message_is_left(void **state)
+ST_TEST(post__no_message_is_left)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].nb_send = 2;
 	st_start();
 	for (i = 0; i < 6; i++)
@@ -194,12 +176,10 @@ post__no_message_is_left(void **state)
 }
 
 /* The queue is as long as requested. */
-static void
-post__queue_is_full(void **state)
+ST_TEST(post__queue_is_full)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[0].sq_depth = conf[1].rq_depth = 4;
 	st_start();
 	for (i = 0; i < 4; i++) {
@@ -239,28 +219,22 @@ no_buffers(uint8_t mode)
 	assert_int_equal(st_received(to), LARGE);
 }
 
-static void
-stream_send_prepare__no_memory_to_write_from(void **state)
+ST_TEST(stream_send_prepare__no_memory_to_write_from)
 {
-	(void)state;
 	no_buffers(SAN_SM_DISCOVERY);
 }
 
-static void
-stream_send_prepare__no_memory_to_offer(void **state)
+ST_TEST(stream_send_prepare__no_memory_to_offer)
 {
-	(void)state;
 	no_buffers(SAN_SM_SMALL_LARGE);
 }
 
 /* If one of several pieces cannot be registered, none is (AFC-20). */
-static void
-stream_send_prepare__one_piece_of_three(void **state)
+ST_TEST(stream_send_prepare__one_piece_of_three)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 3, .length = 30000};
 	uint32_t i;
 
-	(void)state;
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	from->max_regs = 2;
@@ -275,10 +249,8 @@ stream_send_prepare__one_piece_of_three(void **state)
 /* ---- order (AFC-25) ---- */
 
 /* If sends may overtake writes, the done message waits for their results (AFC-25). */
-static void
-write__done_behind_the_result(void **state)
+ST_TEST(write__done_behind_the_result)
 {
-	(void)state;
 	pair.caps.ordered = false;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -298,10 +270,8 @@ write__done_behind_the_result(void **state)
 }
 
 /* If they may not, it is posted right behind them. */
-static void
-write__done_in_order(void **state)
+ST_TEST(write__done_in_order)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -316,12 +286,10 @@ write__done_in_order(void **state)
 }
 
 /* Direct and message data, mixed, with messages that overtake: the stream stays in order. */
-static void
-write__mixed_unordered(void **state)
+ST_TEST(write__mixed_unordered)
 {
 	uint32_t i;
 
-	(void)state;
 	pair.caps.ordered = false;
 	pair.reorder = 4;
 	st_start();
@@ -336,12 +304,10 @@ write__mixed_unordered(void **state)
 }
 
 /* A failed write is the peer's fault: it advertised memory that cannot be written. */
-static void
-written__fails(void **state)
+ST_TEST(written__fails)
 {
 	struct san_sm m;
 
-	(void)state;
 	pair.caps.ordered = false;
 	raw_start();
 	raw.status = 1;
@@ -358,12 +324,10 @@ written__fails(void **state)
  * A send that was about to begin without a buffer gets one when the provider has no room for the
  * write: the buffer is used, whatever was planned before (AFC-10).
  */
-static void
-write__not_what_was_planned(void **state)
+ST_TEST(write__not_what_was_planned)
 {
 	struct san_sm m;
 
-	(void)state;
 	conf[1].mode = SAN_SM_LARGE_RECV;
 	conf[1].read = RTSAN_STREAM_READ_ALWAYS;
 	raw_start();
@@ -384,14 +348,12 @@ write__not_what_was_planned(void **state)
 }
 
 /* The peer is notified in order, and posts new buffers before the results of the writes. */
-static void
-written__long_after_it_was_told(void **state)
+ST_TEST(written__long_after_it_was_told)
 {
 	uint64_t writes[3 * STREAM_WDONES];
 	uint32_t i, nb = 0, id = 0;
 	struct san_sm m;
 
-	(void)state;
 	conf[1].mode = SAN_SM_LARGE_RECV;
 	raw_start();
 	while (nb < 3 * STREAM_WDONES) {
@@ -442,10 +404,8 @@ pieces_one_by_one(void)
 	assert_int_equal(from->nb_req, 1);
 }
 
-static void
-write__provider_is_full(void **state)
+ST_TEST(write__provider_is_full)
 {
-	(void)state;
 	pieces_one_by_one();
 	st_settle();
 	assert_int_equal(st_received(to), 30000);
@@ -454,10 +414,8 @@ write__provider_is_full(void **state)
 }
 
 /* Cancelled in the middle of a set: both sides agree how far it was written (AFC-28). */
-static void
-cancel__in_the_middle_of_a_set(void **state)
+ST_TEST(cancel__in_the_middle_of_a_set)
 {
-	(void)state;
 	pieces_one_by_one();
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_settle();
@@ -466,10 +424,8 @@ cancel__in_the_middle_of_a_set(void **state)
 }
 
 /* The set is withdrawn in the middle: the written bytes count (AFC-28). */
-static void
-cancel__of_the_set_in_the_middle(void **state)
+ST_TEST(cancel__of_the_set_in_the_middle)
 {
-	(void)state;
 	pieces_one_by_one();
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
@@ -486,10 +442,8 @@ cancel__of_the_set_in_the_middle(void **state)
 /* ---- cancelled, ended ---- */
 
 /* A send that has not begun is cancelled at once; earlier ones are sent. */
-static void
-cancel__not_begun(void **state)
+ST_TEST(cancel__not_begun)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -503,12 +457,10 @@ cancel__not_begun(void **state)
 }
 
 /* The same without a connection: its memory is returned, too (AFC-2). */
-static void
-cancel__before_the_hello(void **state)
+ST_TEST(cancel__before_the_hello)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_open();
 	st_send(to, 100);
 	raw_run();
@@ -523,8 +475,7 @@ cancel__before_the_hello(void **state)
 }
 
 /* An announced urgent byte cannot be cancelled; but no call has to wait for it. */
-static void
-cancel__not_the_urgent_byte(void **state)
+ST_TEST(cancel__not_the_urgent_byte)
 {
 	uint8_t byte = 'u';
 	struct san_ulp_wr wr = {
@@ -535,7 +486,6 @@ cancel__not_the_urgent_byte(void **state)
 	};
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
@@ -566,10 +516,8 @@ cancel__not_the_urgent_byte(void **state)
 }
 
 /* Half of it is written: that is reported, and the stream continues behind it (AFC-28). */
-static void
-cancel__partly_written(void **state)
+ST_TEST(cancel__partly_written)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, 10000);
@@ -587,12 +535,10 @@ cancel__partly_written(void **state)
 }
 
 /* The end of the stream cannot be cancelled either: the peer waits for it. */
-static void
-cancel__not_the_end(void **state)
+ST_TEST(cancel__not_the_end)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_send(from, LARGE);
@@ -608,12 +554,10 @@ cancel__not_the_end(void **state)
 }
 
 /* Behind the end nothing is sent. */
-static void
-end__nothing_behind_it(void **state)
+ST_TEST(end__nothing_behind_it)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
@@ -629,40 +573,4 @@ end__nothing_behind_it(void **state)
 	st_settle();
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 0);
-}
-
-UNIT_TEST(test_stream_send)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(small__in_one_message),
-		ST_TEST(small__together),
-		ST_TEST(small__inlined),
-		ST_TEST(small__empty),
-		ST_TEST(small__unsignaled),
-		ST_TEST(threshold__from_where),
-		ST_TEST(message__never_large),
-		ST_TEST(post__provider_is_full),
-		ST_TEST(post__no_message_is_left),
-		ST_TEST(post__queue_is_full),
-		ST_TEST(stream_send_prepare__no_memory_to_write_from),
-		ST_TEST(stream_send_prepare__no_memory_to_offer),
-		ST_TEST(stream_send_prepare__one_piece_of_three),
-		ST_TEST(write__done_behind_the_result),
-		ST_TEST(write__done_in_order),
-		ST_TEST(write__mixed_unordered),
-		ST_TEST(written__fails),
-		ST_TEST(write__not_what_was_planned),
-		ST_TEST(written__long_after_it_was_told),
-		ST_TEST(write__provider_is_full),
-		ST_TEST(cancel__in_the_middle_of_a_set),
-		ST_TEST(cancel__of_the_set_in_the_middle),
-		ST_TEST(cancel__not_begun),
-		ST_TEST(cancel__before_the_hello),
-		ST_TEST(cancel__partly_written),
-		ST_TEST(cancel__not_the_end),
-		ST_TEST(cancel__not_the_urgent_byte),
-		ST_TEST(end__nothing_behind_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -82,14 +81,12 @@ static const struct {
 };
 
 /* Each bound, from both sides; fewer than T2 + 2 buffers are refused, and T2 of 1 (AFC-15). */
-static void
-conf_check__table(void **state)
+ST_TEST(conf_check__table)
 {
 	struct san_stream_conf c;
 	struct san_stream *s;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(conf_rows) / sizeof(conf_rows[0]); i++) {
 		san_stream_conf_default(&c);
 		assert_null(san_stream_conf_check(&c));
@@ -102,12 +99,10 @@ conf_check__table(void **state)
 }
 
 /* T2 may not exceed the messages that may be unread: otherwise no update would be due. */
-static void
-conf_check__store_of_t2(void **state)
+ST_TEST(conf_check__store_of_t2)
 {
 	struct san_stream_conf c;
 
-	(void)state;
 	san_stream_conf_default(&c);
 	c.t2 = 10;
 	c.nb_store = 9;
@@ -117,13 +112,11 @@ conf_check__store_of_t2(void **state)
 }
 
 /* Allocation may fail at each step; nothing is leaked. */
-static void
-create__no_memory(void **state)
+ST_TEST(create__no_memory)
 {
 	struct san_stream *s = NULL;
 	size_t all;
 
-	(void)state;
 	assert_int_equal(san_stream_create(&conf[1], &pair_ops, to, &s), 0);
 	all = to->mem;
 	san_stream_destroy(s);
@@ -138,23 +131,19 @@ create__no_memory(void **state)
 }
 
 /* This session and the next one, with all tables (SYS-5). */
-static void
-bytes_max__fixed_size(void **state)
+ST_TEST(bytes_max__fixed_size)
 {
-	(void)state;
 	conf[1].msg_max = conf[1].msg_size;
 	st_start();
 	assert_true(san_stream_bytes_max(&conf[1]) == 2 * to->mem);
 }
 
 /* ... with old buffers, larger ones and copies; it never allocates more. */
-static void
-bytes_max__grown(void **state)
+ST_TEST(bytes_max__grown)
 {
 	uint64_t nb = (uint64_t)conf[0].nb_recv + conf[0].nb_store + conf[0].nb_send, at_first;
 	uint32_t i;
 
-	(void)state;
 	conf[0].frags = 1;
 	conf[0].send_buffer = 64 * KB;
 	conf[0].msg_max = 3000 + SAN_SM_HDR;
@@ -174,8 +163,7 @@ bytes_max__grown(void **state)
 /* ---- requests that fail ---- */
 
 /* The end of a connection is not a fault of the peer's session; everything else is. */
-static void
-on_done__failed(void **state)
+ST_TEST(on_done__failed)
 {
 	static const struct {
 		uint8_t status;
@@ -210,10 +198,8 @@ on_done__failed(void **state)
 /* ---- over ---- */
 
 /* All posted work completes, with the reason; received data stays readable. */
-static void
-on_over__all_completes(void **state)
+ST_TEST(on_over__all_completes)
 {
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	st_settle();
@@ -239,10 +225,8 @@ on_over__all_completes(void **state)
 }
 
 /* The peer has no access any more: advertised and offered memory is the application's. */
-static void
-on_over__nothing_is_reachable(void **state)
+ST_TEST(on_over__nothing_is_reachable)
 {
-	(void)state;
 	conf[1].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -257,10 +241,8 @@ on_over__nothing_is_reachable(void **state)
 }
 
 /* After an orderly end a receive returns the end, not an error. */
-static void
-on_over__behind_the_end(void **state)
+ST_TEST(on_over__behind_the_end)
 {
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
@@ -274,10 +256,8 @@ on_over__behind_the_end(void **state)
 }
 
 /* A message for which the provider had no room is dropped with the rest. */
-static void
-on_over__provider_was_full(void **state)
+ST_TEST(on_over__provider_was_full)
 {
-	(void)state;
 	st_start();
 	to->max_req = 0;
 	st_send(to, 100);
@@ -289,10 +269,8 @@ on_over__provider_was_full(void **state)
 }
 
 /* The connection never opened. */
-static void
-on_over__before_it_opened(void **state)
+ST_TEST(on_over__before_it_opened)
 {
-	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
 	st_send(to, 100);
 	st_recv(to, 100);
@@ -305,12 +283,10 @@ on_over__before_it_opened(void **state)
 /* ---- reported ---- */
 
 /* Receives are separate from the rest: a queue that is not polled blocks only its own (AFC-1). */
-static void
-peek__each_kind_by_itself(void **state)
+ST_TEST(peek__each_kind_by_itself)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send(from, 100);
 	st_recv(to, 100);
@@ -330,10 +306,8 @@ peek__each_kind_by_itself(void **state)
 /* ---- time ---- */
 
 /* Without waiters there is no timer. A timer is due at the time it was announced for (AFC-13). */
-static void
-deadline__only_what_waits(void **state)
+ST_TEST(deadline__only_what_waits)
 {
-	(void)state;
 	st_start();
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
 	st_large(LARGE);
@@ -360,12 +334,10 @@ counted_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 }
 
 /* Live restart: afterwards the new functions are called. */
-static void
-resume__new_functions(void **state)
+ST_TEST(resume__new_functions)
 {
 	struct san_stream_ops ops = pair_ops;
 
-	(void)state;
 	st_start();
 	ops.send = counted_send;
 	nb_sends = 0;
@@ -376,12 +348,10 @@ resume__new_functions(void **state)
 }
 
 /* Work that is due but blocked waits for what it needs, not for a time in the past. */
-static void
-deadline__not_what_is_blocked(void **state)
+ST_TEST(deadline__not_what_is_blocked)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(0);
 	m.mode = SAN_SM_LARGE_RECV;
@@ -398,10 +368,8 @@ deadline__not_what_is_blocked(void **state)
 }
 
 /* Work posted to a connection that never got a hello completes, too. */
-static void
-on_over__before_the_hello(void **state)
+ST_TEST(on_over__before_the_hello)
 {
-	(void)state;
 	raw_open();
 	st_send(to, 100);
 	raw_run();
@@ -415,12 +383,10 @@ on_over__before_the_hello(void **state)
 /* ---- orphaned ---- */
 
 /* Buffered data and the end are sent without the application; received data is dropped. */
-static void
-orphan__goes_on(void **state)
+ST_TEST(orphan__goes_on)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].send_buffer = 256 * KB;
 	st_start();
 	st_send(to, LARGE);
@@ -446,12 +412,10 @@ orphan__goes_on(void **state)
 }
 
 /* The peer may have written before it was notified: that is not a fault, and is dropped. */
-static void
-orphan__was_written_to(void **state)
+ST_TEST(orphan__was_written_to)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(0);
 	m.mode = SAN_SM_LARGE_RECV;
@@ -470,10 +434,8 @@ orphan__was_written_to(void **state)
 }
 
 /* Advertised memory is withdrawn first: the peer must not access memory that is released. */
-static void
-orphan__memory_was_advertised(void **state)
+ST_TEST(orphan__memory_was_advertised)
 {
-	(void)state;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
 	st_recv(to, LARGE);
@@ -484,20 +446,16 @@ orphan__memory_was_advertised(void **state)
 }
 
 /* Its memory is needed: it cannot end without the application, so the owner ends it. */
-static void
-orphan__memory_is_needed(void **state)
+ST_TEST(orphan__memory_is_needed)
 {
-	(void)state;
 	st_start();
 	st_send(to, LARGE);
 	st_settle();
 	assert_false(san_stream_orphan(to->s));
 }
 
-static void
-orphan__is_being_read_into(void **state)
+ST_TEST(orphan__is_being_read_into)
 {
-	(void)state;
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	st_send(from, LARGE);
@@ -507,40 +465,8 @@ orphan__is_being_read_into(void **state)
 	assert_false(san_stream_orphan(to->s));
 }
 
-static void
-orphan__not_connected(void **state)
+ST_TEST(orphan__not_connected)
 {
-	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
 	assert_false(san_stream_orphan(to->s));
-}
-
-UNIT_TEST(test_stream_sess)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(conf_check__table),
-		ST_TEST(conf_check__store_of_t2),
-		ST_TEST(create__no_memory),
-		ST_TEST(bytes_max__fixed_size),
-		ST_TEST(bytes_max__grown),
-		ST_TEST(on_done__failed),
-		ST_TEST(on_over__all_completes),
-		ST_TEST(on_over__nothing_is_reachable),
-		ST_TEST(on_over__behind_the_end),
-		ST_TEST(on_over__provider_was_full),
-		ST_TEST(on_over__before_it_opened),
-		ST_TEST(peek__each_kind_by_itself),
-		ST_TEST(deadline__only_what_waits),
-		ST_TEST(deadline__not_what_is_blocked),
-		ST_TEST(on_over__before_the_hello),
-		ST_TEST(resume__new_functions),
-		ST_TEST(orphan__goes_on),
-		ST_TEST(orphan__was_written_to),
-		ST_TEST(orphan__memory_was_advertised),
-		ST_TEST(orphan__memory_is_needed),
-		ST_TEST(orphan__is_being_read_into),
-		ST_TEST(orphan__not_connected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,13 @@
 /* The view of a session for operators. */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
-static void
-stream_show_sges_name_key__all(void **state)
+ST_TEST(stream_show_sges_name_key__all)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_string_equal(san_stream_show_mode_name(SAN_SM_LARGE_RECV), "large");
 	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");
 	for (i = 0; i < SAN_SM_MODES; i++)
@@ -23,12 +20,10 @@ stream_show_sges_name_key__all(void **state)
 	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHYS), "unknown");
 }
 
-static void
-view__of_each_side(void **state)
+ST_TEST(view__of_each_side)
 {
 	struct san_stream_view v;
 
-	(void)state;
 	conf[1].msg_size = 2048;
 	st_start();
 	st_learn(st_large, SAN_SM_LARGE_RECV);
@@ -60,13 +55,11 @@ view__of_each_side(void **state)
 }
 
 /* The last changes of mode, oldest first, with time and reason. */
-static void
-view__changes(void **state)
+ST_TEST(view__changes)
 {
 	struct san_stream_view v;
 	uint32_t i;
 
-	(void)state;
 	conf[0].learn = 1;
 	st_start();
 	for (i = 0; i < SAN_STREAM_EVENTS; i++) {
@@ -84,14 +77,12 @@ view__changes(void **state)
 }
 
 /* A region cannot be removed while posted work uses it. */
-static void
-names_key__of_posted_work(void **state)
+ST_TEST(names_key__of_posted_work)
 {
 	struct st_side *side = st_of(to);
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 2, .length = LARGE + 10};
 	struct san_ulp_recv r = {.nb_sge = 1};
 
-	(void)state;
 	st_start();
 	assert_false(san_stream_show_names_key(to->s, 7));
 	wr.sge[0] = (struct rtsan_sge){.addr = side->src, .length = 10, .lkey = 6};
@@ -114,12 +105,10 @@ names_key__of_posted_work(void **state)
 }
 
 /* A copy belongs to the session: its region may be removed. */
-static void
-names_key__copied(void **state)
+ST_TEST(names_key__copied)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 1, .length = LARGE};
 
-	(void)state;
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = LARGE, .lkey = 6};
@@ -127,17 +116,4 @@ names_key__copied(void **state)
 	assert_true(san_stream_show_names_key(from->s, 6));
 	pair_pump(&pair);
 	assert_false(san_stream_show_names_key(from->s, 6));
-}
-
-UNIT_TEST(test_stream_show)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(stream_show_sges_name_key__all),
-		ST_TEST(view__of_each_side),
-		ST_TEST(view__changes),
-		ST_TEST(names_key__of_posted_work),
-		ST_TEST(names_key__copied),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

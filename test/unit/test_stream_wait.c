@@ -3,7 +3,6 @@
 /* Waits, cancels, the urgent byte, loans, options. (AFC-1, AFC-19, AFC-27) */
 
 #include "test_stream.h"
-#include "unit.h"
 
 #define LARGE (64 * KB)
 
@@ -28,12 +27,10 @@ wait_for(struct pair_end *e, uint64_t id, uint32_t events)
 }
 
 /* Without a wait, events complete nothing, so no thread is woken (AFC-19). */
-static void
-wait__nobody(void **state)
+ST_TEST(wait__nobody)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send_flags(from, 100, RTSAN_WR_OOB);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
@@ -44,10 +41,8 @@ wait__nobody(void **state)
 }
 
 /* Each event, when it happens, and not before (AFC-19). */
-static void
-wait__each_kind(void **state)
+ST_TEST(wait__each_kind)
 {
-	(void)state;
 	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	wait_for(to, 2, RTSAN_STREAM_URGENT);
@@ -67,12 +62,10 @@ wait__each_kind(void **state)
 }
 
 /* If the condition holds already, the wait completes at once (AFC-19). */
-static void
-wait__at_once(void **state)
+ST_TEST(wait__at_once)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send(from, 70);
 	st_settle();
@@ -86,12 +79,10 @@ wait__at_once(void **state)
 }
 
 /* An event completes all waits for it, in order, and none twice (AFC-19). */
-static void
-wait__all_in_order(void **state)
+ST_TEST(wait__all_in_order)
 {
 	uint64_t id;
 
-	(void)state;
 	st_start();
 	for (id = 1; id <= 5; id++)
 		wait_for(to, id, id == 3 ? RTSAN_STREAM_URGENT : RTSAN_STREAM_READABLE);
@@ -107,12 +98,10 @@ wait__all_in_order(void **state)
 }
 
 /* Writable: was blocked by flow control, and is not any more (AFC-19). */
-static void
-wait__writable(void **state)
+ST_TEST(wait__writable)
 {
 	struct san_sm m;
 
-	(void)state;
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
@@ -126,12 +115,10 @@ wait__writable(void **state)
 }
 
 /* Not while the peer has no room for unread data: the next send would have to wait. */
-static void
-wait__writable_with_room(void **state)
+ST_TEST(wait__writable_with_room)
 {
 	uint32_t i;
 
-	(void)state;
 	conf[1].nb_store = 4;
 	conf[1].t2 = 2;
 	st_start();
@@ -147,10 +134,8 @@ wait__writable_with_room(void **state)
 }
 
 /* Not before the peer's count is known, nor while a send waits for a buffer. */
-static void
-wait__writable_behind_a_send(void **state)
+ST_TEST(wait__writable_behind_a_send)
 {
-	(void)state;
 	pair_create(&pair, &conf[0], &conf[1]);
 	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	pair_pump(&pair);
@@ -167,10 +152,8 @@ wait__writable_behind_a_send(void **state)
 }
 
 /* The end is readable: a receive would complete. */
-static void
-wait__readable_at_the_end(void **state)
+ST_TEST(wait__readable_at_the_end)
 {
-	(void)state;
 	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
@@ -179,13 +162,11 @@ wait__readable_at_the_end(void **state)
 }
 
 /* The number of waits of a stream is limited; a further one is refused, not lost. */
-static void
-wait__too_many(void **state)
+ST_TEST(wait__too_many)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
@@ -196,12 +177,10 @@ wait__too_many(void **state)
 }
 
 /* Cancelled waits complete as such, and a later event completes none (AFC-19). */
-static void
-cancel__waits(void **state)
+ST_TEST(cancel__waits)
 {
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	wait_for(to, 2, RTSAN_STREAM_URGENT);
@@ -218,13 +197,11 @@ cancel__waits(void **state)
 }
 
 /* If completions are not polled, no more work is taken, and nothing is overwritten. */
-static void
-post__nobody_takes(void **state)
+ST_TEST(post__nobody_takes)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i, taken = 0;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < 8; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
@@ -257,13 +234,11 @@ urgent(struct pair_end *e, uint8_t status)
 }
 
 /* It is not part of the stream, it is taken once, and no receive passes its place. */
-static void
-urgent__beside_the_stream(void **state)
+ST_TEST(urgent__beside_the_stream)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	urgent(to, RTSAN_WC_INVALID);
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
@@ -286,13 +261,11 @@ urgent__beside_the_stream(void **state)
 }
 
 /* A peek does not pass it either. */
-static void
-urgent__peek(void **state)
+ST_TEST(urgent__peek)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
@@ -305,10 +278,8 @@ urgent__peek(void **state)
 }
 
 /* It is announced before the data in front of it is sent. */
-static void
-urgent__announced_first(void **state)
+ST_TEST(urgent__announced_first)
 {
-	(void)state;
 	st_start();
 	st_send(from, LARGE);
 	st_settle();
@@ -363,12 +334,10 @@ give_back(uint32_t loan, uint8_t status)
 }
 
 /* In any order, each once; then its room is the peer's again. (AFC-1, AFC-27) */
-static void
-give_back__by_request(void **state)
+ST_TEST(give_back__by_request)
 {
 	uint32_t loan[4], i;
 
-	(void)state;
 	conf[1].nb_store = conf[1].nb_recv = 4;
 	st_start();
 	for (i = 0; i < 5; i++) {
@@ -391,8 +360,7 @@ give_back__by_request(void **state)
 }
 
 /* However many are lent, the sender is notified of the other room. (AFC-27) */
-static void
-give_back__room_beside(void **state)
+ST_TEST(give_back__room_beside)
 {
 	uint32_t held, at, len, i, loan[7];
 
@@ -418,13 +386,11 @@ give_back__room_beside(void **state)
 }
 
 /* After the end of the connection, data can still be read. */
-static void
-give_back__after_the_end(void **state)
+ST_TEST(give_back__after_the_end)
 {
 	uint32_t first, second;
 	struct san_ulp_wc wc = {0};
 
-	(void)state;
 	st_start();
 	st_send(from, 1000);
 	st_settle();
@@ -452,12 +418,10 @@ give_back__after_the_end(void **state)
 }
 
 /* An orphan reads no more. */
-static void
-give_back__by_an_orphan(void **state)
+ST_TEST(give_back__by_an_orphan)
 {
 	uint32_t loan;
 
-	(void)state;
 	st_start();
 	st_send(from, 1000);
 	st_settle();
@@ -470,8 +434,7 @@ give_back__by_an_orphan(void **state)
 
 /* ---- options ---- */
 
-static void
-option__values(void **state)
+ST_TEST(option__values)
 {
 	static const struct {
 		uint32_t option;
@@ -492,7 +455,6 @@ option__values(void **state)
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
-	(void)state;
 	st_start();
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pair_ctl(from, i, SAN_WR_OPTION, rows[i].option, rows[i].value);
@@ -504,10 +466,8 @@ option__values(void **state)
 }
 
 /* From the next transfer on; learning continues from that mode. */
-static void
-option__mode(void **state)
+ST_TEST(option__mode)
 {
-	(void)state;
 	st_start();
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
 	st_large(LARGE);
@@ -518,32 +478,4 @@ option__mode(void **state)
 	/* setting it again changes nothing */
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_STREAM_ADAPTIVE);
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
-}
-
-UNIT_TEST(test_stream_wait)
-{
-	const struct CMUnitTest tests[] = {
-		ST_TEST(wait__nobody),
-		ST_TEST(wait__each_kind),
-		ST_TEST(wait__at_once),
-		ST_TEST(wait__all_in_order),
-		ST_TEST(wait__writable),
-		ST_TEST(wait__writable_with_room),
-		ST_TEST(wait__writable_behind_a_send),
-		ST_TEST(wait__readable_at_the_end),
-		ST_TEST(wait__too_many),
-		ST_TEST(cancel__waits),
-		ST_TEST(post__nobody_takes),
-		ST_TEST(urgent__beside_the_stream),
-		ST_TEST(urgent__peek),
-		ST_TEST(urgent__announced_first),
-		ST_TEST(give_back__by_request),
-		ST_TEST(give_back__room_beside),
-		ST_TEST(give_back__after_the_end),
-		ST_TEST(give_back__by_an_orphan),
-		ST_TEST(option__values),
-		ST_TEST(option__mode),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
