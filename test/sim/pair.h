@@ -8,91 +8,109 @@
  * of the protocol begin with it.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "unit.h"
 #include "world.h"
 
 #define PAIR_LIMIT (60 * SAN_NS_PER_S)
 #define PAIR_ALL   (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC)
 
-struct pair {
-	struct world *w;
+static struct pair {
+	struct world_conf conf;    /* changed by a test before it opens */
+	struct san_cm_param param; /* of both sides */
+	struct world *w;           /* NULL: not open */
 	uint32_t qa, qb;
 	uint8_t *a, *b; /* len bytes each, both registered with all rights */
 	uint64_t len;
 	uint32_t ka, kb;
-};
+	struct san_ulp_wc wc; /* the last one that was waited for */
+} pair;
 
 static inline void
-pair_open_param(struct pair *p, const struct world_conf *conf, const struct san_cm_param *pa,
-		const struct san_cm_param *pb, uint64_t len)
+pair_open_param(const struct san_cm_param *pa, const struct san_cm_param *pb, uint64_t len)
 {
-	memset(p, 0, sizeof(*p));
-	p->w = world_create(conf);
-	p->len = len;
-	world_connect(p->w, 0, 1, pa, pb, &p->qa, &p->qb);
-	p->a = calloc(1, len);
-	p->b = calloc(1, len);
-	p->ka = world_mr(p->w, 0, p->a, len, PAIR_ALL);
-	p->kb = world_mr(p->w, 1, p->b, len, PAIR_ALL);
+	pair.w = world_create(&pair.conf);
+	pair.len = len;
+	world_connect(pair.w, 0, 1, pa, pb, &pair.qa, &pair.qb);
+	pair.a = calloc(1, len);
+	pair.b = calloc(1, len);
+	pair.ka = world_mr(pair.w, 0, pair.a, len, PAIR_ALL);
+	pair.kb = world_mr(pair.w, 1, pair.b, len, PAIR_ALL);
 }
 
 static inline void
-pair_open(struct pair *p, const struct world_conf *conf, bool ordered, uint64_t len)
+pair_open(uint64_t len)
 {
-	struct san_cm_param param;
-
-	world_param_default(&param);
-	param.ordered = ordered;
-	pair_open_param(p, conf, &param, &param, len);
+	pair_open_param(&pair.param, &pair.param, len);
 }
 
 /** Orderly end; world_destroy() asserts that nothing is leaked. */
 static inline void
-pair_close(struct pair *p)
+pair_close(void)
 {
-	if (!p->w->qp[p->qa].disconnected)
-		world_disconnect(p->w, p->qa, p->qb);
-	if (p->w->node[0].core != NULL)
-		world_mr_del(p->w, 0, p->ka);
-	if (p->w->node[1].core != NULL)
-		world_mr_del(p->w, 1, p->kb);
-	world_destroy(p->w);
-	free(p->a);
-	free(p->b);
+	if (!pair.w->qp[pair.qa].disconnected)
+		world_disconnect(pair.w, pair.qa, pair.qb);
+	if (pair.w->node[0].core != NULL)
+		world_mr_del(pair.w, 0, pair.ka);
+	if (pair.w->node[1].core != NULL)
+		world_mr_del(pair.w, 1, pair.kb);
+	world_destroy(pair.w);
+	pair.w = NULL;
+	free(pair.a);
+	free(pair.b);
 }
 
+static inline int
+pair_setup(void **state)
+{
+	(void)state;
+	memset(&pair, 0, sizeof(pair));
+	world_conf_default(&pair.conf);
+	world_param_default(&pair.param);
+	return 0;
+}
+
+static inline int
+pair_teardown(void **state)
+{
+	(void)state;
+	if (pair.w != NULL) {
+		pair.w->filter = NULL; /* its argument may have been on the stack of the case */
+		pair_close();
+	}
+	return 0;
+}
+
+/** A case with a pair of default configuration. It opens the pair, which is closed behind it. */
+#define PAIR_CASE(name) UNIT_CASE_WITH(name, pair_setup, pair_teardown)
+
 static inline void
-pair_post(struct pair *p, bool from_a, enum rtsan_wr_opcode op, uint64_t off, uint32_t len,
-	  uint64_t wr_id, uint8_t flags)
+pair_post(bool from_a, enum rtsan_wr_opcode op, uint64_t off, uint32_t len, uint64_t wr_id,
+	  uint8_t flags)
 {
 	struct san_ulp_wr wr;
-	uint8_t *own = from_a ? p->a : p->b, *other = from_a ? p->b : p->a;
+	uint8_t *own = from_a ? pair.a : pair.b, *other = from_a ? pair.b : pair.a;
 
 	world_wr(&wr, op, own + off, len, (uint64_t)(uintptr_t)(other + off),
-		 from_a ? p->kb : p->ka, wr_id, flags);
-	world_post(p->w, from_a ? p->qa : p->qb, &wr);
+		 from_a ? pair.kb : pair.ka, wr_id, flags);
+	world_post(pair.w, from_a ? pair.qa : pair.qb, &wr);
 }
 
 /** Status of the next completion of that side's send or receive queue. */
 static inline uint8_t
-pair_wait(struct pair *p, bool at_a, bool recv, struct san_ulp_wc *wc)
+pair_wait(bool at_a, bool recv)
 {
-	assert_true(world_wait(p->w, at_a ? p->qa : p->qb, recv, wc, PAIR_LIMIT));
-	return wc->status;
+	assert_true(world_wait(pair.w, at_a ? pair.qa : pair.qb, recv, &pair.wc, PAIR_LIMIT));
+	return pair.wc.status;
 }
 
 static inline struct san_pdl_conn *
-pair_conn(struct pair *p, bool of_a)
+pair_conn(bool of_a)
 {
-	struct san_pdl *pdl = san_core_pdl(p->w->node[of_a ? 0 : 1].core);
+	struct san_pdl *pdl = san_core_pdl(pair.w->node[of_a ? 0 : 1].core);
 	uint32_t i;
 
 	for (i = 0; i < pdl->conf.max_conns; i++)

@@ -6,38 +6,36 @@
 
 #include "pair.h"
 #include "san_prng.h"
-#include "unit.h"
 
 #define CHUNK 20000 /* bytes per operation: solicited by default, several packets */
 
 /* Both sides post a random mix of operations at once; everything completes, in order if ordered. */
 static void
-mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
+mixed_both_ways(uint32_t nb_ops, uint64_t seed, bool ordered)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_PUSH_IMM};
 	struct san_prng g;
-	struct san_ulp_wc wc;
 	uint64_t next[2] = {0, 0};
 	uint32_t i, side;
 
 	san_prng_seed(&g, seed);
 	for (side = 0; side < 2; side++)
 		for (i = 0; i < nb_ops; i++)
-			world_post_recv(p->w, side ? p->qa : p->qb, p->a + CHUNK, CHUNK, i);
+			world_post_recv(pair.w, side ? pair.qa : pair.qb, pair.a + CHUNK, CHUNK, i);
 	for (i = 0; i < nb_ops; i++) {
 		for (side = 0; side < 2; side++) {
 			static const uint8_t ways[] = {0, RTSAN_WR_SOLICITED, RTSAN_WR_UNSOLICITED};
 
-			pair_post(p, side, ops[san_prng_below(&g, RTE_DIM(ops))], 0,
+			pair_post(side, ops[san_prng_below(&g, RTE_DIM(ops))], 0,
 				  san_prng_below(&g, CHUNK), i, ways[san_prng_below(&g, 3)]);
 		}
 	}
 	for (i = 0; i < nb_ops; i++) {
 		for (side = 0; side < 2; side++) {
-			assert_int_equal(pair_wait(p, side, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(side, false), SAN_ST_OK);
 			if (ordered) /* RT-14: completions in posting order */
-				assert_int_equal(wc.wr_id, next[side]++);
+				assert_int_equal(pair.wc.wr_id, next[side]++);
 		}
 	}
 }
@@ -45,24 +43,20 @@ mixed_both_ways(struct pair *p, uint32_t nb_ops, uint64_t seed, bool ordered)
 static void
 small_windows(uint16_t win, bool bad, bool ordered)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct pair p;
-
-	world_conf_default(&conf);
+	world_conf_default(&pair.conf);
 	if (bad)
-		world_conf_bad_link(&conf, win);
-	world_param_default(&param);
-	param.ordered = ordered;
-	param.req_win = win;
-	param.data_win = win;
-	param.first_win = win;
-	pair_open_param(&p, &conf, &param, &param, 3 * CHUNK);
-	mixed_both_ways(&p, 60, win, ordered);
-	pair_close(&p);
+		world_conf_bad_link(&pair.conf, win);
+	world_param_default(&pair.param);
+	pair.param.ordered = ordered;
+	pair.param.req_win = win;
+	pair.param.data_win = win;
+	pair.param.first_win = win;
+	pair_open(3 * CHUNK);
+	mixed_both_ways(60, win, ordered);
+	pair_close();
 }
 
-UNIT_CASE(sim_deadlock__window_of_two_both_ways)
+PAIR_CASE(sim_deadlock__window_of_two_both_ways)
 {
 	small_windows(2, false, true);
 	small_windows(2, true, true);
@@ -70,7 +64,7 @@ UNIT_CASE(sim_deadlock__window_of_two_both_ways)
 	small_windows(2, true, false);
 }
 
-UNIT_CASE(sim_deadlock__mixes_on_a_bad_link)
+PAIR_CASE(sim_deadlock__mixes_on_a_bad_link)
 {
 	small_windows(64, true, true);
 	small_windows(64, true, false);
@@ -91,21 +85,19 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->pdl.budget_pkts = 4;
 }
 
-UNIT_CASE(sim_deadlock__minimum_pools)
+PAIR_CASE(sim_deadlock__minimum_pools)
 {
-	struct world_conf conf;
-	struct pair p;
 	int bad;
 
 	for (bad = 0; bad < 2; bad++) {
-		world_conf_default(&conf);
+		world_conf_default(&pair.conf);
 		if (bad)
-			world_conf_bad_link(&conf, 5);
-		conf.max_conns = 2;
-		conf.tune = tune_minimum;
-		pair_open(&p, &conf, true, 3 * CHUNK);
-		mixed_both_ways(&p, 40, 77, true);
-		pair_close(&p);
+			world_conf_bad_link(&pair.conf, 5);
+		pair.conf.max_conns = 2;
+		pair.conf.tune = tune_minimum;
+		pair_open(3 * CHUNK);
+		mixed_both_ways(40, 77, true);
+		pair_close();
 	}
 }
 
@@ -122,34 +114,27 @@ tune_one_record(struct san_core_conf *conf, uint32_t node, void *arg)
  * A pull in pieces fails while its next piece waits for the only record. It does not need the
  * record any more, so the other connection must get it.
  */
-UNIT_CASE(sim_deadlock__record_for_a_piece_that_is_off)
+PAIR_CASE(sim_deadlock__record_for_a_piece_that_is_off)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
 	uint32_t qa, qb;
-	struct pair p;
 
-	world_conf_default(&conf);
-	conf.max_conns = 2;
-	conf.tune = tune_one_record;
-	pair_open(&p, &conf, true, CHUNK);
-	world_param_default(&param);
-	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
-	world_wr(&wr, RTSAN_WR_PULL, p.a, 3000, (uint64_t)(uintptr_t)p.b, p.kb + 1, 1, 0);
-	world_post(p.w, p.qa, &wr);
-	world_wr(&wr, RTSAN_WR_PUSH, p.a, 10, (uint64_t)(uintptr_t)p.b, p.kb, 2, 0);
-	world_post(p.w, qa, &wr);
-	assert_true(world_wait(p.w, qa, false, &wc, SAN_NS_PER_S));
-	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_true(world_wait(p.w, p.qa, false, &wc, 0));
-	assert_int_not_equal(wc.status, SAN_ST_OK);
+	pair.conf.max_conns = 2;
+	pair.conf.tune = tune_one_record;
+	pair_open(CHUNK);
+	world_connect(pair.w, 0, 1, &pair.param, &pair.param, &qa, &qb);
+	world_wr(&wr, RTSAN_WR_PULL, pair.a, 3000, (uint64_t)(uintptr_t)pair.b, pair.kb + 1, 1, 0);
+	world_post(pair.w, pair.qa, &wr);
+	world_wr(&wr, RTSAN_WR_PUSH, pair.a, 10, (uint64_t)(uintptr_t)pair.b, pair.kb, 2, 0);
+	world_post(pair.w, qa, &wr);
+	assert_true(world_wait(pair.w, qa, false, &pair.wc, SAN_NS_PER_S));
+	assert_int_equal(pair.wc.status, SAN_ST_OK);
+	assert_true(world_wait(pair.w, pair.qa, false, &pair.wc, 0));
+	assert_int_not_equal(pair.wc.status, SAN_ST_OK);
 	/* and it can get the record again when it has work */
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 10, 3, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_disconnect(p.w, qa, qb);
-	pair_close(&p);
+	pair_post(true, RTSAN_WR_PUSH, 0, 10, 3, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	world_disconnect(pair.w, qa, qb);
 }
 
 static void
@@ -164,35 +149,31 @@ tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-26: the pulls of both sides wait for records, that is until pull data is acknowledged. Pushes
  * behind them must not fill the window that the pull data needs.
  */
-UNIT_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
+PAIR_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
 {
 	static const uint16_t wins[] = {2, 8, 64};
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int i, k, side;
 
 	for (i = 0; i < 2 * RTE_DIM(wins); i++) {
-		world_conf_default(&conf);
+		world_conf_default(&pair.conf);
 		if (i & 1)
-			world_conf_bad_link(&conf, 11 + i);
-		conf.max_conns = 1;
-		conf.tune = tune_claims_only;
-		world_param_default(&param);
-		param.relaxed = i == 2;
-		param.data_win = param.first_win = wins[i / 2];
-		pair_open_param(&p, &conf, &param, &param, 3 * CHUNK);
+			world_conf_bad_link(&pair.conf, 11 + i);
+		pair.conf.max_conns = 1;
+		pair.conf.tune = tune_claims_only;
+		world_param_default(&pair.param);
+		pair.param.relaxed = i == 2;
+		pair.param.data_win = pair.param.first_win = wins[i / 2];
+		pair_open(3 * CHUNK);
 		for (k = 0; k < 6; k++) {
-			pair_post(&p, true, RTSAN_WR_PULL, 0, CHUNK, k, 0);
-			pair_post(&p, false, RTSAN_WR_PULL, 0, CHUNK, k, 0);
+			pair_post(true, RTSAN_WR_PULL, 0, CHUNK, k, 0);
+			pair_post(false, RTSAN_WR_PULL, 0, CHUNK, k, 0);
 		}
-		pair_post(&p, true, RTSAN_WR_PUSH, CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
-		pair_post(&p, false, RTSAN_WR_PUSH, 2 * CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
+		pair_post(true, RTSAN_WR_PUSH, CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
+		pair_post(false, RTSAN_WR_PUSH, 2 * CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
 		for (side = 0; side < 2; side++)
 			for (k = 0; k < 7; k++)
-				assert_int_equal(pair_wait(&p, side == 0, false, &wc), SAN_ST_OK);
-		pair_close(&p);
+				assert_int_equal(pair_wait(side == 0, false), SAN_ST_OK);
+		pair_close();
 	}
 }
 
@@ -204,79 +185,69 @@ static int
 drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	const struct no_pull_data *f = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)w;
 	(void)from;
 	(void)to;
-	return f->stop || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-		p.op != SAN_OP_PULL_DATA;
+	return f->stop || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+		pkt.op != SAN_OP_PULL_DATA;
 }
 
 /* RT-26: a connection that opens while others use all shared records gets its own. */
-UNIT_CASE(sim_deadlock__opens_when_records_are_scarce)
+PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 {
 	struct no_pull_data f = {0};
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 	uint32_t qa, qb, k;
-	struct pair p;
 
-	world_conf_default(&conf);
-	conf.max_conns = 2;
-	conf.tune = tune_claims_only;
-	pair_open(&p, &conf, true, CHUNK);
-	p.w->filter = drop_pull_data;
-	p.w->filter_arg = &f;
+	pair.conf.max_conns = 2;
+	pair.conf.tune = tune_claims_only;
+	pair_open(CHUNK);
+	pair.w->filter = drop_pull_data;
+	pair.w->filter_arg = &f;
 	for (k = 0; k < 8; k++)
-		pair_post(&p, true, RTSAN_WR_PULL, 0, 100, k, 0);
-	world_run_for(p.w, 10 * SAN_NS_PER_MS);
-	world_param_default(&param);
-	world_connect(p.w, 0, 1, &param, &param, &qa, &qb);
-	world_wr(&wr, RTSAN_WR_PULL, p.a, 100, (uint64_t)(uintptr_t)p.b, p.kb, 99, 0);
-	world_post(p.w, qa, &wr);
-	world_run_for(p.w, 10 * SAN_NS_PER_MS);
+		pair_post(true, RTSAN_WR_PULL, 0, 100, k, 0);
+	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
+	world_connect(pair.w, 0, 1, &pair.param, &pair.param, &qa, &qb);
+	world_wr(&wr, RTSAN_WR_PULL, pair.a, 100, (uint64_t)(uintptr_t)pair.b, pair.kb, 99, 0);
+	world_post(pair.w, qa, &wr);
+	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	f.stop = true;
-	assert_true(world_wait(p.w, qa, false, &wc, PAIR_LIMIT));
-	assert_int_equal(wc.status, SAN_ST_OK);
+	assert_true(world_wait(pair.w, qa, false, &pair.wc, PAIR_LIMIT));
+	assert_int_equal(pair.wc.status, SAN_ST_OK);
 	for (k = 0; k < 8; k++)
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_disconnect(p.w, qa, qb);
-	pair_close(&p);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	world_disconnect(pair.w, qa, qb);
+	pair_close();
 }
 
 /* RT-23, RULE-4: a send waits for a receive that is posted after the other direction is done. */
-UNIT_CASE(sim_deadlock__no_receive_until_own_push_done)
+PAIR_CASE(sim_deadlock__no_receive_until_own_push_done)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int i, k;
 
 	for (i = 0; i < RTE_DIM(ways); i++) {
-		world_conf_default(&conf);
-		pair_open(&p, &conf, true, 3 * CHUNK);
+		pair_open(3 * CHUNK);
 		for (k = 0; k < 20; k++)
-			pair_post(&p, true, RTSAN_WR_SEND, 0, CHUNK, k, ways[i]);
-		world_run_for(p.w, 5 * SAN_NS_PER_MS);
-		pair_post(&p, false, RTSAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
-		pair_post(&p, false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
-		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+			pair_post(true, RTSAN_WR_SEND, 0, CHUNK, k, ways[i]);
+		world_run_for(pair.w, 5 * SAN_NS_PER_MS);
+		pair_post(false, RTSAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
+		pair_post(false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
+		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
+		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
 		for (k = 0; k < 20; k++)
-			world_post_recv(p.w, p.qb, p.b, CHUNK, k);
+			world_post_recv(pair.w, pair.qb, pair.b, CHUNK, k);
 		for (k = 0; k < 20; k++) {
-			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-			assert_int_equal(wc.wr_id, k);
-			assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
-			assert_int_equal(wc.wr_id, k);
-			assert_int_equal(wc.byte_len, CHUNK);
+			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+			assert_int_equal(pair.wc.wr_id, k);
+			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
+			assert_int_equal(pair.wc.wr_id, k);
+			assert_int_equal(pair.wc.byte_len, CHUNK);
 		}
-		pair_close(&p);
+		pair_close();
 	}
 }
 
@@ -291,18 +262,18 @@ static int
 drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct drop_once *d = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 	uint32_t id, i;
 
 	(void)w;
 	(void)from;
-	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op != d->op)
+	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != d->op)
 		return 1;
 	/* an ACK is identified by its contents, other packets by their number */
-	id = p.op == SAN_OP_ACK     ? p.data_ebsn * 31 + p.req_ebsn :
-		p.op == SAN_OP_NACK ? p.nack_psn * 31 + p.round :
-				      p.psn;
+	id = pkt.op == SAN_OP_ACK     ? pkt.data_ebsn * 31 + pkt.req_ebsn :
+		pkt.op == SAN_OP_NACK ? pkt.nack_psn * 31 + pkt.round :
+					pkt.psn;
 	id = id * 2 + to;
 	for (i = 0; i < d->nb; i++)
 		if (d->seen[i] == id)
@@ -316,36 +287,33 @@ static void
 lost_once(uint8_t op, bool ordered)
 {
 	struct drop_once *d = calloc(1, sizeof(*d));
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int k;
 
 	d->op = op;
-	world_conf_default(&conf);
-	pair_open(&p, &conf, ordered, 3 * CHUNK);
-	p.w->filter = drop_first_of_kind;
-	p.w->filter_arg = d;
+	pair.param.ordered = ordered;
+	pair_open(3 * CHUNK);
+	pair.w->filter = drop_first_of_kind;
+	pair.w->filter_arg = d;
 	/* sends that find no receive at first, to cause NACKs */
 	for (k = 0; k < 5; k++)
-		pair_post(&p, true, RTSAN_WR_SEND, 0, 3000, k, RTSAN_WR_UNSOLICITED);
-	world_run_for(p.w, 3 * SAN_NS_PER_MS);
+		pair_post(true, RTSAN_WR_SEND, 0, 3000, k, RTSAN_WR_UNSOLICITED);
+	world_run_for(pair.w, 3 * SAN_NS_PER_MS);
 	for (k = 0; k < 5; k++)
-		world_post_recv(p.w, p.qb, p.b, CHUNK, 1000 + k);
+		world_post_recv(pair.w, pair.qb, pair.b, CHUNK, 1000 + k);
 	for (k = 0; k < 5; k++)
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	for (k = 0; k < 30; k++) /* in packed packets */
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
+		pair_post(true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
 	for (k = 0; k < 30; k++)
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	mixed_both_ways(&p, 30, op, ordered);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	mixed_both_ways(30, op, ordered);
 	if (d->nb == 0)
 		fail_msg("no packet of type %#x", op);
-	pair_close(&p);
+	pair_close();
 	free(d);
 }
 
-UNIT_CASE(sim_deadlock__each_packet_lost_once)
+PAIR_CASE(sim_deadlock__each_packet_lost_once)
 {
 	static const uint8_t ops[] = {
 		SAN_OP_ACK,
@@ -368,27 +336,19 @@ UNIT_CASE(sim_deadlock__each_packet_lost_once)
 	}
 }
 
-UNIT_CASE(sim_deadlock__1gib_through_64_packets)
+PAIR_CASE(sim_deadlock__1gib_through_64_packets)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
-
-	world_conf_default(&conf);
-	conf.mtu = 9000;
-	world_param_default(&param);
-	param.data_win = 64;
-	param.first_win = 64;
-	pair_open_param(&p, &conf, &param, &param, SAN_WIRE_LENGTH_MAX);
-	p.w->check = false;
-	world_pattern(p.a, p.len, 3);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
-	memset(p.a, 0, p.len);
-	pair_post(&p, true, RTSAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(memcmp(p.a, p.b, p.len), 0);
-	pair_close(&p);
+	pair.conf.mtu = 9000;
+	pair.param.data_win = 64;
+	pair.param.first_win = 64;
+	pair_open(SAN_WIRE_LENGTH_MAX);
+	pair.w->check = false;
+	world_pattern(pair.a, pair.len, 3);
+	pair_post(true, RTSAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(memcmp(pair.a, pair.b, pair.len), 0);
+	memset(pair.a, 0, pair.len);
+	pair_post(true, RTSAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(memcmp(pair.a, pair.b, pair.len), 0);
 }

@@ -4,278 +4,235 @@
 #include <rte_arp.h>
 
 #include "pair.h"
-#include "unit.h"
 
 #define LEN 65536
 
 static void
-open_default(struct pair *p, bool ordered)
+open_default(bool ordered)
 {
-	struct world_conf conf;
-
-	world_conf_default(&conf);
-	pair_open(p, &conf, ordered, LEN);
+	pair.param.ordered = ordered;
+	pair_open(LEN);
 }
 
 static void
-post_raw(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr, uint32_t key,
+post_raw(enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr, uint32_t key,
 	 uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, op, p->a, len, raddr, key, 9, flags);
-	world_post(p->w, p->qa, &wr);
+	world_wr(&wr, op, pair.a, len, raddr, key, 9, flags);
+	world_post(pair.w, pair.qa, &wr);
 }
 
 /* The refused request completes with *status*; its neighbours succeed, in order (RT-27). */
 static void
-refused_between_good_ones(struct pair *p, enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr,
+refused_between_good_ones(enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr,
 			  uint32_t key, uint8_t flags, uint8_t status)
 {
-	struct san_ulp_wc wc;
-
-	pair_post(p, true, RTSAN_WR_PUSH, 0, 3000, 1, 0);
-	post_raw(p, op, len, raddr, key, flags);
-	pair_post(p, true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
-	pair_post(p, true, RTSAN_WR_PULL, 0, 3000, 3, 0);
-	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 1);
-	assert_int_equal(pair_wait(p, true, false, &wc), status);
-	assert_int_equal(wc.wr_id, 9);
-	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 2);
-	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 3);
-	assert_false(p->w->qp[p->qa].disconnected);
+	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 1, 0);
+	post_raw(op, len, raddr, key, flags);
+	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
+	pair_post(true, RTSAN_WR_PULL, 0, 3000, 3, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 1);
+	assert_int_equal(pair_wait(true, false), status);
+	assert_int_equal(pair.wc.wr_id, 9);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 2);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 3);
+	assert_false(pair.w->qp[pair.qa].disconnected);
 }
 
-UNIT_CASE(sim_error__bad_key_bounds_rights)
+PAIR_CASE(sim_error__bad_key_bounds_rights)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	uint32_t ro;
-	struct pair p;
 	unsigned int i, k;
 
-	open_default(&p, true);
+	open_default(true);
 	for (i = 0; i < RTE_DIM(ops); i++) {
 		for (k = 0; k < RTE_DIM(ways); k++) {
-			uint64_t b = (uint64_t)(uintptr_t)p.b;
+			uint64_t b = (uint64_t)(uintptr_t)pair.b;
 			uint32_t len = ops[i] == RTSAN_WR_FETCH_ADD ? 8 : 5000;
 
 			if (ops[i] != RTSAN_WR_PUSH && k > 0)
 				continue;
-			refused_between_good_ones(&p, ops[i], len, b, p.kb ^ 0x40000000, ways[k],
+			refused_between_good_ones(ops[i], len, b, pair.kb ^ 0x40000000, ways[k],
 						  SAN_ST_ACCESS);
-			refused_between_good_ones(&p, ops[i], len, b + LEN - len + 8, p.kb, ways[k],
+			refused_between_good_ones(ops[i], len, b + LEN - len + 8, pair.kb, ways[k],
 						  SAN_ST_ACCESS);
-			refused_between_good_ones(&p, ops[i], len, UINT64_MAX - 7, p.kb, ways[k],
+			refused_between_good_ones(ops[i], len, UINT64_MAX - 7, pair.kb, ways[k],
 						  SAN_ST_ACCESS);
-			ro = world_mr(p.w, 1, p.b, LEN, 0);
-			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
-			world_mr_del(p.w, 1, ro);
-			refused_between_good_ones(&p, ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
+			ro = world_mr(pair.w, 1, pair.b, LEN, 0);
+			refused_between_good_ones(ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
+			world_mr_del(pair.w, 1, ro);
+			refused_between_good_ones(ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
 		}
 	}
-	refused_between_good_ones(&p, RTSAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)p.b + 4, p.kb, 0,
-				  SAN_ST_ALIGN);
-	pair_close(&p);
+	refused_between_good_ones(RTSAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)pair.b + 4,
+				  pair.kb, 0, SAN_ST_ALIGN);
 }
 
-UNIT_CASE(sim_error__send_longer_than_receive)
+PAIR_CASE(sim_error__send_longer_than_receive)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int k;
 
-	open_default(&p, true);
+	open_default(true);
 	for (k = 0; k < RTE_DIM(ways); k++) {
-		memset(p.b, 0, LEN);
-		memset(p.a, 1, LEN);
-		world_post_recv(p.w, p.qb, p.b, 100, 1);
-		world_post_recv(p.w, p.qb, p.b, 5000, 2);
-		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
-		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(pair_wait(&p, false, true, &wc), RTSAN_WC_LOC_LENGTH);
-		assert_int_equal(wc.wr_id, 1);
-		assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
-		assert_int_equal(wc.wr_id, 2);
+		memset(pair.b, 0, LEN);
+		memset(pair.a, 1, LEN);
+		world_post_recv(pair.w, pair.qb, pair.b, 100, 1);
+		world_post_recv(pair.w, pair.qb, pair.b, 5000, 2);
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
+		assert_int_equal(pair_wait(true, false), SAN_ST_LENGTH);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_int_equal(pair_wait(false, true), RTSAN_WC_LOC_LENGTH);
+		assert_int_equal(pair.wc.wr_id, 1);
+		assert_int_equal(pair_wait(false, true), SAN_ST_OK);
+		assert_int_equal(pair.wc.wr_id, 2);
 	}
-	pair_close(&p);
 }
 
 /* RT-23: there is no receive for longer than the initiator waits. */
-UNIT_CASE(sim_error__rnr_exceeded)
+PAIR_CASE(sim_error__rnr_exceeded)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint64_t start;
-	struct pair p;
 	unsigned int k;
 
 	for (k = 0; k < 2 * RTE_DIM(ways); k++) {
-		world_conf_default(&conf);
-		world_param_default(&param);
-		param.rnr_ms = 50;
-		param.ordered = k < 2;
-		pair_open_param(&p, &conf, &param, &param, LEN);
-		start = p.w->now_ns;
-		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_RNR);
-		assert_in_range(p.w->now_ns - start, 50 * SAN_NS_PER_MS, 80 * SAN_NS_PER_MS);
+		pair.param.rnr_ms = 50;
+		pair.param.ordered = k < 2;
+		pair_open(LEN);
+		start = pair.w->now_ns;
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		assert_int_equal(pair_wait(true, false), SAN_ST_RNR);
+		assert_in_range(pair.w->now_ns - start, 50 * SAN_NS_PER_MS, 80 * SAN_NS_PER_MS);
 		/* the connection continues, and the next send finds its receive */
-		world_post_recv(p.w, p.qb, p.b, 5000, 1);
-		post_raw(&p, RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		pair_close(&p);
+		world_post_recv(pair.w, pair.qb, pair.b, 5000, 1);
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k % 2]);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_close();
 	}
 }
 
 /* A full completion queue makes the receiver not ready; after a poll everything continues. */
-UNIT_CASE(sim_error__rnr_recovers)
+PAIR_CASE(sim_error__rnr_recovers)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int i, ordered;
 
 	for (ordered = 0; ordered < 2; ordered++) {
-		world_conf_bad_link(&conf, 8);
-		pair_open(&p, &conf, ordered, LEN);
+		world_conf_bad_link(&pair.conf, 8);
+		pair.param.ordered = ordered;
+		pair_open(LEN);
 		for (i = 0; i < 50; i++)
-			post_raw(&p, RTSAN_WR_SEND, 2000, 0, 0, 0);
+			post_raw(RTSAN_WR_SEND, 2000, 0, 0, 0);
 		for (i = 0; i < 50; i++) {
-			world_run_for(p.w, 300 * SAN_NS_PER_US);
-			world_post_recv(p.w, p.qb, p.b, 2000, i);
+			world_run_for(pair.w, 300 * SAN_NS_PER_US);
+			world_post_recv(pair.w, pair.qb, pair.b, 2000, i);
 		}
 		for (i = 0; i < 50; i++) {
-			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-			assert_int_equal(pair_wait(&p, false, true, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
 		}
-		assert_true(san_core_tl(p.w->node[0].core)->stats.nb_rnr_rx > 0);
-		assert_true(san_core_tl(p.w->node[1].core)->stats.nb_resync_rx > 0);
-		pair_close(&p);
+		assert_true(san_core_tl(pair.w->node[0].core)->stats.nb_rnr_rx > 0);
+		assert_true(san_core_tl(pair.w->node[1].core)->stats.nb_resync_rx > 0);
+		pair_close();
 	}
 }
 
-UNIT_CASE(sim_error__region_revoked_in_flight)
+PAIR_CASE(sim_error__region_revoked_in_flight)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint8_t *big;
 	unsigned int i;
 	uint32_t key;
 
 	for (i = 0; i < RTE_DIM(ops); i++) {
-		world_conf_default(&conf);
-		conf.link.mbps = 1000;
-		pair_open(&p, &conf, true, 1 << 20);
+		pair.conf.link.mbps = 1000;
+		pair_open(1 << 20);
 		big = malloc(1 << 20);
-		key = world_mr(p.w, 1, big, 1 << 20, PAIR_ALL);
-		post_raw(&p, ops[i], 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
-		world_run_for(p.w, SAN_NS_PER_MS); /* of about 9 ms */
-		world_mr_del(p.w, 1, key);
+		key = world_mr(pair.w, 1, big, 1 << 20, PAIR_ALL);
+		post_raw(ops[i], 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
+		world_run_for(pair.w, SAN_NS_PER_MS); /* of about 9 ms */
+		world_mr_del(pair.w, 1, key);
 		free(big); /* a sanitizer would detect a later access */
-		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		pair_close(&p);
+		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_true(pair.wc.status == SAN_ST_REVOKED || pair.wc.status == SAN_ST_ACCESS);
+		pair_post(true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_close();
 	}
 }
 
 /* RT-7: the peer dies; everything completes within the sum of the timeouts + 10 %. */
-UNIT_CASE(sim_error__peer_vanishes)
+PAIR_CASE(sim_error__peer_vanishes)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	struct san_pdl *pdl;
 	uint64_t start, sum, rto;
-	struct pair p;
 	unsigned int i;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.keepalive_ms = 0;
-	pair_open_param(&p, &conf, &param, &param, LEN);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	pdl = san_core_pdl(p.w->node[0].core);
-	world_node_kill(p.w, 1);
-	start = p.w->now_ns;
+	pair.param.keepalive_ms = 0;
+	pair_open(LEN);
+	pair_post(true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pdl = san_core_pdl(pair.w->node[0].core);
+	world_node_kill(pair.w, 1);
+	start = pair.w->now_ns;
 	for (i = 0; i < 10; i++)
-		pair_post(&p, true, i & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 3000, i, 0);
+		pair_post(true, i & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 3000, i, 0);
 	for (i = 0; i < 10; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), RTSAN_WC_RETRY_EXC);
-		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(pair_wait(true, false), RTSAN_WC_RETRY_EXC);
+		assert_int_equal(pair.wc.wr_id, i);
 	}
 	/* upper bound of all timeouts: the initial value, doubled up to the maximum */
 	for (sum = 0, rto = pdl->conf.rto_init_ns * 4, i = 0; i <= pdl->conf.max_retries; i++) {
 		sum += rto;
 		rto = rto * 2 < pdl->conf.rto_max_ns ? rto * 2 : pdl->conf.rto_max_ns;
 	}
-	assert_true(p.w->now_ns - start <= sum + sum / 10);
-	world_run_for(p.w, SAN_NS_PER_S);
-	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_TIMEOUT);
-	pair_close(&p);
+	assert_true(pair.w->now_ns - start <= sum + sum / 10);
+	world_run_for(pair.w, SAN_NS_PER_S);
+	assert_true(pair.w->qp[pair.qa].disconnected);
+	assert_int_equal(pair.w->qp[pair.qa].reason, RTSAN_R_TIMEOUT);
 }
 
 /* RT-24: a dead peer is detected without data in flight, too. */
-UNIT_CASE(sim_error__keepalive_notices)
+PAIR_CASE(sim_error__keepalive_notices)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct pair p;
-
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.keepalive_ms = 100;
-	pair_open_param(&p, &conf, &param, &param, LEN);
-	world_run_for(p.w, 5 * SAN_NS_PER_S);
-	assert_false(p.w->qp[p.qa].disconnected); /* PROBEs are answered */
-	world_node_kill(p.w, 1);
-	world_run_for(p.w, 5 * SAN_NS_PER_S);
-	assert_true(p.w->qp[p.qa].disconnected);
-	pair_close(&p);
+	pair.param.keepalive_ms = 100;
+	pair_open(LEN);
+	world_run_for(pair.w, 5 * SAN_NS_PER_S);
+	assert_false(pair.w->qp[pair.qa].disconnected); /* PROBEs are answered */
+	world_node_kill(pair.w, 1);
+	world_run_for(pair.w, 5 * SAN_NS_PER_S);
+	assert_true(pair.w->qp[pair.qa].disconnected);
 }
 
 /* RT-24: a restarted peer answers with RESET; the old connection ends, and a new one works. */
-UNIT_CASE(sim_error__peer_restarts)
+PAIR_CASE(sim_error__peer_restarts)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint32_t q0, q1;
-	struct pair p;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	pair_open_param(&p, &conf, &param, &param, LEN);
-	world_node_kill(p.w, 1);
-	world_node_start(p.w, 1);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
-	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_run_for(p.w, SAN_NS_PER_S);
-	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
-	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
-	world_connect(p.w, 0, 1, &param, &param, &q0, &q1);
-	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
-	p.qa = q0;
-	p.qb = q1;
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+	pair_open(LEN);
+	world_node_kill(pair.w, 1);
+	world_node_start(pair.w, 1);
+	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
+	assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+	world_run_for(pair.w, SAN_NS_PER_S);
+	assert_true(pair.w->qp[pair.qa].disconnected);
+	assert_int_equal(pair.w->qp[pair.qa].reason, RTSAN_R_STALE);
+	pair.w->qp[pair.qb].send_cq = NULL; /* died with its process */
+	world_connect(pair.w, 0, 1, &pair.param, &pair.param, &q0, &q1);
+	pair.kb = world_mr(pair.w, 1, pair.b, LEN, PAIR_ALL);
+	pair.qa = q0;
+	pair.qb = q1;
+	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 }
 
 static void
@@ -286,48 +243,40 @@ connect_to(struct world *w, uint32_t q, const struct san_ip *ip, const struct sa
 	assert_int_equal(rc, 0);
 }
 
-UNIT_CASE(sim_error__nobody_there)
+PAIR_CASE(sim_error__nobody_there)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ip ip;
 	struct world *w;
 	uint32_t q;
 
-	world_conf_default(&conf);
-	w = world_create(&conf);
-	world_param_default(&param);
+	w = world_create(&pair.conf);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
-	connect_to(w, q, &ip, &param);
+	connect_to(w, q, &ip, &pair.param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
 	assert_int_equal(w->qp[q].reason, RTSAN_R_NO_LISTENER);
 	q = world_qp_create(w, 0);
 	ip.b[15] = 99; /* no such host */
-	connect_to(w, q, &ip, &param);
+	connect_to(w, q, &ip, &pair.param);
 	world_run_for(w, 60 * SAN_NS_PER_S);
 	assert_true(w->qp[q].unreachable);
 	world_destroy(w);
 }
 
 /* RT-29: a request of another partition is refused, a packet of another partition is counted. */
-UNIT_CASE(sim_error__partition)
+PAIR_CASE(sim_error__partition)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ip ip;
 	struct world *w;
 	uint32_t q;
 
-	world_conf_default(&conf);
-	w = world_create(&conf);
-	world_param_default(&param);
+	w = world_create(&pair.conf);
 	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0x8001, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
-	param.pkey = 0x8002;
-	connect_to(w, q, &ip, &param);
+	pair.param.pkey = 0x8002;
+	connect_to(w, q, &ip, &pair.param);
 	world_run_for(w, 5 * SAN_NS_PER_S);
 	assert_true(w->qp[q].rejected);
 	assert_int_equal(w->qp[q].reason, RTSAN_R_PKEY);
@@ -341,23 +290,23 @@ struct forge {
 };
 
 static void
-forge_field(struct san_wire_pkt *p, enum san_drop want)
+forge_field(struct san_wire_pkt *pkt, enum san_drop want)
 {
 	switch (want) {
 	case SAN_DROP_CID:
-		p->dcid ^= 0x10;
+		pkt->dcid ^= 0x10;
 		break;
 	case SAN_DROP_TAG:
-		p->tag ^= 1;
+		pkt->tag ^= 1;
 		break;
 	case SAN_DROP_PKEY:
-		p->pkey ^= 1;
+		pkt->pkey ^= 1;
 		break;
 	case SAN_DROP_BEYOND:
-		p->psn += 5000;
+		pkt->psn += 5000;
 		break;
 	case SAN_DROP_ACK_BEYOND:
-		p->data_ebsn += 5000;
+		pkt->data_ebsn += 5000;
 		break;
 	default:
 		break;
@@ -369,79 +318,73 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 {
 	struct forge *f = arg;
 	struct san_wire_path path;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 	struct rte_mbuf *copy;
 
-	if (f->done || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (f->done || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	f->done = true;
 	memset(&path, 0, sizeof(path));
-	path.src = p.src;
-	path.dst = p.dst;
+	path.src = pkt.src;
+	path.dst = pkt.dst;
 	if (f->want == SAN_DROP_PEER)
 		path.src.b[15] += 7;
-	path.src_port = p.src_port;
+	path.src_port = pkt.src_port;
 	path.dst_port = SAN_WIRE_PORT;
 	path.dst_mac = rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr;
-	copy = rte_pktmbuf_copy(m, w->pool, p.payload_off, p.payload_len);
+	copy = rte_pktmbuf_copy(m, w->pool, pkt.payload_off, pkt.payload_len);
 	assert_non_null(copy);
-	forge_field(&p, f->want);
-	san_wire_build(copy, &path, &p);
+	forge_field(&pkt, f->want);
+	san_wire_build(copy, &path, &pkt);
 	san_wire_icrc_seal(copy);
 	san_core_rx_burst(w->node[to].core, &copy, 1, w->now_ns);
 	return 1;
 }
 
-UNIT_CASE(sim_error__forged_packets)
+PAIR_CASE(sim_error__forged_packets)
 {
 	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY,
 					      SAN_DROP_PEER,
 					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
 	uint64_t drops[SAN_DROP_MAX];
-	struct san_ulp_wc wc;
 	struct forge f;
-	struct pair p;
 	unsigned int i, k;
 
 	for (i = 0; i < RTE_DIM(wants); i++) {
-		open_default(&p, true);
+		open_default(true);
 		f.want = wants[i];
 		f.done = false;
-		p.w->filter = forge_copy;
-		p.w->filter_arg = &f;
+		pair.w->filter = forge_copy;
+		pair.w->filter_arg = &f;
 		for (k = 0; k < 10; k++)
-			pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, k, 0);
+			pair_post(true, RTSAN_WR_PUSH, 0, 1000, k, 0);
 		for (k = 0; k < 10; k++)
-			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		assert_true(f.done);
-		san_core_drops(p.w->node[1].core, drops);
+		san_core_drops(pair.w->node[1].core, drops);
 		assert_int_equal(drops[wants[i]], 1);
-		world_run_for(p.w, 10 * SAN_NS_PER_MS);
-		assert_false(p.w->qp[p.qa].disconnected);
-		pair_close(&p);
+		world_run_for(pair.w, 10 * SAN_NS_PER_MS);
+		assert_false(pair.w->qp[pair.qa].disconnected);
+		pair_close();
 	}
 }
 
 /* Disconnect drains: work posted before completes first, on both sides (RULE-17). */
-UNIT_CASE(sim_error__disconnect_drains)
+PAIR_CASE(sim_error__disconnect_drains)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int k;
 
-	world_conf_bad_link(&conf, 12);
-	pair_open(&p, &conf, true, LEN);
+	world_conf_bad_link(&pair.conf, 12);
+	pair_open(LEN);
 	for (k = 0; k < 50; k++)
-		pair_post(&p, true, k & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 30000, k, 0);
-	world_disconnect(p.w, p.qa, p.qb);
+		pair_post(true, k & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 30000, k, 0);
+	world_disconnect(pair.w, pair.qa, pair.qb);
 	for (k = 0; k < 50; k++) {
-		assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1), 1);
-		assert_int_equal(wc.status, SAN_ST_OK);
+		assert_int_equal(san_ulp_cq_poll(pair.w->qp[pair.qa].send_cq, &pair.wc, 1), 1);
+		assert_int_equal(pair.wc.status, SAN_ST_OK);
 	}
-	pair_close(&p);
 }
 
 #define DRAIN (20 * SAN_NS_PER_MS)
@@ -456,9 +399,9 @@ tune_drain(struct san_core_conf *conf, uint32_t node, void *arg)
 
 /* Records that node 0 uses for the work of its peer. */
 static uint32_t
-nb_of_peer(struct pair *p)
+nb_of_peer(void)
 {
-	const struct san_tl *tl = san_core_tl(p->w->node[0].core);
+	const struct san_tl *tl = san_core_tl(pair.w->node[0].core);
 
 	return tl->conf.max_rxns - tl->free_rxns.nb;
 }
@@ -467,82 +410,71 @@ nb_of_peer(struct pair *p)
  * Rule 17: a peer that always has a pull outstanding, and makes progress, cannot delay the end
  * forever. The drain waits for its own work, and the limit counts from the end of that.
  */
-UNIT_CASE(sim_error__drain_ends_while_the_peer_asks_on)
+PAIR_CASE(sim_error__drain_ends_while_the_peer_asks_on)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint64_t own_ns = 0, start, nb_pulled = 0;
-	struct pair p;
 	uint32_t k;
+	int rc;
 
-	world_conf_default(&conf);
-	conf.link.mbps = 1000;
-	conf.tune = tune_drain;
-	pair_open(&p, &conf, true, LEN);
-	p.w->check = false;      /* the test polls during the drain, so there are too many steps */
+	pair.conf.link.mbps = 1000;
+	pair.conf.tune = tune_drain;
+	pair_open(LEN);
+	pair.w->check = false;   /* the test polls during the drain, so there are too many steps */
 	for (k = 0; k < 60; k++) /* takes longer than the limit */
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 50000, k, 0);
+		pair_post(true, RTSAN_WR_PUSH, 0, 50000, k, 0);
 	for (k = 0; k < 8; k++)
-		pair_post(&p, false, RTSAN_WR_PULL, 0, 50000, k, 0);
-	while (nb_of_peer(&p) == 0)
-		world_step(p.w);
-	assert_int_equal(san_core_conn_disconnect(p.w->node[0].core, p.w->qp[p.qa].qp, false,
-						  p.w->now_ns),
-			 0);
-	start = p.w->now_ns;
-	for (k = 0; !p.w->qp[p.qa].disconnected;) {
-		assert_true(p.w->now_ns < start + 10 * DRAIN);
+		pair_post(false, RTSAN_WR_PULL, 0, 50000, k, 0);
+	while (nb_of_peer() == 0)
+		world_step(pair.w);
+	rc = san_core_conn_disconnect(pair.w->node[0].core, pair.w->qp[pair.qa].qp, false,
+				      pair.w->now_ns);
+	assert_int_equal(rc, 0);
+	start = pair.w->now_ns;
+	for (k = 0; !pair.w->qp[pair.qa].disconnected;) {
+		assert_true(pair.w->now_ns < start + 10 * DRAIN);
 		/* the peer is never idle; otherwise the drain would end by that */
-		assert_true(p.w->qp[p.qb].disconnected || nb_of_peer(&p) != 0 ||
-			    pair_conn(&p, true) == NULL);
-		world_step(p.w);
-		while (san_ulp_cq_poll(p.w->qp[p.qb].send_cq, &wc, 1) == 1) {
-			nb_pulled += wc.status == SAN_ST_OK;
-			if (wc.status == SAN_ST_OK)
-				pair_post(&p, false, RTSAN_WR_PULL, 0, 50000, wc.wr_id, 0);
+		assert_true(pair.w->qp[pair.qb].disconnected || nb_of_peer() != 0 ||
+			    pair_conn(true) == NULL);
+		world_step(pair.w);
+		while (san_ulp_cq_poll(pair.w->qp[pair.qb].send_cq, &pair.wc, 1) == 1) {
+			nb_pulled += pair.wc.status == SAN_ST_OK;
+			if (pair.wc.status == SAN_ST_OK)
+				pair_post(false, RTSAN_WR_PULL, 0, 50000, pair.wc.wr_id, 0);
 		}
-		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1) == 1) {
-			assert_int_equal(wc.status, SAN_ST_OK);
-			own_ns = p.w->now_ns;
+		while (san_ulp_cq_poll(pair.w->qp[pair.qa].send_cq, &pair.wc, 1) == 1) {
+			assert_int_equal(pair.wc.status, SAN_ST_OK);
+			own_ns = pair.w->now_ns;
 			k++;
 		}
 	}
 	assert_int_equal(k, 60);
 	assert_true(own_ns > start + DRAIN);
-	assert_in_range(p.w->now_ns - own_ns, DRAIN, DRAIN + DRAIN / 4);
+	assert_in_range(pair.w->now_ns - own_ns, DRAIN, DRAIN + DRAIN / 4);
 	assert_true(nb_pulled > 60);
-	world_run_for(p.w, SAN_NS_PER_S);
-	assert_true(p.w->qp[p.qb].disconnected);
-	pair_close(&p);
+	world_run_for(pair.w, SAN_NS_PER_S);
+	assert_true(pair.w->qp[pair.qb].disconnected);
 }
 
 /* A queue pair can be used again after its connection has ended; work posted early waits. */
-UNIT_CASE(sim_error__queue_pair_used_again)
+PAIR_CASE(sim_error__queue_pair_used_again)
 {
-	struct san_ulp_wc wc;
 	struct san_ip ip;
-	struct san_cm_param param;
-	struct pair p;
 
-	open_default(&p, true);
-	world_disconnect(p.w, p.qa, p.qb);
-	world_param_default(&param);
-	world_ip(p.w, 1, &ip);
-	p.w->qp[p.qa].established = false;
-	p.w->qp[p.qa].disconnected = false;
-	connect_to(p.w, p.qa, &ip, &param);
-	p.qb = p.w->nb_qps; /* the one that the other side creates */
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 3000, 5, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 5);
-	pair_close(&p);
+	open_default(true);
+	world_disconnect(pair.w, pair.qa, pair.qb);
+	world_ip(pair.w, 1, &ip);
+	pair.w->qp[pair.qa].established = false;
+	pair.w->qp[pair.qa].disconnected = false;
+	connect_to(pair.w, pair.qa, &ip, &pair.param);
+	pair.qb = pair.w->nb_qps; /* the one that the other side creates */
+	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 5, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 5);
 }
 
 /* If a connection ends before it is open, its waiting work completes. */
-UNIT_CASE(sim_error__ended_before_it_opened)
+PAIR_CASE(sim_error__ended_before_it_opened)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	struct san_ip ip;
@@ -550,13 +482,11 @@ UNIT_CASE(sim_error__ended_before_it_opened)
 	uint8_t byte = 0;
 	uint32_t q;
 
-	world_conf_default(&conf);
-	w = world_create(&conf);
-	world_param_default(&param);
+	w = world_create(&pair.conf);
 	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0xffff, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
-	connect_to(w, q, &ip, &param);
+	connect_to(w, q, &ip, &pair.param);
 	world_wr(&wr, RTSAN_WR_SEND, &byte, 1, 0, 0, 3, 0);
 	world_post(w, q, &wr);
 	world_run_for(w, SAN_NS_PER_MS);
@@ -601,52 +531,46 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 }
 
 /* A peer with a new MAC address is found again; one that answers is not asked for. (RT-38) */
-UNIT_CASE(sim_error__neighbour_moves)
+PAIR_CASE(sim_error__neighbour_moves)
 {
 	struct moved mv = {0};
-	struct san_ulp_wc wc;
 	uint64_t start_ns;
-	struct pair p;
 
-	open_default(&p, true);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	p.w->filter = move_node_1;
-	p.w->filter_arg = &mv;
-	start_ns = p.w->now_ns;
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
+	open_default(true);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair.w->filter = move_node_1;
+	pair.w->filter_arg = &mv;
+	start_ns = pair.w->now_ns;
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_in_range(pair.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
 	assert_in_range(mv.nb_asked, 1, 4);
 	mv.nb_asked = 0;
-	for (start_ns = p.w->now_ns; p.w->now_ns < start_ns + SAN_NS_PER_S;) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		world_run_for(p.w, 10 * SAN_NS_PER_MS);
+	for (start_ns = pair.w->now_ns; pair.w->now_ns < start_ns + SAN_NS_PER_S;) {
+		pair_post(true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	}
 	assert_int_equal(mv.nb_asked, 0);
-	pair_close(&p);
+	pair_close();
 }
 
 /* A peer whose MAC address has changed is found during connection setup, too. (RT-38) */
-UNIT_CASE(sim_error__connect_to_who_moved)
+PAIR_CASE(sim_error__connect_to_who_moved)
 {
-	struct san_cm_param param;
 	struct moved mv = {0};
-	struct world_conf conf;
 	uint64_t start_ns;
 	struct world *w;
 	uint32_t qa, qb;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	w = world_create(&conf);
-	world_connect(w, 0, 1, &param, &param, &qa, &qb);
+	w = world_create(&pair.conf);
+	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 	world_disconnect(w, qa, qb);
 	w->filter = move_node_1;
 	w->filter_arg = &mv;
 	start_ns = w->now_ns;
-	world_connect(w, 0, 1, &param, &param, &qa, &qb);
+	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 	assert_in_range(w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
 	world_disconnect(w, qa, qb);
 	world_destroy(w);
@@ -677,34 +601,30 @@ only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 }
 
 /* Node 0 announces its new MAC address, and connections continue both ways. (RT-38) */
-UNIT_CASE(sim_error__own_mac_changes)
+PAIR_CASE(sim_error__own_mac_changes)
 {
 	struct own_mac own = {0};
 	struct rte_ether_addr mac;
-	struct san_cm_param param;
-	struct san_ulp_wc wc;
 	uint64_t start_ns;
 	uint32_t qa, qb;
-	struct pair p;
 
-	open_default(&p, true);
-	mac = san_core_pdl(p.w->node[0].core)->conns[0].path.src_mac;
+	open_default(true);
+	mac = san_core_pdl(pair.w->node[0].core)->conns[0].path.src_mac;
 	mac.addr_bytes[MAC_BYTE] = MAC_MOVED;
-	san_core_mac_set(p.w->node[0].core, &mac, true);
-	p.w->filter = only_new_mac;
-	p.w->filter_arg = &own;
-	start_ns = p.w->now_ns;
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-	assert_in_range(p.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
+	san_core_mac_set(pair.w->node[0].core, &mac, true);
+	pair.w->filter = only_new_mac;
+	pair.w->filter_arg = &own;
+	start_ns = pair.w->now_ns;
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(false, false), SAN_ST_OK);
+	assert_in_range(pair.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
 	/* new connections can be opened */
-	world_param_default(&param);
-	world_connect(p.w, 1, 0, &param, &param, &qa, &qb);
-	world_disconnect(p.w, qa, qb);
-	world_run_for(p.w, 3 * SAN_NS_PER_S);
+	world_connect(pair.w, 1, 0, &pair.param, &pair.param, &qa, &qb);
+	world_disconnect(pair.w, qa, qb);
+	world_run_for(pair.w, 3 * SAN_NS_PER_S);
 	assert_int_equal(own.nb_announced, 2);
 	assert_int_equal(own.nb_old, 0);
-	pair_close(&p);
+	pair_close();
 }

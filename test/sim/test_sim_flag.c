@@ -5,7 +5,6 @@
  */
 
 #include "pair.h"
-#include "unit.h"
 
 #define LEN 4000 /* three packets */
 
@@ -22,14 +21,14 @@ static int
 lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct lose *l = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)w;
 	(void)to;
 	if (!l->hold || from != l->from ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op != l->op ||
-	    p.offset != l->offset)
+	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != l->op ||
+	    pkt.offset != l->offset)
 		return 1;
 	l->nb++;
 	return 0;
@@ -56,44 +55,38 @@ static bool
 shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost)
 {
 	struct lose l = {.op = row->wire_op, .from = row->from_b, .offset = lost, .hold = true};
-	struct san_cm_param param;
 	const struct san_tl *tl;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint8_t *to;
 	bool shows;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.ordered = ordered;
-	param.relaxed = relaxed;
-	pair_open_param(&p, &conf, &param, &param, 65536);
-	p.w->filter = lose;
-	p.w->filter_arg = &l;
-	memset(row->from_b ? p.b : p.a, 0x55, LEN);
-	to = row->from_b ? p.a : p.b;
-	world_post_recv(p.w, p.qb, p.b + 8192, 64, 1);
-	pair_post(&p, true, row->op, 0, LEN, 7, row->flags);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+	pair.param.ordered = ordered;
+	pair.param.relaxed = relaxed;
+	pair_open(65536);
+	pair.w->filter = lose;
+	pair.w->filter_arg = &l;
+	memset(row->from_b ? pair.b : pair.a, 0x55, LEN);
+	to = row->from_b ? pair.a : pair.b;
+	world_post_recv(pair.w, pair.qb, pair.b + 8192, 64, 1);
+	pair_post(true, row->op, 0, LEN, 7, row->flags);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_true(l.nb != 0);
 	shows = to[LEN - 1] == 0x55;
 	assert_int_equal(to[lost], 0);
 	/* the missing packet stays away for long: the last one is not held forever (RT-35) */
-	world_run_for(p.w, SAN_NS_PER_S);
-	tl = san_core_tl(p.w->node[row->from_b ? 0 : 1].core);
+	world_run_for(pair.w, SAN_NS_PER_S);
+	tl = san_core_tl(pair.w->node[row->from_b ? 0 : 1].core);
 	assert_true(shows || tl->drops[SAN_DROP_HELD] != 0);
 	assert_true(to[LEN - 1] == (shows ? 0x55 : 0));
 	l.hold = false;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 7);
 	assert_int_equal(to[lost], 0x55);
 	assert_int_equal(to[LEN - 1], 0x55);
-	pair_close(&p);
+	pair_close();
 	return shows;
 }
 
-UNIT_CASE(sim_flag__last_byte_last)
+PAIR_CASE(sim_flag__last_byte_last)
 {
 	unsigned int i;
 
@@ -108,30 +101,26 @@ UNIT_CASE(sim_flag__last_byte_last)
 }
 
 /* The connection ends while a last packet is held: the packet is freed. */
-UNIT_CASE(sim_flag__end_in_between)
+PAIR_CASE(sim_flag__end_in_between)
 {
 	struct lose l = {.offset = 1408, .hold = true};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		l.op = rows[i].wire_op;
 		l.from = rows[i].from_b;
-		world_conf_default(&conf);
-		pair_open(&p, &conf, true, 65536);
-		p.w->filter = lose;
-		p.w->filter_arg = &l;
-		world_post_recv(p.w, p.qb, p.b + 8192, 64, 1);
-		pair_post(&p, true, rows[i].op, 0, LEN, 7, rows[i].flags);
-		world_run_for(p.w, 2 * SAN_NS_PER_MS);
-		san_core_conn_abort(p.w->node[0].core, p.w->qp[p.qa].qp, p.w->now_ns);
-		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		p.w->filter = NULL;
-		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
-			world_step(p.w);
-		pair_close(&p);
+		pair_open(65536);
+		pair.w->filter = lose;
+		pair.w->filter_arg = &l;
+		world_post_recv(pair.w, pair.qb, pair.b + 8192, 64, 1);
+		pair_post(true, rows[i].op, 0, LEN, 7, rows[i].flags);
+		world_run_for(pair.w, 2 * SAN_NS_PER_MS);
+		san_core_conn_abort(pair.w->node[0].core, pair.w->qp[pair.qa].qp, pair.w->now_ns);
+		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+		pair.w->filter = NULL;
+		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
+			world_step(pair.w);
+		pair_close();
 	}
 }
 
@@ -141,58 +130,53 @@ UNIT_CASE(sim_flag__end_in_between)
 #define BAD 5
 
 static void
-post_one(struct pair *p, uint32_t i, enum rtsan_wr_opcode op, uint8_t flags)
+post_one(uint32_t i, enum rtsan_wr_opcode op, uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
-	world_wr(&wr, op, p->a + i * 64, op == RTSAN_WR_FETCH_ADD ? 8 : 64,
-		 (uint64_t)(uintptr_t)(p->b + i * 64), i == BAD ? p->kb ^ 0xff : p->kb, i, flags);
-	world_post(p->w, p->qa, &wr);
+	world_wr(&wr, op, pair.a + i * 64, op == RTSAN_WR_FETCH_ADD ? 8 : 64,
+		 (uint64_t)(uintptr_t)(pair.b + i * 64), i == BAD ? pair.kb ^ 0xff : pair.kb, i,
+		 flags);
+	world_post(pair.w, pair.qa, &wr);
 }
 
 /* *refused* is the kind of the request with the wrong key, *later* of all requests behind it. */
 static void
 ends_on_error(enum rtsan_wr_opcode refused, enum rtsan_wr_opcode later, uint8_t flags, bool ends)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.ordered = true;
-	param.ends = ends;
-	pair_open_param(&p, &conf, &param, &param, 65536);
-	memset(p.a, 0x55, NB * 64);
+	pair.param.ordered = true;
+	pair.param.ends = ends;
+	pair_open(65536);
+	memset(pair.a, 0x55, NB * 64);
 	for (i = 0; i < NB; i++)
-		post_one(&p, i, i == BAD ? refused : i > BAD ? later :
-							       RTSAN_WR_PUSH,
+		post_one(i, i == BAD ? refused : i > BAD ? later :
+							   RTSAN_WR_PUSH,
 			 flags);
 	for (i = 0; i < NB; i++) {
-		pair_wait(&p, true, false, &wc);
-		assert_int_equal(wc.wr_id, i);
+		pair_wait(true, false);
+		assert_int_equal(pair.wc.wr_id, i);
 		if (i == BAD)
-			assert_int_equal(wc.status, SAN_ST_ACCESS);
+			assert_int_equal(pair.wc.status, SAN_ST_ACCESS);
 		else
-			assert_int_equal(wc.status, i > BAD && ends ? RTSAN_WC_FLUSHED : 0);
+			assert_int_equal(pair.wc.status, i > BAD && ends ? RTSAN_WC_FLUSHED : 0);
 		if (i < BAD || (!ends && i > BAD && later == RTSAN_WR_PUSH))
-			assert_int_equal(p.b[i * 64], 0x55);
+			assert_int_equal(pair.b[i * 64], 0x55);
 		else if (later != RTSAN_WR_FETCH_ADD || ends)
-			assert_int_equal(p.b[i * 64], 0);
+			assert_int_equal(pair.b[i * 64], 0);
 	}
 	if (ends) {
-		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
-			world_step(p.w);
+		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
+			world_step(pair.w);
 		/* work posted now is flushed, too */
-		post_one(&p, 0, RTSAN_WR_PUSH, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), RTSAN_WC_FLUSHED);
+		post_one(0, RTSAN_WR_PUSH, 0);
+		assert_int_equal(pair_wait(true, false), RTSAN_WC_FLUSHED);
 	}
-	pair_close(&p);
+	pair_close();
 }
 
-UNIT_CASE(sim_flag__end_on_error)
+PAIR_CASE(sim_flag__end_on_error)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
@@ -214,15 +198,15 @@ static int
 drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	static struct san_wire_ack ack;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 
 	(void)w;
 	(void)to;
 	(void)arg;
-	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
-	is_resync_sent |= from == 0 && p.op == SAN_OP_RESYNC;
-	return from == 0 || !is_resync_sent || p.op != SAN_OP_ACK;
+	is_resync_sent |= from == 0 && pkt.op == SAN_OP_RESYNC;
+	return from == 0 || !is_resync_sent || pkt.op != SAN_OP_ACK;
 }
 
 static void
@@ -236,38 +220,32 @@ tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-40, RT-42: a push that brings the ACK by which the queue pair ends is refused, by express as
  * well.
  */
-UNIT_CASE(sim_flag__not_with_the_end)
+PAIR_CASE(sim_flag__not_with_the_end)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	bool express[] = {false, true};
-	struct pair p;
 	uint32_t i;
 
 	for (i = 0; i < RTE_DIM(express); i++) {
-		world_conf_default(&conf);
-		conf.tune = tune_express;
-		conf.tune_arg = &express[i];
-		world_param_default(&param);
-		param.ends = true;
-		pair_open_param(&p, &conf, &param, &param, 65536);
-		memset(p.b, 0x55, 8192);
-		pair_post(&p, false, RTSAN_WR_PUSH, 0, 64, 1, 0); /* its key is known then */
-		assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
+		pair.conf.tune = tune_express;
+		pair.conf.tune_arg = &express[i];
+		pair.param.ends = true;
+		pair_open(65536);
+		memset(pair.b, 0x55, 8192);
+		pair_post(false, RTSAN_WR_PUSH, 0, 64, 1, 0); /* its key is known then */
+		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
 		is_resync_sent = false;
-		p.w->filter = drop_acks;
-		post_one(&p, BAD, RTSAN_WR_PUSH, 0);
+		pair.w->filter = drop_acks;
+		post_one(BAD, RTSAN_WR_PUSH, 0);
 		while (!is_resync_sent)
-			world_step(p.w);
-		world_run_for(p.w, 20 * SAN_NS_PER_US);
-		pair_post(&p, false, RTSAN_WR_PUSH, 4096, 64, 2, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
-		world_run_for(p.w, SAN_NS_PER_MS);
-		assert_int_equal(p.a[4096], 0);
-		p.w->filter = NULL;
-		while (!p.w->qp[p.qa].disconnected || !p.w->qp[p.qb].disconnected)
-			world_step(p.w);
-		pair_close(&p);
+			world_step(pair.w);
+		world_run_for(pair.w, 20 * SAN_NS_PER_US);
+		pair_post(false, RTSAN_WR_PUSH, 4096, 64, 2, 0);
+		assert_int_equal(pair_wait(true, false), SAN_ST_ACCESS);
+		world_run_for(pair.w, SAN_NS_PER_MS);
+		assert_int_equal(pair.a[4096], 0);
+		pair.w->filter = NULL;
+		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
+			world_step(pair.w);
+		pair_close();
 	}
 }

@@ -6,7 +6,6 @@
  */
 
 #include "pair.h"
-#include "unit.h"
 
 #include <rte_ip.h>
 
@@ -77,7 +76,6 @@ struct snapshot {
 	uint8_t bytes[LEN];
 };
 
-static struct pair p;
 static struct snapshot before, after;
 static struct san_core *victim;
 static uint16_t slot;
@@ -92,7 +90,7 @@ take_snapshot(struct snapshot *s)
 	s->cc = victim->cm->conns[slot];
 	s->nb_half_open = victim->cm->nb_half_open;
 	s->nb_taken = victim->drops[SAN_DROP_NONE];
-	memcpy(s->bytes, p.b, sizeof(s->bytes));
+	memcpy(s->bytes, pair.b, sizeof(s->bytes));
 }
 
 /* ---- forging ---- */
@@ -136,8 +134,8 @@ pkt_of(const struct wire_sample *s, enum wrong w)
 	pkt.data_ebsn = c->tx[SAN_WIN_DATA].next; /* acknowledges all that is in flight */
 	pkt.nack_psn = c->tx[SAN_WIN_DATA].base;
 	if (s == &ordinary) {
-		pkt.key = p.kb;
-		pkt.addr = (uintptr_t)p.b;
+		pkt.key = pair.kb;
+		pkt.addr = (uintptr_t)pair.b;
 	}
 	if (w == W_PSN) { /* its tag is valid, so its acknowledgements would count */
 		pkt.psn += 5000;
@@ -183,7 +181,7 @@ mark_ce(struct rte_mbuf *m)
 static struct rte_mbuf *
 forge(const struct wire_sample *s, enum wrong w, bool marked)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(p.w->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pair.w->pool);
 	struct san_wire_path path = path_of(w);
 	struct san_wire_pkt pkt = pkt_of(s, w);
 	struct san_wire_ack ack = wire_sample_ack(s);
@@ -259,7 +257,7 @@ check_forged(const struct wire_sample *s, enum wrong w, bool marked)
 	nb = victim->drops[want];
 	take_snapshot(&before);
 	m = forge(s, w, marked);
-	san_core_rx_burst(victim, &m, 1, p.w->now_ns);
+	san_core_rx_burst(victim, &m, 1, pair.w->now_ns);
 	take_snapshot(&after);
 	if (!is_unchanged(w))
 		fail_msg("%s, wrong %u: something changed", s->name, w);
@@ -279,40 +277,36 @@ drop_all(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *
 	return 0;
 }
 
-UNIT_CASE(sim_forged__every_type_every_field)
+PAIR_CASE(sim_forged__every_type_every_field)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	struct rte_mbuf *m;
 	unsigned int i, w;
 	uint64_t nb;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	victim = p.w->node[1].core;
+	pair_open(LEN);
+	victim = pair.w->node[1].core;
 	for (slot = 0; victim->pdl->conns[slot].state != SAN_CONN_OPEN; slot++)
 		;
 	/* the key of the ordinary packet is known, or express would leave it to the general path */
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	/* the victim has data in flight: acknowledgements, marks and RESETs could refer to it */
-	p.w->filter = drop_all;
-	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 1, RTSAN_WR_UNSOLICITED);
-	world_run_for(p.w, 10 * SAN_NS_PER_US);
+	pair.w->filter = drop_all;
+	pair_post(false, RTSAN_WR_PUSH, 0, LEN, 1, RTSAN_WR_UNSOLICITED);
+	world_run_for(pair.w, 10 * SAN_NS_PER_US);
 	assert_true(victim->pdl->inflight > 1);
 	for (w = 0; w < 2 * W_MAX; w++) {
 		for (i = 0; i < RTE_DIM(wire_samples); i++)
 			check_forged(&wire_samples[i], (enum wrong)(w / 2), w % 2);
 		check_forged(&ordinary, (enum wrong)(w / 2), w % 2);
 	}
-	p.w->filter = NULL;
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
-	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair.w->filter = NULL;
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
+	assert_int_equal(pair_wait(false, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	/* express takes the ordinary packet if nothing is wrong */
 	nb = san_ulp_stats(victim->ulp)->nb_express_rx;
 	m = forge(&ordinary, W_MAX, false);
-	san_core_rx_burst(victim, &m, 1, p.w->now_ns);
+	san_core_rx_burst(victim, &m, 1, pair.w->now_ns);
 	assert_int_equal(san_ulp_stats(victim->ulp)->nb_express_rx, nb + 1);
-	pair_close(&p);
 }

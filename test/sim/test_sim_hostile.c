@@ -2,34 +2,28 @@
 /* Silent and lying peers: what they hold is limited, expires, and leaves enough for other peers. */
 
 #include "pair.h"
-#include "unit.h"
 #include "wire.h"
 
 #define MIB (1u << 20)
 
 /* RT-27, RT-35: a wrong key costs a request and its refusal, not a grant's worth of data. */
-UNIT_CASE(sim_hostile__wrong_key_is_granted_nothing)
+PAIR_CASE(sim_hostile__wrong_key_is_granted_nothing)
 {
 	static const uint8_t flags[] = {RTSAN_WR_SOLICITED, 0};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
-	struct pair p;
 	uint64_t before;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, 4 * MIB);
+	pair_open(4 * MIB);
 	for (i = 0; i < RTE_DIM(flags); i++) {
-		before = p.w->node[1].nb_rx;
-		world_wr(&wr, RTSAN_WR_PUSH, p.a, 4 * MIB, (uint64_t)(uintptr_t)p.b,
-			 p.kb ^ 0x40000000, i, flags[i]);
-		world_post(p.w, p.qa, &wr);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
-		assert_int_equal(san_core_tl(p.w->node[1].core)->stats.nb_grants, 0);
-		assert_true(p.w->node[1].nb_rx - before <= 4);
+		before = pair.w->node[1].nb_rx;
+		world_wr(&wr, RTSAN_WR_PUSH, pair.a, 4 * MIB, (uint64_t)(uintptr_t)pair.b,
+			 pair.kb ^ 0x40000000, i, flags[i]);
+		world_post(pair.w, pair.qa, &wr);
+		assert_int_equal(pair_wait(true, false), SAN_ST_ACCESS);
+		assert_int_equal(san_core_tl(pair.w->node[1].core)->stats.nb_grants, 0);
+		assert_true(pair.w->node[1].nb_rx - before <= 4);
 	}
-	pair_close(&p);
 }
 
 /*
@@ -37,42 +31,36 @@ UNIT_CASE(sim_hostile__wrong_key_is_granted_nothing)
  * range too long or a right missing, and the 64th ends the connection. New connections do not help,
  * because the budget counts for the host. (SYS-5)
  */
-UNIT_CASE(sim_hostile__keys_are_not_guessed)
+PAIR_CASE(sim_hostile__keys_are_not_guessed)
 {
 	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_PUSH, RTSAN_WR_FETCH_ADD};
 	uint64_t b, refused = 0, before = 0;
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
-	struct pair p;
 	uint32_t i, n;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	pair_open(&p, &conf, true, 4096);
-	b = (uint64_t)(uintptr_t)p.b;
+	pair_open(4096);
+	b = (uint64_t)(uintptr_t)pair.b;
 	for (n = 0; n < 30; n++) {
-		for (i = 0; !p.w->qp[p.qa].disconnected; i++) {
+		for (i = 0; !pair.w->qp[pair.qa].disconnected; i++) {
 			bool is_key = i % 2 != 0;
 
-			world_wr(&wr, ops[i % 3], p.a, 8, is_key ? b + 4096 : b,
-				 is_key ? p.kb : p.kb ^ (i + 1) << 16, i, 0);
-			world_post(p.w, p.qa, &wr);
-			wc.status = 0;
-			pair_wait(&p, true, false, &wc);
-			assert_true(wc.status == SAN_ST_ACCESS || wc.status == RTSAN_WC_FLUSHED);
+			world_wr(&wr, ops[i % 3], pair.a, 8, is_key ? b + 4096 : b,
+				 is_key ? pair.kb : pair.kb ^ (i + 1) << 16, i, 0);
+			world_post(pair.w, pair.qa, &wr);
+			pair.wc.status = 0;
+			pair_wait(true, false);
+			assert_true(pair.wc.status == SAN_ST_ACCESS ||
+				    pair.wc.status == RTSAN_WC_FLUSHED);
 		}
 		assert_in_range(i, 64, 66);
-		refused = san_ulp_stats(san_core_ulp(p.w->node[1].core))->nb_bounds_errors;
+		refused = san_ulp_stats(san_core_ulp(pair.w->node[1].core))->nb_bounds_errors;
 		if (refused == before)
 			break;
 		before = refused;
-		world_connect(p.w, 0, 1, &param, &param, &p.qa, &p.qb);
+		world_connect(pair.w, 0, 1, &pair.param, &pair.param, &pair.qa, &pair.qb);
 	}
 	/* half of an hour's budget is there at once; half of the attempts have the key */
 	assert_in_range(refused, 1000 / 2 / 2 - 2, 1000 / 2 / 2 + 2);
-	pair_close(&p);
 }
 
 /* ---- many connections that request grants and send nothing ---- */
@@ -86,16 +74,16 @@ static int
 drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	static struct san_wire_ack ack;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 
 	(void)w;
 	(void)to;
 	(void)arg;
 	if (!is_silent || from < 2 ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
-	return p.op != SAN_OP_PUSH_SLCTD_DATA &&
-		(p.op != SAN_OP_PUSH_UNSLCTD_DATA || p.offset == 0);
+	return pkt.op != SAN_OP_PUSH_SLCTD_DATA &&
+		(pkt.op != SAN_OP_PUSH_UNSLCTD_DATA || pkt.offset == 0);
 }
 
 static void
@@ -120,33 +108,29 @@ static void
 silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 {
 	uint32_t n = HOSTS * per_host, *q, qb, honest, key, i;
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	uint8_t *src, *dst;
 	struct world *w;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = SILENT + 1;
-	conf.max_conns = n + 1;
-	conf.nb_mbufs = 65535;
-	conf.sq_depth = conf.rq_depth = 2;
-	conf.link.mbps = 10000;
-	conf.tune = tune_hosts;
-	conf.tune_arg = &per_host;
-	w = world_create(&conf);
+	pair.conf.nb_nodes = SILENT + 1;
+	pair.conf.max_conns = n + 1;
+	pair.conf.nb_mbufs = 65535;
+	pair.conf.sq_depth = pair.conf.rq_depth = 2;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_hosts;
+	pair.conf.tune_arg = &per_host;
+	w = world_create(&pair.conf);
 	w->check = false;
 	w->filter = drop_all_but_first;
-	world_param_default(&param);
 	q = calloc(n, sizeof(*q));
 	src = calloc(1, MIB);
 	dst = calloc(1, MIB);
 	key = world_mr(w, 0, dst, MIB, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
 	is_silent = true;
 	for (i = 0; i < n; i++)
-		world_connect(w, 2 + i % HOSTS, 0, &param, &param, &q[i], &qb);
+		world_connect(w, 2 + i % HOSTS, 0, &pair.param, &pair.param, &q[i], &qb);
 	for (i = 0; i < n; i++) {
 		world_wr(&wr, RTSAN_WR_PUSH, src, solicited_len, (uint64_t)(uintptr_t)dst, key, i,
 			 RTSAN_WR_SOLICITED);
@@ -178,19 +162,19 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	free(dst);
 }
 
-UNIT_CASE(sim_hostile__silent_connections_stop_nobody)
+PAIR_CASE(sim_hostile__silent_connections_stop_nobody)
 {
 	silent_crowd(200 / UNIT_EVERY, 256 << 10, 0);
 }
 
 /* RT-35, with the number of connections it names. */
-UNIT_CASE(sim_hostile__ten_thousand_silent_connections)
+PAIR_CASE(sim_hostile__ten_thousand_silent_connections)
 {
 	silent_crowd(1000 / UNIT_EVERY, 64 << 10, 0);
 }
 
 /* What expires is what other peers need, not the transaction itself. */
-UNIT_CASE(sim_hostile__back_after_a_minute)
+PAIR_CASE(sim_hostile__back_after_a_minute)
 {
 	silent_crowd(4, MIB, 60 * SAN_NS_PER_S);
 }
@@ -231,30 +215,26 @@ silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_en
 {
 	uint32_t nb_ended = 0;
 	uint32_t honest, qb, q[MANY_HOSTS], key, i;
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wc wc;
 	uint8_t *src, *dst;
 	uint64_t raddr;
 	struct world *w;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = MANY_HOSTS + 2;
-	conf.nb_mbufs = 65535;
-	conf.link.mbps = 10000;
-	conf.tune = tune_heads;
-	w = world_create(&conf);
+	pair.conf.nb_nodes = MANY_HOSTS + 2;
+	pair.conf.nb_mbufs = 65535;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_heads;
+	w = world_create(&pair.conf);
 	w->check = false;
 	w->filter = drop_all_but_first;
-	world_param_default(&param);
-	param.ordered = ordered;
+	pair.param.ordered = ordered;
 	src = calloc(1, HEAD_LEN);
 	dst = calloc(1, HEAD_LEN);
 	raddr = (uint64_t)(uintptr_t)dst;
 	key = world_mr(w, 0, dst, HEAD_LEN, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
 	for (i = 0; i < MANY_HOSTS; i++)
-		world_connect(w, 2 + i, 0, &param, &param, &q[i], &qb);
+		world_connect(w, 2 + i, 0, &pair.param, &pair.param, &q[i], &qb);
 	is_silent = true;
 	push_heads(w, q, MANY_HOSTS, src, raddr, key, flags);
 	world_run_for(w, SAN_NS_PER_MS);
@@ -282,14 +262,14 @@ silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_en
 }
 
 /* RT-35: pushes of many hosts that begin and do not continue lose their records. */
-UNIT_CASE(sim_hostile__heads_that_do_not_go_on)
+PAIR_CASE(sim_hostile__heads_that_do_not_go_on)
 {
 	silent_heads(true, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 	silent_heads(false, RTSAN_WR_UNSOLICITED, 400 * SAN_NS_PER_MS, false);
 }
 
 /* RT-35: connections of peers that request grants, answer and send no data are ended. */
-UNIT_CASE(sim_hostile__granted_heads_that_do_not_go_on)
+PAIR_CASE(sim_hostile__granted_heads_that_do_not_go_on)
 {
 	silent_heads(true, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
 	silent_heads(false, RTSAN_WR_SOLICITED, SAN_HOLD_MAX_NS + SAN_NS_PER_S, true);
@@ -305,14 +285,14 @@ static int
 drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	static struct san_wire_ack ack;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 
 	(void)w;
 	(void)to;
 	(void)arg;
 	return !is_deaf || from != 2 ||
-		san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-		p.op == SAN_OP_PULL_REQ || p.op == SAN_OP_ATOMIC_REQ;
+		san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+		pkt.op == SAN_OP_PULL_REQ || pkt.op == SAN_OP_ATOMIC_REQ;
 }
 
 static void
@@ -327,32 +307,28 @@ tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* RT-30, RT-35: answers that one host never acknowledges do not occupy all records. */
-UNIT_CASE(sim_hostile__answers_never_acknowledged)
+PAIR_CASE(sim_hostile__answers_never_acknowledged)
 {
 	uint32_t honest, qb, q[PULLERS], key, i;
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	uint64_t *src, *dst;
 	struct world *w;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = 3;
-	conf.max_conns = PULLERS + 1;
-	conf.nb_mbufs = 32768;
-	conf.link.mbps = 10000;
-	conf.tune = tune_pullers;
-	w = world_create(&conf);
+	pair.conf.nb_nodes = 3;
+	pair.conf.max_conns = PULLERS + 1;
+	pair.conf.nb_mbufs = 32768;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_pullers;
+	w = world_create(&pair.conf);
 	w->check = false;
 	w->filter = drop_acks;
-	world_param_default(&param);
 	src = calloc(1, 4096);
 	dst = calloc(1, 4096);
 	key = world_mr(w, 0, dst, 4096, PAIR_ALL);
-	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
 	for (i = 0; i < PULLERS; i++)
-		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
+		world_connect(w, 2, 0, &pair.param, &pair.param, &q[i], &qb);
 	is_deaf = true;
 	for (i = 0; i < PULLERS; i++) {
 		world_wr(&wr, i % 2 == 0 ? RTSAN_WR_PULL : RTSAN_WR_FETCH_ADD, src, 8,
@@ -401,7 +377,7 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 {
 	static struct san_wire_ack ack;
 	struct base_filter *f = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	uint32_t i;
 
 	(void)w;
@@ -410,17 +386,17 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 		return 1;
 	if (f->mute)
 		return 0;
-	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
-	for (i = 0; f->seen[i] && f->dcid[i] != p.dcid; i++)
+	for (i = 0; f->seen[i] && f->dcid[i] != pkt.dcid; i++)
 		;
 	if (!f->seen[i]) {
 		f->seen[i] = true;
-		f->dcid[i] = p.dcid;
-		f->rsn[i] = p.rsn;
+		f->dcid[i] = pkt.dcid;
+		f->rsn[i] = pkt.rsn;
 	}
-	return p.rsn != f->rsn[i];
+	return pkt.rsn != f->rsn[i];
 }
 
 /* Bytes that *q* pushes within *ns*. */
@@ -461,40 +437,36 @@ tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
  * RT-35: packets held for one host are at most half of all, do not slow down another host, and are
  * dropped when the base does not arrive. When the bases arrive, everything completes.
  */
-UNIT_CASE(sim_hostile__held_for_bases_that_do_not_come)
+PAIR_CASE(sim_hostile__held_for_bases_that_do_not_come)
 {
 	uint32_t honest, qb, q[QUIET], key, i, k, posted[QUIET] = {0};
 	struct base_filter filter = {.on = true};
 	uint64_t before, after, raddr;
 	struct san_tl *tl;
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	uint8_t *src, *dst;
 	struct world *w;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = 3;
-	conf.nb_mbufs = 65535;
-	conf.link.mbps = 10000;
-	conf.tune = tune_quiet;
-	w = world_create(&conf);
+	pair.conf.nb_nodes = 3;
+	pair.conf.nb_mbufs = 65535;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_quiet;
+	w = world_create(&pair.conf);
 	w->check = false;
 	w->filter = drop_bases;
 	w->filter_arg = &filter;
 	tl = san_core_tl(w->node[0].core);
-	world_param_default(&param);
-	param.max_txn = param.msg_limit = 256;
-	param.data_win = 512;
-	param.first_win = 1024;
+	pair.param.max_txn = pair.param.msg_limit = 256;
+	pair.param.data_win = 512;
+	pair.param.first_win = 1024;
 	src = calloc(1, RATE_LEN);
 	dst = calloc(1, RATE_LEN);
 	raddr = (uint64_t)(uintptr_t)dst;
 	key = world_mr(w, 0, dst, RATE_LEN, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &param, &param, &honest, &qb);
+	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
 	for (i = 0; i < QUIET; i++)
-		world_connect(w, 2, 0, &param, &param, &q[i], &qb);
+		world_connect(w, 2, 0, &pair.param, &pair.param, &q[i], &qb);
 	before = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
 	for (i = 0; i < QUIET; i++) {
 		for (k = 0; k < 255; k++) {

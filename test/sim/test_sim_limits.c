@@ -2,7 +2,6 @@
 /* Limits that hold at every step: incast budget, PCB windows, message limits, congestion, paths. */
 
 #include "pair.h"
-#include "unit.h"
 
 #define SENDERS 32
 
@@ -28,12 +27,10 @@ tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* RT-13: many to one through a small switch queue; bounded at every step, and all are served. */
-UNIT_CASE(sim_limits__incast)
+PAIR_CASE(sim_limits__incast)
 {
 	uint32_t qa[SENDERS], qb, i, done = 0;
 	uint64_t end, worst = 0, key;
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	const struct san_tl *tl;
@@ -41,22 +38,20 @@ UNIT_CASE(sim_limits__incast)
 	struct world *w;
 	const uint32_t len = 200000;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = SENDERS + 1;
-	conf.max_conns = SENDERS;
-	conf.nb_mbufs = 32768;
-	conf.link.mbps = 10000;
-	conf.link.queue_pkts = 300;
-	conf.tune = tune_incast;
-	w = world_create(&conf);
+	pair.conf.nb_nodes = SENDERS + 1;
+	pair.conf.max_conns = SENDERS;
+	pair.conf.nb_mbufs = 32768;
+	pair.conf.link.mbps = 10000;
+	pair.conf.link.queue_pkts = 300;
+	pair.conf.tune = tune_incast;
+	w = world_create(&pair.conf);
 	w->check = false;
-	world_param_default(&param);
 	src = malloc(len);
 	dst = calloc(SENDERS, len);
 	world_pattern(src, len, 5);
 	key = world_mr(w, 0, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
 	for (i = 0; i < SENDERS; i++)
-		world_connect(w, i + 1, 0, &param, &param, &qa[i], &qb);
+		world_connect(w, i + 1, 0, &pair.param, &pair.param, &qa[i], &qb);
 	for (i = 0; i < SENDERS; i++) {
 		world_wr(&wr, RTSAN_WR_PUSH, src, len, (uint64_t)(uintptr_t)(dst + i * len),
 			 (uint32_t)key, i, RTSAN_WR_SOLICITED);
@@ -139,34 +134,30 @@ lcores_step(struct lcores_run *r)
 }
 
 /* RT-13: several lcores share one budget and lend it to each other; both are served. */
-UNIT_CASE(sim_limits__incast_on_two_lcores)
+PAIR_CASE(sim_limits__incast_on_two_lcores)
 {
 	const uint32_t len = 200000, rounds = 4;
 	struct lcores_run r = {0};
 	uint32_t qb, i, k, key[LCORES];
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_ulp_wr wr;
 	uint8_t *src, *dst;
 	uint64_t end;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = SENDERS + LCORES;
-	conf.max_conns = SENDERS;
-	conf.nb_mbufs = 32768;
-	conf.link.mbps = 10000;
-	conf.tune = tune_shared;
+	pair.conf.nb_nodes = SENDERS + LCORES;
+	pair.conf.max_conns = SENDERS;
+	pair.conf.nb_mbufs = 32768;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_shared;
 	san_tl_lend_init(&shared, 128 * 1024, LCORES);
-	r.w = world_create(&conf);
+	r.w = world_create(&pair.conf);
 	r.w->check = false;
-	world_param_default(&param);
 	src = malloc(len);
 	dst = calloc(SENDERS, len);
 	world_pattern(src, len, 5);
 	for (i = 0; i < LCORES; i++)
 		key[i] = world_mr(r.w, i, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
 	for (i = 0; i < SENDERS; i++)
-		world_connect(r.w, LCORES + i, i % LCORES, &param, &param, &r.qa[i], &qb);
+		world_connect(r.w, LCORES + i, i % LCORES, &pair.param, &pair.param, &r.qa[i], &qb);
 	end = r.w->now_ns + PAIR_LIMIT;
 	for (k = 0; k < LCORES; k++) {
 		for (i = k; i < SENDERS * rounds; i += LCORES) {
@@ -206,77 +197,69 @@ UNIT_CASE(sim_limits__incast_on_two_lcores)
 }
 
 /* PCB-2, PCB-3, PCB-5: never more packets or messages in flight than the limits. */
-UNIT_CASE(sim_limits__virtual_window_and_message_limit)
+PAIR_CASE(sim_limits__virtual_window_and_message_limit)
 {
 	struct san_cm_param pa, pb;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint32_t nb_done = 0, high_pkts = 0, high_msgs = 0;
-	struct pair p;
 	uint64_t end;
 	unsigned int i;
 
-	world_conf_bad_link(&conf, 6);
+	world_conf_bad_link(&pair.conf, 6);
 	world_param_default(&pa);
 	world_param_default(&pb);
 	pa.msg_limit = 5;
 	pb.first_win = 11; /* gives a virtual window of 10 */
-	pair_open_param(&p, &conf, &pa, &pb, 65536);
+	pair_open_param(&pa, &pb, 65536);
 	for (i = 0; i < 100; i++)
-		pair_post(&p, true, i % 3 ? RTSAN_WR_PUSH : RTSAN_WR_PULL, 0, 5000, i, 0);
-	end = p.w->now_ns + PAIR_LIMIT;
+		pair_post(true, i % 3 ? RTSAN_WR_PUSH : RTSAN_WR_PULL, 0, 5000, i, 0);
+	end = pair.w->now_ns + PAIR_LIMIT;
 	while (nb_done < 100) {
-		struct san_pdl_conn *c = pair_conn(&p, true);
-		struct san_tl_conn *t = &san_core_tl(p.w->node[0].core)->conns[c->slot];
+		struct san_pdl_conn *c = pair_conn(true);
+		struct san_tl_conn *t = &san_core_tl(pair.w->node[0].core)->conns[c->slot];
 
-		assert_true(p.w->now_ns < end);
-		world_step(p.w);
+		assert_true(pair.w->now_ns < end);
+		world_step(pair.w);
 		assert_true(c->pcb.inflight <= 10);
 		assert_true(t->nb_msgs <= 5);
 		high_pkts = RTE_MAX(high_pkts, c->pcb.inflight);
 		high_msgs = RTE_MAX(high_msgs, t->nb_msgs);
-		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1) == 1) {
-			assert_int_equal(wc.status, SAN_ST_OK);
+		while (san_ulp_cq_poll(pair.w->qp[pair.qa].send_cq, &pair.wc, 1) == 1) {
+			assert_int_equal(pair.wc.status, SAN_ST_OK);
 			nb_done++;
 		}
 	}
 	assert_int_equal(high_msgs, 5);
 	assert_true(high_pkts >= 9);
-	pair_close(&p);
 }
 
 /* RT-9: delay halves the window and raises the RTO; without it both recover. */
-UNIT_CASE(sim_limits__congestion_and_relief)
+PAIR_CASE(sim_limits__congestion_and_relief)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t before, during, after, i;
 	uint64_t rto_before, rto_during, rto_after;
 	struct san_pdl_conn *c;
 
-	world_conf_default(&conf);
-	conf.link.mbps = 40000;
-	conf.link.delay_ns = 5000;
-	pair_open(&p, &conf, true, 1 << 20);
-	c = pair_conn(&p, true);
+	pair.conf.link.mbps = 40000;
+	pair.conf.link.delay_ns = 5000;
+	pair_open(1 << 20);
+	c = pair_conn(true);
 	for (i = 0; i < 20; i++) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	}
 	before = san_pdl_cc_window(&c->cc);
 	rto_before = c->rtt.rto_ns;
-	p.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
+	pair.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
 	for (i = 0; i < 20; i++) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	}
 	during = san_pdl_cc_window(&c->cc);
 	rto_during = c->rtt.rto_ns;
-	p.w->node[1].link.delay_ns = 5000;
+	pair.w->node[1].link.delay_ns = 5000;
 	for (i = 0; i < 200; i++) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	}
 	after = san_pdl_cc_window(&c->cc);
 	rto_after = c->rtt.rto_ns;
@@ -284,7 +267,6 @@ UNIT_CASE(sim_limits__congestion_and_relief)
 	assert_true(rto_during > rto_before);
 	assert_true(after >= 2 * during);
 	assert_true(rto_after < rto_during);
-	pair_close(&p);
 }
 
 #define PUSH_LEN    100000
@@ -294,84 +276,72 @@ UNIT_CASE(sim_limits__congestion_and_relief)
 
 /* Payload bits per microsecond in steady state; so much is posted that no loss stalls it. */
 static uint64_t
-goodput_mbps(struct pair *p)
+goodput_mbps(void)
 {
-	struct san_ulp_wc wc;
 	uint64_t start_ns = 0;
 	uint32_t i;
 
 	for (i = 0; i < NB_WARM + NB_MEASURED + PUSH_DEPTH; i++) {
 		if (i >= PUSH_DEPTH)
-			assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		if (i == NB_WARM + PUSH_DEPTH)
-			start_ns = p->w->now_ns;
+			start_ns = pair.w->now_ns;
 		if (i < NB_WARM + NB_MEASURED)
-			pair_post(p, true, RTSAN_WR_PUSH, 0, PUSH_LEN, i, RTSAN_WR_UNSOLICITED);
+			pair_post(true, RTSAN_WR_PUSH, 0, PUSH_LEN, i, RTSAN_WR_UNSOLICITED);
 	}
-	return NB_MEASURED * PUSH_LEN * 8000ULL / (p->w->now_ns - start_ns);
+	return NB_MEASURED * PUSH_LEN * 8000ULL / (pair.w->now_ns - start_ns);
 }
 
 static void
 tune_link(struct san_core_conf *conf, uint32_t node, void *arg)
 {
 	(void)node;
-	conf->pdl.link_mbps = ((const struct world_conf *)arg)->link.mbps;
+	(void)arg;
+	conf->pdl.link_mbps = pair.conf.link.mbps;
 }
 
 static void
-open_link(struct pair *p, struct world_conf *conf, uint32_t mbps, uint64_t delay_ns)
+open_link(uint32_t mbps, uint64_t delay_ns)
 {
-	world_conf_default(conf);
-	conf->link.mbps = mbps;
-	conf->link.delay_ns = delay_ns;
-	conf->tune = tune_link;
-	conf->tune_arg = conf;
-	pair_open(p, conf, true, 1 << 20);
-	p->w->check = false;
+	pair.conf.link.mbps = mbps;
+	pair.conf.link.delay_ns = delay_ns;
+	pair.conf.tune = tune_link;
+	pair_open(1 << 20);
+	pair.w->check = false;
 }
 
 /* RT-9: a round trip of 16 target delays is not congestion on a long path, nor on a slow link. */
-UNIT_CASE(sim_limits__long_path)
+PAIR_CASE(sim_limits__long_path)
 {
-	struct world_conf conf;
-	struct pair p;
-
-	open_link(&p, &conf, 1000, 200 * SAN_NS_PER_US);
-	assert_true(goodput_mbps(&p) > 800);
-	pair_close(&p);
+	open_link(1000, 200 * SAN_NS_PER_US);
+	assert_true(goodput_mbps() > 800);
 }
 
 /* RT-9: a path that becomes that long reduces the window, but not forever. */
-UNIT_CASE(sim_limits__path_becomes_long)
+PAIR_CASE(sim_limits__path_becomes_long)
 {
-	struct world_conf conf;
-	struct pair p;
-
-	open_link(&p, &conf, 1000, 5 * SAN_NS_PER_US);
-	assert_true(goodput_mbps(&p) > 800);
-	p.w->node[0].link.delay_ns = 200 * SAN_NS_PER_US;
-	p.w->node[1].link.delay_ns = 200 * SAN_NS_PER_US;
-	assert_true(goodput_mbps(&p) > 800);
-	pair_close(&p);
+	open_link(1000, 5 * SAN_NS_PER_US);
+	assert_true(goodput_mbps() > 800);
+	pair.w->node[0].link.delay_ns = 200 * SAN_NS_PER_US;
+	pair.w->node[1].link.delay_ns = 200 * SAN_NS_PER_US;
+	assert_true(goodput_mbps() > 800);
 }
 
 /* RT-22: losses without delay cost little more than the lost packets. */
-UNIT_CASE(sim_limits__random_loss)
+PAIR_CASE(sim_limits__random_loss)
 {
 	uint64_t clean, lossy;
-	struct world_conf conf;
-	struct pair p;
 	uint64_t seed;
 
 	for (seed = 1; seed <= 3; seed++) {
-		open_link(&p, &conf, 40000, 5 * SAN_NS_PER_US);
-		san_prng_seed(&p.w->net.prng, seed);
-		clean = goodput_mbps(&p);
-		p.w->node[1].link.drop_ppm = 50000;
-		lossy = goodput_mbps(&p);
+		open_link(40000, 5 * SAN_NS_PER_US);
+		san_prng_seed(&pair.w->net.prng, seed);
+		clean = goodput_mbps();
+		pair.w->node[1].link.drop_ppm = 50000;
+		lossy = goodput_mbps();
 		assert_true(clean > 34000);
 		assert_true(lossy * 100 > clean * 85);
-		pair_close(&p);
+		pair_close();
 	}
 }
 
@@ -380,37 +350,33 @@ static int
 drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	const uint16_t *bad = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)to;
-	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
-	if (p.src_port != *bad || p.op == SAN_OP_CM)
+	if (pkt.src_port != *bad || pkt.op == SAN_OP_CM)
 		return 1;
 	return san_prng_below(&w->net.prng, 100) < 60 ? 0 : 1;
 }
 
-UNIT_CASE(sim_limits__path_change)
+PAIR_CASE(sim_limits__path_change)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint16_t bad;
 	unsigned int i;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, 1 << 20);
-	bad = pair_conn(&p, true)->path.src_port;
-	p.w->filter = drop_port;
-	p.w->filter_arg = &bad;
+	pair_open(1 << 20);
+	bad = pair_conn(true)->path.src_port;
+	pair.w->filter = drop_port;
+	pair.w->filter_arg = &bad;
 	for (i = 0; i < 50; i++) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100000, i, 0);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_post(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	}
-	assert_true(san_core_pdl(p.w->node[0].core)->stats.nb_path_changes > 0);
-	assert_int_not_equal(pair_conn(&p, true)->path.src_port, bad);
-	pair_close(&p);
+	assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_path_changes > 0);
+	assert_int_not_equal(pair_conn(true)->path.src_port, bad);
+	pair_close();
 }
 
 /* RT-22: losses are repaired before the timeout: by the bitmap, at the tail by the probe. */
@@ -426,61 +392,52 @@ drop_sometimes(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	return ++*n % 50 == 0 ? 0 : 1;
 }
 
-UNIT_CASE(sim_limits__timeout_is_the_last_resort)
+PAIR_CASE(sim_limits__timeout_is_the_last_resort)
 {
-	struct world_conf conf;
 	struct san_pdl *pdl;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t n = 0;
 	unsigned int i;
 
-	world_conf_default(&conf);
-	conf.link.mbps = 40000;
-	pair_open(&p, &conf, true, 1 << 20);
-	p.w->filter = drop_sometimes;
-	p.w->filter_arg = &n;
+	pair.conf.link.mbps = 40000;
+	pair_open(1 << 20);
+	pair.w->filter = drop_sometimes;
+	pair.w->filter_arg = &n;
 	for (i = 0; i < 100; i++) {
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+		pair_post(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	}
-	pdl = san_core_pdl(p.w->node[0].core);
+	pdl = san_core_pdl(pair.w->node[0].core);
 	assert_true(pdl->stats.nb_fast_rtx > 20);
 	assert_true(pdl->stats.nb_tlp > 0);
 	assert_true(pdl->stats.nb_rto * 10 < pdl->stats.nb_fast_rtx);
-	pair_close(&p);
+	pair_close();
 }
 
 /* Without losses and delays nothing is sent twice, whatever is in flight. */
-UNIT_CASE(sim_limits__clean_link)
+PAIR_CASE(sim_limits__clean_link)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
-	struct world_conf conf;
 	const struct san_pdl *pdl;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i, side;
 
-	world_conf_default(&conf);
-	conf.link.mbps = 10000;
-	pair_open(&p, &conf, true, 1 << 20);
+	pair.conf.link.mbps = 10000;
+	pair_open(1 << 20);
 	for (i = 0; i < 400; i++)
-		pair_post(&p, i % 4 < 2, ops[i % 2], 0, 3000 * (i % 20), i, 0);
+		pair_post(i % 4 < 2, ops[i % 2], 0, 3000 * (i % 20), i, 0);
 	for (i = 0; i < 400; i++)
-		assert_int_equal(pair_wait(&p, i % 4 < 2, false, &wc), SAN_ST_OK);
+		assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
 	for (side = 0; side < 2; side++) {
-		pdl = san_core_pdl(p.w->node[side].core);
+		pdl = san_core_pdl(pair.w->node[side].core);
 		assert_int_equal(pdl->stats.nb_rtx, 0);
 		assert_int_equal(pdl->stats.nb_rto + pdl->stats.nb_fast_rtx + pdl->stats.nb_tlp, 0);
 	}
-	pair_close(&p);
 }
 
 /*
  * RT-7, RT-22: while an lcore does not get the CPU, nothing is lost. It resends nothing, and its
  * peer only a few packets for each timeout; the connection continues.
  */
-UNIT_CASE(sim_limits__silence_is_no_loss)
+PAIR_CASE(sim_limits__silence_is_no_loss)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	/* timeouts begin at 1 ms or more and double, which gives their number */
@@ -489,57 +446,46 @@ UNIT_CASE(sim_limits__silence_is_no_loss)
 		uint32_t nb_rto;
 	} pauses[] = {{50 * SAN_NS_PER_MS, 6}, {300 * SAN_NS_PER_MS, 9}};
 	const struct san_pdl_stats *stats[2];
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i, k;
 
 	for (k = 0; k < RTE_DIM(pauses); k++) {
-		world_conf_default(&conf);
-		conf.link.mbps = 10000;
-		conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is in flight */
-		pair_open(&p, &conf, true, 1 << 20);
+		pair.conf.link.mbps = 10000;
+		pair.conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is in flight */
+		pair_open(1 << 20);
 		for (i = 0; i < 100; i++)
-			pair_post(&p, i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
-		world_run_for(p.w, 3 * SAN_NS_PER_MS);
-		p.w->node[1].paused_until_ns = p.w->now_ns + pauses[k].ns;
+			pair_post(i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
+		world_run_for(pair.w, 3 * SAN_NS_PER_MS);
+		pair.w->node[1].paused_until_ns = pair.w->now_ns + pauses[k].ns;
 		for (i = 0; i < 100; i++)
-			assert_int_equal(pair_wait(&p, i % 4 < 2, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
 		for (i = 0; i < 2; i++)
-			stats[i] = &san_core_pdl(p.w->node[i].core)->stats;
+			stats[i] = &san_core_pdl(pair.w->node[i].core)->stats;
 		assert_in_range(stats[0]->nb_rtx, pauses[k].nb_rto,
 				16 * pauses[k].nb_rto);
 		assert_true(stats[0]->nb_rtx <= stats[0]->nb_rto + stats[0]->nb_tlp);
 		assert_in_range(stats[0]->nb_tlp, 0, SAN_WIN_MAX * 4);
 		assert_int_equal(stats[1]->nb_rtx + stats[1]->nb_rto + stats[1]->nb_tlp, 0);
-		pair_close(&p);
+		pair_close();
 	}
 }
 
 /* An application that sleeps until the deadline must not miss requests that may be sent now. */
-UNIT_CASE(sim_limits__woken_requests_are_work)
+PAIR_CASE(sim_limits__woken_requests_are_work)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	struct san_core *core;
-	struct san_ulp_wc wc;
-	struct pair p;
 	int i;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.max_txn = 1;
-	pair_open_param(&p, &conf, &param, &param, 4096);
-	core = p.w->node[0].core;
+	pair.param.max_txn = 1;
+	pair_open(4096);
+	core = pair.w->node[0].core;
 	for (i = 0; i < 2; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 100, i, 0);
-	world_step(p.w);
-	assert_true(san_core_deadline_ns(core) > p.w->now_ns);
-	san_tl_ulp_room(san_core_ulp(core), pair_conn(&p, true)->slot);
+		pair_post(true, RTSAN_WR_PUSH, 0, 100, i, 0);
+	world_step(pair.w);
+	assert_true(san_core_deadline_ns(core) > pair.w->now_ns);
+	san_tl_ulp_room(san_core_ulp(core), pair_conn(true)->slot);
 	assert_int_equal(san_core_deadline_ns(core), 0);
 	for (i = 0; i < 2; i++)
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 }
 
 #define LIVES 250
@@ -548,21 +494,17 @@ UNIT_CASE(sim_limits__woken_requests_are_work)
  * RT-1, RT-24: connections are opened and closed repeatedly, by both ends, far more often in a
  * second than there are slots; none is refused.
  */
-UNIT_CASE(sim_limits__connections_without_end)
+PAIR_CASE(sim_limits__connections_without_end)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	uint32_t i, qa, qb;
 	struct world *w;
 	uint64_t begin;
 
-	world_conf_default(&conf);
-	conf.max_conns = 2;
-	w = world_create(&conf);
-	world_param_default(&param);
+	pair.conf.max_conns = 2;
+	w = world_create(&pair.conf);
 	begin = w->now_ns;
 	for (i = 0; i < LIVES; i++) {
-		world_connect(w, 0, 1, &param, &param, &qa, &qb);
+		world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 		world_disconnect(w, qa, qb);
 		world_qp_destroy(w, qa);
 		world_qp_destroy(w, qb);

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "pair.h"
-#include "unit.h"
 
 #include "core_priv.h"
 #include "wire_sample.h"
@@ -38,7 +37,6 @@ struct effect {
 	uint8_t data[DATA], recvs[DATA];
 };
 
-static struct pair p;
 static struct san_core *target;
 static struct san_pdl_conn *conn;
 static uint8_t *region;
@@ -56,7 +54,7 @@ push_build(const struct push *h, uint32_t psn, uint32_t rsn, uint8_t last)
 		.offset = h->offset,
 	};
 	struct san_wire_pkt pkt = wire_sample_pkt(&s);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(p.w->pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pair.w->pool);
 	struct san_wire_path path = conn->path;
 
 	path.src = conn->path.dst;
@@ -90,7 +88,7 @@ begin_late(const struct push *h)
 	begin.payload = (uint16_t)h->offset;
 	begin.offset = begin.behind = 0;
 	m = push_build(&begin, w->high, target->tl->conns[conn->slot].rx_base, 0);
-	san_core_rx_burst(target, &m, 1, p.w->now_ns);
+	san_core_rx_burst(target, &m, 1, pair.w->now_ns);
 	assert_int_equal(conn->odd, 0);
 }
 
@@ -106,15 +104,15 @@ effect_of(const struct push *first, const struct push *h, struct effect *e)
 
 	memset(e, 0, sizeof(*e));
 	for (; nb_recvs < NB_RECVS; nb_recvs++)
-		world_post_recv(p.w, p.qb, recvs + nb_recvs * RECV_LEN, RECV_LEN, nb_recvs);
-	san_core_rx_burst(target, burst, RTE_DIM(burst), p.w->now_ns);
+		world_post_recv(pair.w, pair.qb, recvs + nb_recvs * RECV_LEN, RECV_LEN, nb_recvs);
+	san_core_rx_burst(target, burst, RTE_DIM(burst), pair.w->now_ns);
 	san_core_check(target);
 	san_core_drops(target, e->drops);
 	e->psn = conn->rx[SAN_WIN_DATA].base;
 	e->high = conn->rx[SAN_WIN_DATA].high;
 	e->rsn = target->tl->conns[conn->slot].rx_base;
 	e->nb_placed_bytes = san_ulp_stats(target->ulp)->nb_placed_bytes;
-	e->nb_wc = san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, e->wc, NB_RECVS);
+	e->nb_wc = san_ulp_cq_poll(pair.w->qp[pair.qb].recv_cq, e->wc, NB_RECVS);
 	nb_recvs -= e->nb_wc;
 	memcpy(e->data, region, sizeof(e->data));
 	memcpy(e->recvs, recvs, sizeof(e->recvs));
@@ -163,18 +161,15 @@ hostile_tune(struct san_core_conf *conf, uint32_t node, void *arg)
 static void
 target_open(bool express)
 {
-	struct world_conf conf;
-
-	world_conf_default(&conf);
-	conf.tune = hostile_tune;
-	conf.tune_arg = &express;
+	pair.conf.tune = hostile_tune;
+	pair.conf.tune_arg = &express;
 	memset(region, 0, DATA);
 	memset(recvs, 0, sizeof(recvs));
 	nb_recvs = 0;
-	pair_open(&p, &conf, true, 64);
-	key = world_mr(p.w, 1, region, REGION, PAIR_ALL);
-	target = p.w->node[1].core;
-	conn = pair_conn(&p, false);
+	pair_open(64);
+	key = world_mr(pair.w, 1, region, REGION, PAIR_ALL);
+	target = pair.w->node[1].core;
+	conn = pair_conn(false);
 }
 
 /* Returns how many pushes took express. */
@@ -183,11 +178,12 @@ target_close(void)
 {
 	uint64_t nb = san_ulp_stats(target->ulp)->nb_express_rx;
 
-	world_node_kill(p.w, 0);
-	world_node_kill(p.w, 1);
-	world_destroy(p.w);
-	free(p.a);
-	free(p.b);
+	world_node_kill(pair.w, 0);
+	world_node_kill(pair.w, 1);
+	world_destroy(pair.w);
+	pair.w = NULL;
+	free(pair.a);
+	free(pair.b);
 	return nb;
 }
 
@@ -214,7 +210,7 @@ hostile_run(bool express, struct effect *effects)
 	return target_close();
 }
 
-UNIT_CASE(sim_malformed__same_effect)
+PAIR_CASE(sim_malformed__same_effect)
 {
 	struct effect *effects = calloc(2 * HOSTILE, sizeof(*effects));
 

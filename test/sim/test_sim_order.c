@@ -5,7 +5,6 @@
  */
 
 #include "pair.h"
-#include "unit.h"
 
 #define NB  300
 #define LEN 4000 /* bytes per send: three packets */
@@ -23,40 +22,39 @@ static void
 numbered_sends(const struct world_conf *conf, bool ordered)
 {
 	static bool seen[NB];
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i, nb_posted = 0, nb_done = 0, nb_rcvd = 0;
 	uint64_t end;
 
 	memset(seen, 0, sizeof(seen));
-	pair_open(&p, conf, ordered, (uint64_t)NB * LEN);
+	pair.param.ordered = ordered;
+	pair_open((uint64_t)NB * LEN);
 	for (i = 0; i < NB; i++)
-		world_pattern(p.a + i * LEN, LEN, i * 1000);
+		world_pattern(pair.a + i * LEN, LEN, i * 1000);
 	for (i = 0; i < 200; i++)
-		world_post_recv(p.w, p.qb, p.b + i * LEN, LEN, i);
-	end = p.w->now_ns + PAIR_LIMIT;
+		world_post_recv(pair.w, pair.qb, pair.b + i * LEN, LEN, i);
+	end = pair.w->now_ns + PAIR_LIMIT;
 	while (nb_done < NB || nb_rcvd < NB) {
-		assert_true(p.w->now_ns < end);
+		assert_true(pair.w->now_ns < end);
 		while (nb_posted < NB) {
 			struct san_ulp_wr wr;
 
-			world_wr(&wr, RTSAN_WR_SEND, p.a + nb_posted * LEN, LEN, 0, 0, nb_posted,
+			world_wr(&wr, RTSAN_WR_SEND, pair.a + nb_posted * LEN, LEN, 0, 0, nb_posted,
 				 0);
-			if (!world_try_post(p.w, p.qa, &wr))
+			if (!world_try_post(pair.w, pair.qa, &wr))
 				break;
 			nb_posted++;
 		}
-		world_step(p.w);
-		while (san_ulp_cq_poll(p.w->qp[p.qa].send_cq, &wc, 1)) {
-			assert_int_equal(wc.status, SAN_ST_OK);
+		world_step(pair.w);
+		while (san_ulp_cq_poll(pair.w->qp[pair.qa].send_cq, &pair.wc, 1)) {
+			assert_int_equal(pair.wc.status, SAN_ST_OK);
 			if (ordered)
-				assert_int_equal(wc.wr_id, nb_done);
+				assert_int_equal(pair.wc.wr_id, nb_done);
 			nb_done++;
 		}
-		while (san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, &wc, 1)) {
-			uint8_t *buf = p.b + wc.wr_id * LEN;
+		while (san_ulp_cq_poll(pair.w->qp[pair.qb].recv_cq, &pair.wc, 1)) {
+			uint8_t *buf = pair.b + pair.wc.wr_id * LEN;
 
-			assert_int_equal(wc.byte_len, LEN);
+			assert_int_equal(pair.wc.byte_len, LEN);
 			/* its bytes say which send it is */
 			i = ordered ? nb_rcvd : 0;
 			for (; i < NB && !world_pattern_ok(buf, LEN, i * 1000); i++)
@@ -66,45 +64,41 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 			seen[i] = true;
 			nb_rcvd++;
 			if (nb_rcvd + 200 <= NB)
-				world_post_recv(p.w, p.qb, p.b + (nb_rcvd + 199) * LEN, LEN,
-						nb_rcvd + 199);
+				world_post_recv(pair.w, pair.qb, pair.b + (nb_rcvd + 199) * LEN,
+						LEN, nb_rcvd + 199);
 		}
 	}
 	/* nothing arrives twice */
-	world_run_for(p.w, SAN_NS_PER_S);
-	assert_int_equal(san_ulp_cq_poll(p.w->qp[p.qb].recv_cq, &wc, 1), 0);
+	world_run_for(pair.w, SAN_NS_PER_S);
+	assert_int_equal(san_ulp_cq_poll(pair.w->qp[pair.qb].recv_cq, &pair.wc, 1), 0);
 	if (conf->link.drop_ppm != 0)
-		assert_true(san_core_pdl(p.w->node[0].core)->stats.nb_rtx > 0);
+		assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_rtx > 0);
 	if (ordered && conf->link.reorder_ppm != 0)
-		assert_true(san_core_tl(p.w->node[1].core)->cam.nb_inserts > 0); /* RT-19 */
-	pair_close(&p);
+		assert_true(san_core_tl(pair.w->node[1].core)->cam.nb_inserts > 0); /* RT-19 */
+	pair_close();
 }
 
-UNIT_CASE(sim_order__exactly_once_in_order)
+PAIR_CASE(sim_order__exactly_once_in_order)
 {
 	static const uint32_t drops[] = {0, 1000, 10000, 50000, 200000};
-	struct world_conf conf;
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(drops); i++) {
-		world_conf_bad_link(&conf, 20 + i);
-		conf.link.drop_ppm = drops[i];
-		numbered_sends(&conf, true);
-		numbered_sends(&conf, false);
+		world_conf_bad_link(&pair.conf, 20 + i);
+		pair.conf.link.drop_ppm = drops[i];
+		numbered_sends(&pair.conf, true);
+		numbered_sends(&pair.conf, false);
 	}
 }
 
-UNIT_CASE(sim_order__numbers_wrap)
+PAIR_CASE(sim_order__numbers_wrap)
 {
-	struct world_conf conf;
-
-	world_conf_bad_link(&conf, 31); /* RT-3 */
-	conf.tune = tune_wrap;
-	numbered_sends(&conf, true);
-	numbered_sends(&conf, false);
-	world_conf_default(&conf);
-	conf.tune = tune_wrap;
-	numbered_sends(&conf, true);
+	world_conf_bad_link(&pair.conf, 31); /* RT-3 */
+	pair.conf.tune = tune_wrap;
+	numbered_sends(&pair.conf, true);
+	numbered_sends(&pair.conf, false);
+	pair.conf.tune = tune_wrap;
+	numbered_sends(&pair.conf, true);
 }
 
 /* Drops every packet of one RSN while *hold* is set. */
@@ -117,102 +111,90 @@ static int
 hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct hold_rsn *h = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)w;
 	(void)to;
-	if (from != 0 || !h->hold || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (from != 0 || !h->hold ||
+	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed) {
-		h->rsn = p.rsn;
+		h->rsn = pkt.rsn;
 		h->armed = true;
 	}
-	return p.rsn == h->rsn ? 0 : 1;
+	return pkt.rsn == h->rsn ? 0 : 1;
 }
 
 /* RT-15: the packets of one transaction are lost; no other one is delayed. */
-UNIT_CASE(sim_order__unordered_waits_for_nothing)
+PAIR_CASE(sim_order__unordered_waits_for_nothing)
 {
 	struct hold_rsn h = {.hold = true};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint64_t start;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, false, 65536);
-	p.w->filter = hold_one_rsn;
-	p.w->filter_arg = &h;
-	start = p.w->now_ns;
+	pair.param.ordered = false;
+	pair_open(65536);
+	pair.w->filter = hold_one_rsn;
+	pair.w->filter_arg = &h;
+	start = pair.w->now_ns;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, i, 0);
+		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
 	for (i = 1; i < 20; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_not_equal(wc.wr_id, 0);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_int_not_equal(pair.wc.wr_id, 0);
 	}
 	/* well below any timeout: a few round trips */
-	assert_true(p.w->now_ns - start < 200 * SAN_NS_PER_US);
+	assert_true(pair.w->now_ns - start < 200 * SAN_NS_PER_US);
 	h.hold = false;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 0);
-	pair_close(&p);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 0);
+	pair_close();
 }
 
 /* RT-14: on an ordered connection nothing overtakes. */
-UNIT_CASE(sim_order__ordered_waits)
+PAIR_CASE(sim_order__ordered_waits)
 {
 	struct hold_rsn h = {.hold = true};
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, 65536);
-	p.w->filter = hold_one_rsn;
-	p.w->filter_arg = &h;
-	memset(p.a, 0x55, 65536);
+	pair_open(65536);
+	pair.w->filter = hold_one_rsn;
+	pair.w->filter_arg = &h;
+	memset(pair.a, 0x55, 65536);
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, i * 1000, 1000, i, 0);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_int_equal(p.b[1000], 0); /* not placed either: placement is not relaxed here */
+		pair_post(true, RTSAN_WR_PUSH, i * 1000, 1000, i, 0);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
+	assert_int_equal(pair.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_int_equal(pair.wc.wr_id, i);
 	}
-	pair_close(&p);
+	pair_close();
 }
 
 /* RULE-3: relaxed placement places on arrival, and completes in order. */
-UNIT_CASE(sim_order__relaxed_places_early)
+PAIR_CASE(sim_order__relaxed_places_early)
 {
 	struct hold_rsn h = {.hold = true};
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.relaxed = true;
-	pair_open_param(&p, &conf, &param, &param, 65536);
-	p.w->filter = hold_one_rsn;
-	p.w->filter_arg = &h;
-	memset(p.a, 0x55, 65536);
+	pair.param.relaxed = true;
+	pair_open(65536);
+	pair.w->filter = hold_one_rsn;
+	pair.w->filter_arg = &h;
+	memset(pair.a, 0x55, 65536);
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, i * 3000, 3000, i, 0);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_int_equal(p.b[3000], 0x55);
-	assert_int_equal(p.b[0], 0);
+		pair_post(true, RTSAN_WR_PUSH, i * 3000, 3000, i, 0);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
+	assert_int_equal(pair.b[3000], 0x55);
+	assert_int_equal(pair.b[0], 0);
 	h.hold = false;
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_int_equal(pair.wc.wr_id, i);
 	}
-	pair_close(&p);
+	pair_close();
 }

@@ -5,7 +5,6 @@
  */
 
 #include "pair.h"
-#include "unit.h"
 #include "wire.h"
 
 #define NB_HOSTILE 60 /* connections of node 2; more than max_wide */
@@ -243,17 +242,15 @@ attack(const struct attack *a)
 	struct flow f = {.buf = calloc(1, 65536)};
 	uint64_t bytes, before, after = 0, most = 0;
 	struct san_cm_param param, hostile_param;
-	struct world_conf conf;
 
 	hostile.now = NULL;
-	world_conf_default(&conf);
-	conf.nb_nodes = 3;
-	conf.max_conns = NB_HOSTILE + 1;
-	conf.nb_mbufs = 32768;
-	conf.sq_depth = POSTED;
-	conf.link.mbps = 10000;
-	conf.tune = tune;
-	f.w = world_create(&conf);
+	pair.conf.nb_nodes = 3;
+	pair.conf.max_conns = NB_HOSTILE + 1;
+	pair.conf.nb_mbufs = 32768;
+	pair.conf.sq_depth = POSTED;
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune;
+	f.w = world_create(&pair.conf);
 	f.w->filter = lie;
 	f.w->check = false;
 	world_param_default(&param);
@@ -296,15 +293,13 @@ attack(const struct attack *a)
 	free(f.buf);
 }
 
-UNIT_CASE(sim_pools__each_has_a_share)
+PAIR_CASE(sim_pools__each_has_a_share)
 {
 	struct san_core_pool pools[SAN_CORE_POOLS];
-	struct world_conf conf;
 	struct world *w;
 	uint32_t i, k;
 
-	world_conf_default(&conf);
-	w = world_create(&conf);
+	w = world_create(&pair.conf);
 	san_core_pools(w->node[0].core, pools);
 	world_destroy(w);
 	for (i = 0; i < SAN_CORE_POOLS; i++) {

@@ -7,7 +7,6 @@
 
 #include "pair.h"
 #include "san_seq.h"
-#include "unit.h"
 
 #define LEN    (1 << 16)
 #define BUDGET (16 * 1024) /* incast budget, so small that a push is granted in steps */
@@ -37,62 +36,62 @@ struct order {
 };
 
 static void
-check_request(struct order *o, const struct san_wire_pkt *p, bool first)
+check_request(struct order *o, const struct san_wire_pkt *pkt, bool first)
 {
 	/* RT-17: PSNs ascend in RSN order */
-	assert_true(first || san_seq_gt(p->rsn, o->req_rsn));
+	assert_true(first || san_seq_gt(pkt->rsn, o->req_rsn));
 	/* RT-26; RULE-3: before any data of this or a higher RSN */
-	assert_true(!o->any_data || san_seq_gt(p->rsn, o->data_rsn));
-	o->req_rsn = p->rsn;
-	if (p->op != SAN_OP_PUSH_SLCTD_REQ)
+	assert_true(!o->any_data || san_seq_gt(pkt->rsn, o->data_rsn));
+	o->req_rsn = pkt->rsn;
+	if (pkt->op != SAN_OP_PUSH_SLCTD_REQ)
 		return;
-	assert_true(!o->any_ssn || p->ssn == o->ssn + 1);
-	o->ssn = p->ssn;
+	assert_true(!o->any_ssn || pkt->ssn == o->ssn + 1);
+	o->ssn = pkt->ssn;
 	o->any_ssn = true;
 }
 
 static void
-check_data(struct order *o, const struct san_wire_pkt *p)
+check_data(struct order *o, const struct san_wire_pkt *pkt)
 {
-	if (p->op != SAN_OP_PUSH_SLCTD_DATA && p->op != SAN_OP_PUSH_UNSLCTD_DATA &&
-	    p->op != SAN_OP_PUSH_PACKED)
+	if (pkt->op != SAN_OP_PUSH_SLCTD_DATA && pkt->op != SAN_OP_PUSH_UNSLCTD_DATA &&
+	    pkt->op != SAN_OP_PUSH_PACKED)
 		return;
 	/* RT-16, RT-26: pushes one after the other, in whatever order they were granted */
-	assert_true(!o->any_data || san_seq_ge(p->rsn, o->data_rsn));
-	if (o->any_data && p->rsn == o->data_rsn)
-		assert_true(p->offset > o->data_off);
-	o->data_rsn = p->op == SAN_OP_PUSH_PACKED ? p->rsn + p->length - 1 : p->rsn;
-	o->data_off = p->offset;
+	assert_true(!o->any_data || san_seq_ge(pkt->rsn, o->data_rsn));
+	if (o->any_data && pkt->rsn == o->data_rsn)
+		assert_true(pkt->offset > o->data_off);
+	o->data_rsn = pkt->op == SAN_OP_PUSH_PACKED ? pkt->rsn + pkt->length - 1 : pkt->rsn;
+	o->data_off = pkt->offset;
 	o->any_data = true;
 }
 
 static void
-check_again(struct order *o, enum san_win win, const struct san_wire_pkt *p)
+check_again(struct order *o, enum san_win win, const struct san_wire_pkt *pkt)
 {
-	const struct san_wire_pkt *e = &o->sent[win][p->psn - o->first[win]];
+	const struct san_wire_pkt *e = &o->sent[win][pkt->psn - o->first[win]];
 
 	/* RT-17: the same packet again; the PSN of a finished one may be filled */
-	if (p->op != SAN_OP_RESYNC)
-		assert_true(p->op == e->op && p->ssn == e->ssn && p->offset == e->offset &&
-			    p->length == e->length);
-	assert_true(p->rsn == e->rsn);
+	if (pkt->op != SAN_OP_RESYNC)
+		assert_true(pkt->op == e->op && pkt->ssn == e->ssn && pkt->offset == e->offset &&
+			    pkt->length == e->length);
+	assert_true(pkt->rsn == e->rsn);
 	o->nb_again++;
 }
 
 /* Grants of host 1 come in SSN order, each beyond the last one (RT-16). */
 static void
-check_grant(struct order *o, const struct san_wire_pkt *p)
+check_grant(struct order *o, const struct san_wire_pkt *pkt)
 {
-	if (p->op != SAN_OP_PUSH_GRNT || (o->any_grant && san_seq_le(p->psn, o->grant_psn)))
+	if (pkt->op != SAN_OP_PUSH_GRNT || (o->any_grant && san_seq_le(pkt->psn, o->grant_psn)))
 		return;
 	if (o->any_grant) {
-		assert_true(san_seq_ge(p->ssn, o->grant_ssn));
-		assert_true(p->ssn != o->grant_ssn || p->offset > o->grant_off);
+		assert_true(san_seq_ge(pkt->ssn, o->grant_ssn));
+		assert_true(pkt->ssn != o->grant_ssn || pkt->offset > o->grant_off);
 	}
 	o->any_grant = true;
-	o->grant_psn = p->psn;
-	o->grant_ssn = p->ssn;
-	o->grant_off = p->offset;
+	o->grant_psn = pkt->psn;
+	o->grant_ssn = pkt->ssn;
+	o->grant_off = pkt->offset;
 	o->nb_grants++;
 }
 
@@ -100,32 +99,32 @@ static int
 watch_order(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct order *o = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 	enum san_win win;
 
 	(void)w;
 	(void)to;
-	if (san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE)
+	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
 	if (from == 1)
-		check_grant(o, &p);
-	win = san_pdl_rx_win_of(p.op, p.flags);
+		check_grant(o, &pkt);
+	win = san_pdl_rx_win_of(pkt.op, pkt.flags);
 	if (from != 0 || win == SAN_WIN_MAX)
 		return 1;
 	if (!o->started[win])
-		o->first[win] = o->next[win] = p.psn;
-	if (p.psn != o->next[win]) {
-		assert_true(san_seq_lt(p.psn, o->next[win]));
-		check_again(o, win, &p);
+		o->first[win] = o->next[win] = pkt.psn;
+	if (pkt.psn != o->next[win]) {
+		assert_true(san_seq_lt(pkt.psn, o->next[win]));
+		check_again(o, win, &pkt);
 		return 1;
 	}
 	if (win == SAN_WIN_REQ)
-		check_request(o, &p, !o->started[win]);
+		check_request(o, &pkt, !o->started[win]);
 	else
-		check_data(o, &p);
+		check_data(o, &pkt);
 	assert_true(o->next[win] - o->first[win] < PSNS);
-	o->sent[win][o->next[win]++ - o->first[win]] = p;
+	o->sent[win][o->next[win]++ - o->first[win]] = pkt;
 	o->started[win] = true;
 	return 1;
 }
@@ -134,35 +133,31 @@ static void
 ordered_mix(uint64_t seed)
 {
 	struct order *o = calloc(1, sizeof(*o));
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_bad_link(&conf, seed);
-	conf.tune = tune_budget;
-	conf.link.reorder_ppm = 300000;
-	world_param_default(&param);
-	param.req_win = seed & 1 ? 2 : 64; /* few, so that requests wait while data could be sent */
-	pair_open_param(&p, &conf, &param, &param, LEN);
-	p.w->filter = watch_order;
-	p.w->filter_arg = o;
+	world_conf_bad_link(&pair.conf, seed);
+	pair.conf.tune = tune_budget;
+	pair.conf.link.reorder_ppm = 300000;
+	/* few, so that requests wait while data could be sent */
+	pair.param.req_win = seed & 1 ? 2 : 64;
+	pair_open(LEN);
+	pair.w->filter = watch_order;
+	pair.w->filter_arg = o;
 	for (i = 0; i < 100; i++)
-		pair_post(&p, true, i % 5 == 4 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0,
+		pair_post(true, i % 5 == 4 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0,
 			  500 + 300 * (i % 60), i,
 			  i % 3 != 0 ? RTSAN_WR_SOLICITED : RTSAN_WR_UNSOLICITED);
 	for (i = 0; i < 100; i++) {
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_int_equal(wc.wr_id, i); /* RT-14 */
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_int_equal(pair.wc.wr_id, i); /* RT-14 */
 	}
 	assert_true(o->nb_again > 0 && o->nb_grants > 60);
-	p.w->filter = NULL;
-	pair_close(&p);
+	pair.w->filter = NULL;
+	pair_close();
 	free(o);
 }
 
-UNIT_CASE(sim_rules__numbers_in_order)
+PAIR_CASE(sim_rules__numbers_in_order)
 {
 	uint64_t seed;
 
@@ -173,46 +168,41 @@ UNIT_CASE(sim_rules__numbers_in_order)
 /* ---- RT-12: solicited or not ---- */
 
 static bool
-goes_solicited(struct pair *p, uint32_t len, uint8_t flags, uint8_t level)
+goes_solicited(uint32_t len, uint8_t flags, uint8_t level)
 {
-	const struct san_tl *tl = san_core_tl(p->w->node[0].core);
+	const struct san_tl *tl = san_core_tl(pair.w->node[0].core);
 	uint64_t before = tl->stats.nb_push_slctd, all = before + tl->stats.nb_push_unslctd;
-	struct san_ulp_wc wc;
 
-	pair_conn(p, true)->cc.level = level;
-	pair_post(p, true, RTSAN_WR_PUSH, 0, len, 1, flags);
+	pair_conn(true)->cc.level = level;
+	pair_post(true, RTSAN_WR_PUSH, 0, len, 1, flags);
 	assert_int_equal(tl->stats.nb_push_slctd + tl->stats.nb_push_unslctd, all + 1);
-	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	return tl->stats.nb_push_slctd != before;
 }
 
-UNIT_CASE(sim_rules__solicited_from_l_and_c_on)
+PAIR_CASE(sim_rules__solicited_from_l_and_c_on)
 {
 	const struct san_tl_conf *tl;
-	struct world_conf conf;
-	struct pair p;
 	uint32_t l;
 	uint8_t c;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	tl = &san_core_tl(p.w->node[0].core)->conf;
+	pair_open(LEN);
+	tl = &san_core_tl(pair.w->node[0].core)->conf;
 	l = tl->solicit_len;
 	c = tl->solicit_level;
 	assert_int_equal(l, 8192); /* the default */
 	assert_true(c > 0 && c < 255);
-	assert_false(goes_solicited(&p, l - 1, 0, 0));
-	assert_true(goes_solicited(&p, l, 0, 0));
-	assert_true(goes_solicited(&p, l + 1, 0, 0));
-	assert_false(goes_solicited(&p, 100, 0, c - 1));
-	assert_true(goes_solicited(&p, 100, 0, c));
-	assert_true(goes_solicited(&p, 100, 0, c + 1));
+	assert_false(goes_solicited(l - 1, 0, 0));
+	assert_true(goes_solicited(l, 0, 0));
+	assert_true(goes_solicited(l + 1, 0, 0));
+	assert_false(goes_solicited(100, 0, c - 1));
+	assert_true(goes_solicited(100, 0, c));
+	assert_true(goes_solicited(100, 0, c + 1));
 	/* the caller can force both ways */
-	assert_true(goes_solicited(&p, 1, RTSAN_WR_SOLICITED, 0));
-	assert_false(goes_solicited(&p, l + 1, RTSAN_WR_UNSOLICITED, c + 1));
+	assert_true(goes_solicited(1, RTSAN_WR_SOLICITED, 0));
+	assert_false(goes_solicited(l + 1, RTSAN_WR_UNSOLICITED, c + 1));
 	/* without payload there is nothing to grant */
-	assert_false(goes_solicited(&p, 0, RTSAN_WR_SOLICITED, 255));
-	pair_close(&p);
+	assert_false(goes_solicited(0, RTSAN_WR_SOLICITED, 255));
 }
 
 /* ---- RT-13: budget of initiators that do not use it ---- */
@@ -228,17 +218,14 @@ struct crowd {
 static void
 crowd_open(struct crowd *c)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
 	int i;
 
-	world_conf_default(&conf);
-	conf.nb_nodes = 3;
-	conf.tune = tune_budget;
-	c->w = world_create(&conf);
-	world_param_default(&param);
+	pair.conf.nb_nodes = 3;
+	pair.conf.tune = tune_budget;
+	c->w = world_create(&pair.conf);
 	for (i = 0; i < 2; i++)
-		world_connect(c->w, (uint32_t)i + 1, 0, &param, &param, &c->q[i], &c->peer[i]);
+		world_connect(c->w, (uint32_t)i + 1, 0, &pair.param, &pair.param, &c->q[i],
+			      &c->peer[i]);
 	c->src = malloc(LEN);
 	c->dst = calloc(2, LEN);
 	world_pattern(c->src, LEN, 6);
@@ -271,7 +258,7 @@ crowd_close(struct crowd *c)
 	free(c->dst);
 }
 
-UNIT_CASE(sim_rules__unused_grants_lapse)
+PAIR_CASE(sim_rules__unused_grants_lapse)
 {
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
@@ -298,7 +285,7 @@ UNIT_CASE(sim_rules__unused_grants_lapse)
 	crowd_close(&c);
 }
 
-UNIT_CASE(sim_rules__share_of_the_dead_returns)
+PAIR_CASE(sim_rules__share_of_the_dead_returns)
 {
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
@@ -333,50 +320,46 @@ static int
 hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct hold *h = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)w;
 	(void)to;
-	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed)
-		h->first_rsn = h->top_rsn = p.rsn;
+		h->first_rsn = h->top_rsn = pkt.rsn;
 	h->armed = true;
-	h->top_rsn = san_seq_max(h->top_rsn, p.rsn);
-	return h->hold && p.rsn == h->first_rsn ? 0 : 1;
+	h->top_rsn = san_seq_max(h->top_rsn, pkt.rsn);
+	return h->hold && pkt.rsn == h->first_rsn ? 0 : 1;
 }
 
-UNIT_CASE(sim_rules__received_messages_still_count)
+PAIR_CASE(sim_rules__received_messages_still_count)
 {
 	struct hold h = {.hold = true};
 	struct san_cm_param pa, pb;
 	const struct san_pdl_conn *c;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
 	world_param_default(&pa);
 	world_param_default(&pb);
 	pa.msg_limit = NB_MSGS;
-	pair_open_param(&p, &conf, &pa, &pb, LEN);
-	p.w->filter = hold_first_rsn;
-	p.w->filter_arg = &h;
+	pair_open_param(&pa, &pb, LEN);
+	pair.w->filter = hold_first_rsn;
+	pair.w->filter_arg = &h;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, i, 0);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	c = pair_conn(&p, true);
+		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
+	c = pair_conn(true);
 	/* all but one are received, none is complete: no further one may be sent */
 	assert_true(c->pcb.inflight <= 1);
-	assert_int_equal(san_core_tl(p.w->node[0].core)->conns[c->slot].nb_msgs, NB_MSGS);
+	assert_int_equal(san_core_tl(pair.w->node[0].core)->conns[c->slot].nb_msgs, NB_MSGS);
 	assert_int_equal(h.top_rsn - h.first_rsn, NB_MSGS - 1);
 	h.hold = false;
 	for (i = 0; i < 20; i++)
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_close();
 }
 
 /* ---- PCB-4: the limits do not slow down a single active connection ---- */
@@ -393,32 +376,27 @@ tune_no_limits(struct san_core_conf *conf, uint32_t node, void *arg)
 static uint64_t
 time_of_push(bool limited)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
 	uint64_t start_ns, took_ns;
-	struct pair p;
 
-	world_conf_default(&conf);
-	conf.link.mbps = 10000;
-	conf.tune = tune_no_limits;
-	conf.tune_arg = &limited;
-	world_param_default(&param);
+	pair.conf.link.mbps = 10000;
+	pair.conf.tune = tune_no_limits;
+	pair.conf.tune_arg = &limited;
+	world_param_default(&pair.param);
 	if (!limited) {
-		param.first_win = UINT16_MAX;
-		param.msg_limit = UINT16_MAX;
+		pair.param.first_win = UINT16_MAX;
+		pair.param.msg_limit = UINT16_MAX;
 	}
-	pair_open_param(&p, &conf, &param, &param, BIG);
-	p.w->check = false;
-	start_ns = p.w->now_ns;
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, BIG, 1, RTSAN_WR_UNSOLICITED);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	took_ns = p.w->now_ns - start_ns;
-	pair_close(&p);
+	pair_open(BIG);
+	pair.w->check = false;
+	start_ns = pair.w->now_ns;
+	pair_post(true, RTSAN_WR_PUSH, 0, BIG, 1, RTSAN_WR_UNSOLICITED);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	took_ns = pair.w->now_ns - start_ns;
+	pair_close();
 	return took_ns;
 }
 
-UNIT_CASE(sim_rules__limits_cost_one_connection_nothing)
+PAIR_CASE(sim_rules__limits_cost_one_connection_nothing)
 {
 	uint64_t with_ns = time_of_push(true), without_ns = time_of_push(false);
 

@@ -5,7 +5,6 @@
 #include "core_priv.h"
 #include "pair.h"
 #include "sock_priv.h"
-#include "unit.h"
 
 #define RING  (64u << 10)
 #define LEN   (70u << 10) /* more than fits into the reader's ring */
@@ -84,22 +83,20 @@ write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 }
 
 /* All data arrives, then the end. What the application writes after it is sent at most once. */
-UNIT_CASE(sim_sock__read_after_the_end)
+PAIR_CASE(sim_sock__read_after_the_end)
 {
 	struct san_sock_shm *shm = aligned_alloc(4096, san_sock_shm_stream_bytes(RING, RING));
 	uint8_t *buf = calloc(1, LEN);
 	struct san_stream_conf stream;
-	struct world_conf conf;
 	uint32_t id, qp, q, i, n, got = 0;
 	struct san_core *core;
 	struct world *w;
 
 	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	san_stream_conf_default(&stream);
-	world_conf_default(&conf);
-	conf.stream = &stream;
-	conf.tune = tune;
-	w = world_create(&conf);
+	pair.conf.stream = &stream;
+	pair.conf.tune = tune;
+	w = world_create(&pair.conf);
 	core = w->node[1].core;
 	qp = add_sock(w, shm, &stream, &id);
 	q = connect_sock(w, qp);

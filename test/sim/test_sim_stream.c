@@ -8,113 +8,117 @@
 #include <errno.h>
 
 #include "pair.h"
-#include "unit.h"
 
 #define LEN   100000
 #define PIECE 3000 /* of a write; not a divisor of anything */
 #define LIMIT (20 * SAN_NS_PER_S)
 
-struct streams {
+static struct streams {
 	struct world *w;
 	struct world_conf conf;
 	struct san_stream_conf stream;
+	struct san_cm_param param;
 	uint32_t qa, qb;
 	uint8_t *a, *b; /* LEN bytes each */
-};
+} t;
 
-static void
-prepare(struct streams *t)
+static int
+setup(void **state)
 {
-	memset(t, 0, sizeof(*t));
-	world_conf_default(&t->conf);
-	san_stream_conf_default(&t->stream);
-	t->a = calloc(1, LEN);
-	t->b = calloc(1, LEN);
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	world_conf_default(&t.conf);
+	world_param_default(&t.param);
+	san_stream_conf_default(&t.stream);
+	t.a = calloc(1, LEN);
+	t.b = calloc(1, LEN);
+	return 0;
 }
 
-static void
-open_streams(struct streams *t)
+static int
+teardown(void **state)
 {
-	struct san_cm_param param;
+	(void)state;
+	world_destroy(t.w);
+	free(t.a);
+	free(t.b);
+	return 0;
+}
 
-	world_param_default(&param);
-	t->conf.stream = &t->stream;
-	t->w = world_create(&t->conf);
-	world_connect(t->w, 0, 1, &param, &param, &t->qa, &t->qb);
+#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+
+static void
+open_streams(void)
+{
+	t.conf.stream = &t.stream;
+	t.w = world_create(&t.conf);
+	world_connect(t.w, 0, 1, &t.param, &t.param, &t.qa, &t.qb);
 }
 
 static struct san_core *
-core_of(const struct streams *t, uint32_t q)
+core_of(uint32_t q)
 {
-	return t->w->node[t->w->qp[q].node].core;
+	return t.w->node[t.w->qp[q].node].core;
 }
 
 static void
-close_streams(struct streams *t)
-{
-	world_destroy(t->w);
-	free(t->a);
-	free(t->b);
-}
-
-static void
-post_write(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len, uint8_t flags)
+post_write(uint32_t q, const uint8_t *buf, uint32_t len, uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
 	world_wr(&wr, RTSAN_WR_SEND, (void *)(uintptr_t)buf, len, 0, 0, 1, 0);
 	wr.flags = flags;
-	world_post(t->w, q, &wr);
+	world_post(t.w, q, &wr);
 }
 
 static void
-write_all(struct streams *t, uint32_t q, const uint8_t *buf, uint32_t len)
+write_all(uint32_t q, const uint8_t *buf, uint32_t len)
 {
 	uint32_t at, n;
 
 	for (at = 0; at < len; at += n) {
 		n = RTE_MIN(len - at, (uint32_t)PIECE);
-		post_write(t, q, buf + at, n, at + n == len ? RTSAN_WR_SIGNALED : 0);
+		post_write(q, buf + at, n, at + n == len ? RTSAN_WR_SIGNALED : 0);
 	}
 }
 
 /* Bytes of one receive; 0: the end. */
 static uint32_t
-read_some(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
+read_some(uint32_t q, uint8_t *buf, uint32_t len)
 {
 	struct san_ulp_wc wc;
 
-	world_post_recv(t->w, q, buf, len, 7);
-	assert_true(world_wait(t->w, q, true, &wc, LIMIT));
+	world_post_recv(t.w, q, buf, len, 7);
+	assert_true(world_wait(t.w, q, true, &wc, LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.wr_id, 7);
-	assert_int_equal(wc.qp, t->w->qp[q].qp);
+	assert_int_equal(wc.qp, t.w->qp[q].qp);
 	return wc.byte_len;
 }
 
 static void
-read_all(struct streams *t, uint32_t q, uint8_t *buf, uint32_t len)
+read_all(uint32_t q, uint8_t *buf, uint32_t len)
 {
 	uint32_t at, n;
 
 	for (at = 0; at < len; at += n) {
-		n = read_some(t, q, buf + at, len - at);
+		n = read_some(q, buf + at, len - at);
 		assert_true(n > 0);
 	}
 }
 
 static void
-transfer(struct streams *t, uint32_t from, uint32_t to, uint64_t seed)
+transfer(uint32_t from, uint32_t to, uint64_t seed)
 {
 	struct san_ulp_wc wc;
 
-	world_pattern(t->a, LEN, seed);
-	memset(t->b, 0, LEN);
-	write_all(t, from, t->a, LEN);
-	read_all(t, to, t->b, LEN);
-	assert_true(world_pattern_ok(t->b, LEN, seed));
-	assert_true(world_wait(t->w, from, false, &wc, LIMIT));
+	world_pattern(t.a, LEN, seed);
+	memset(t.b, 0, LEN);
+	write_all(from, t.a, LEN);
+	read_all(to, t.b, LEN);
+	assert_true(world_pattern_ok(t.b, LEN, seed));
+	assert_true(world_wait(t.w, from, false, &wc, LIMIT));
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	assert_int_equal(wc.wr_id, 1);
@@ -123,25 +127,21 @@ transfer(struct streams *t, uint32_t from, uint32_t to, uint64_t seed)
 static void
 both_ways(const struct world_link *link)
 {
-	struct streams t;
-
-	prepare(&t);
 	if (link != NULL)
 		t.conf.link = *link;
-	open_streams(&t);
-	assert_int_equal(san_core_stream_nb(core_of(&t, t.qa)), 1);
-	transfer(&t, t.qa, t.qb, 1);
-	transfer(&t, t.qb, t.qa, 2);
+	open_streams();
+	assert_int_equal(san_core_stream_nb(core_of(t.qa)), 1);
+	transfer(t.qa, t.qb, 1);
+	transfer(t.qb, t.qa, 2);
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
-UNIT_CASE(sim_stream__both_ways)
+TEST(sim_stream__both_ways)
 {
 	both_ways(NULL);
 }
 
-UNIT_CASE(sim_stream__bad_link)
+TEST(sim_stream__bad_link)
 {
 	struct world_conf bad;
 
@@ -150,196 +150,171 @@ UNIT_CASE(sim_stream__bad_link)
 }
 
 /* A stream and a queue pair on the same hosts do not affect each other. */
-UNIT_CASE(sim_stream__beside_others)
+TEST(sim_stream__beside_others)
 {
-	struct san_cm_param param;
-	struct streams t;
 	struct san_ulp_wc wc;
 	uint32_t pa, pb;
 
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	t.w->conf.stream = NULL;
-	world_param_default(&param);
-	world_connect(t.w, 0, 1, &param, &param, &pa, &pb);
+	world_connect(t.w, 0, 1, &t.param, &t.param, &pa, &pb);
 	world_post_recv(t.w, pb, t.b, 10, 3);
-	post_write(&t, pa, t.a, 10, RTSAN_WR_SIGNALED);
+	post_write(pa, t.a, 10, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, pb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, 10);
 	assert_true(world_wait(t.w, pa, false, &wc, LIMIT));
-	assert_null(san_core_stream(core_of(&t, pa), t.w->qp[pa].qp));
-	transfer(&t, t.qa, t.qb, 4);
+	assert_null(san_core_stream(core_of(pa), t.w->qp[pa].qp));
+	transfer(t.qa, t.qb, 4);
 	world_disconnect(t.w, pa, pb);
 	world_qp_destroy(t.w, pa);
 	world_qp_destroy(t.w, pb);
 	t.w->conf.stream = &t.stream;
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 /* AFC-2: a stream does not connect to a plain queue pair. */
-UNIT_CASE(sim_stream__other_kind)
+TEST(sim_stream__other_kind)
 {
-	struct san_cm_param param;
-	struct streams t;
 	struct world_node *n;
 	struct san_ip ip;
 	uint32_t qa, stream, plain;
 
-	prepare(&t);
 	t.w = world_create(&t.conf);
 	n = &t.w->node[1];
-	world_param_default(&param);
 	world_ip(t.w, 1, &ip);
-	assert_int_equal(san_cm_listen(san_core_cm(n->core), 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(n->core), 7, t.param.pkey, 4, 0), 0);
 	t.w->conf.stream = &t.stream;
 	qa = world_qp_create(t.w, 0);
 	stream = world_qp_create(t.w, 1);
 	t.w->conf.stream = NULL;
 	plain = world_qp_create(t.w, 1);
-	assert_int_equal(san_core_conn_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &param,
+	assert_int_equal(san_core_conn_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &t.param,
 					       t.w->now_ns),
 			 0);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(n->has_request && n->request.stream);
 	assert_int_equal(san_core_conn_accept(n->core, n->request.request, t.w->qp[plain].qp,
-					      &param, t.w->now_ns),
+					      &t.param, t.w->now_ns),
 			 -EPROTOTYPE);
 	assert_int_equal(san_core_conn_accept(n->core, n->request.request, t.w->qp[stream].qp,
-					      &param, t.w->now_ns),
+					      &t.param, t.w->now_ns),
 			 0);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[qa].established && t.w->qp[stream].established);
 	world_disconnect(t.w, qa, stream);
 	world_qp_destroy(t.w, plain);
 	t.w->conf.stream = &t.stream;
-	close_streams(&t);
 }
 
 /* AFC-25: a stream needs an ordered connection. */
-UNIT_CASE(sim_stream__must_be_ordered)
+TEST(sim_stream__must_be_ordered)
 {
-	struct san_cm_param param;
-	struct streams t;
 	struct san_ip ip;
 	uint32_t q;
 
-	prepare(&t);
 	t.conf.stream = &t.stream;
 	t.w = world_create(&t.conf);
 	q = world_qp_create(t.w, 0);
 	world_ip(t.w, 1, &ip);
-	world_param_default(&param);
-	param.relaxed = true;
-	assert_int_equal(san_core_conn_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+	t.param.relaxed = true;
+	assert_int_equal(san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param,
 					       t.w->now_ns),
 			 -EINVAL);
-	param.relaxed = param.ordered = false;
-	assert_int_equal(san_core_conn_connect(core_of(&t, q), t.w->qp[q].qp, &ip, 7, &param,
+	t.param.relaxed = t.param.ordered = false;
+	assert_int_equal(san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param,
 					       t.w->now_ns),
 			 -EINVAL);
-	close_streams(&t);
 }
 
 /* All data posted before a disconnect arrives, then the end, on a bad link, too. */
-UNIT_CASE(sim_stream__disconnect_after_all)
+TEST(sim_stream__disconnect_after_all)
 {
 	struct world_conf bad;
-	struct streams t;
 
-	prepare(&t);
 	world_conf_bad_link(&bad, 5);
 	t.conf.link = bad.link;
-	open_streams(&t);
+	open_streams();
 	world_pattern(t.a, LEN, 9);
-	write_all(&t, t.qa, t.a, LEN);
-	assert_int_equal(san_core_conn_disconnect(core_of(&t, t.qa), t.w->qp[t.qa].qp, false,
+	write_all(t.qa, t.a, LEN);
+	assert_int_equal(san_core_conn_disconnect(core_of(t.qa), t.w->qp[t.qa].qp, false,
 						  t.w->now_ns),
 			 0);
-	read_all(&t, t.qb, t.b, LEN);
+	read_all(t.qb, t.b, LEN);
 	assert_true(world_pattern_ok(t.b, LEN, 9));
-	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
+	assert_int_equal(read_some(t.qb, t.b, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
-	close_streams(&t);
 }
 
 /* Data received before the connection ended is read after it, then the end. */
-UNIT_CASE(sim_stream__read_after_the_end)
+TEST(sim_stream__read_after_the_end)
 {
-	struct streams t;
-
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	world_pattern(t.a, 1000, 8);
-	write_all(&t, t.qa, t.a, 1000);
+	write_all(t.qa, t.a, 1000);
 	world_disconnect(t.w, t.qa, t.qb);
-	read_all(&t, t.qb, t.b, 1000);
+	read_all(t.qb, t.b, 1000);
 	assert_true(world_pattern_ok(t.b, 1000, 8));
-	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
-	close_streams(&t);
+	assert_int_equal(read_some(t.qb, t.b, 1), 0);
 }
 
 static void
-shut(struct streams *t, uint32_t q)
+shut(uint32_t q)
 {
 	struct san_ulp_wr wr;
 
 	world_wr(&wr, SAN_WR_SHUTDOWN, NULL, 0, 0, 0, 2, 0);
-	world_post(t->w, q, &wr);
+	world_post(t.w, q, &wr);
 }
 
 /* AFC-1: one direction may continue when the other one is shut; after both the connection ends. */
-UNIT_CASE(sim_stream__half_close)
+TEST(sim_stream__half_close)
 {
 	struct san_ulp_wc wc;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
-	shut(&t, t.qa);
+	open_streams();
+	shut(t.qa);
 	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 	assert_int_equal(wc.op, RTSAN_WC_STREAM_SHUTDOWN);
 	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_int_equal(read_some(&t, t.qb, t.b, 10), 0);
-	transfer(&t, t.qb, t.qa, 6);
+	assert_int_equal(read_some(t.qb, t.b, 10), 0);
+	transfer(t.qb, t.qa, 6);
 	assert_false(t.w->qp[t.qa].disconnected);
-	shut(&t, t.qb);
-	assert_int_equal(read_some(&t, t.qa, t.a, 10), 0);
+	shut(t.qb);
+	assert_int_equal(read_some(t.qa, t.a, 10), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
-	close_streams(&t);
 }
 
 /* Fill the queue completely. */
 static void
-fill_queue(struct streams *t, struct san_ulp_cq *cq)
+fill_queue(struct san_ulp_cq *cq)
 {
 	const struct san_ulp_wc other = {.wr_id = 99};
 	uint32_t i;
 
-	for (i = 0; i < 2 * t->conf.sq_depth; i++)
+	for (i = 0; i < 2 * t.conf.sq_depth; i++)
 		assert_true(san_ulp_cq_give(cq, &other));
 	assert_false(san_ulp_cq_give(cq, &other));
 }
 
 /* Send into a posted receive, at congestion level *level*; returns the solicited pushes. */
 static uint64_t
-written(struct streams *t, uint32_t len, uint32_t level)
+written(uint32_t len, uint32_t level)
 {
-	const struct san_tl *tl = san_core_tl(core_of(t, t->qa));
+	const struct san_tl *tl = san_core_tl(core_of(t.qa));
 	uint64_t before = tl->stats.nb_push_slctd;
 	struct san_ulp_wc wc;
 	uint32_t i;
 
-	world_post_recv(t->w, t->qb, t->b, len, 7);
-	world_run_for(t->w, SAN_NS_PER_MS);
+	world_post_recv(t.w, t.qb, t.b, len, 7);
+	world_run_for(t.w, SAN_NS_PER_MS);
 	for (i = 0; i < tl->pdl->conf.max_conns; i++)
 		tl->pdl->conns[i].cc.level = level;
-	post_write(t, t->qa, t->a, len, RTSAN_WR_SIGNALED);
-	assert_true(world_wait(t->w, t->qb, true, &wc, LIMIT));
+	post_write(t.qa, t.a, len, RTSAN_WR_SIGNALED);
+	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, len);
-	assert_true(world_wait(t->w, t->qa, false, &wc, LIMIT));
+	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 	return tl->stats.nb_push_slctd - before;
 }
 
@@ -347,36 +322,33 @@ written(struct streams *t, uint32_t len, uint32_t level)
  * A write requests a grant from four times the usual length on, because its buffer was advertised;
  * from the usual length on if the path is congested. (RT-12)
  */
-UNIT_CASE(sim_stream__asks_for_grants)
+TEST(sim_stream__asks_for_grants)
 {
 	struct san_stream_view v;
 	const struct san_tl_conf *tl;
-	struct streams t;
 
-	prepare(&t);
 	t.stream.mode = SAN_SM_LARGE_RECV;
-	open_streams(&t);
-	tl = &san_core_tl(core_of(&t, t.qa))->conf;
-	assert_int_equal(written(&t, 4 * tl->solicit_len - 1, 0), 0);
-	assert_int_equal(written(&t, 4 * tl->solicit_len, 0), 1);
-	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level - 1), 0);
+	open_streams();
+	tl = &san_core_tl(core_of(t.qa))->conf;
+	assert_int_equal(written(4 * tl->solicit_len - 1, 0), 0);
+	assert_int_equal(written(4 * tl->solicit_len, 0), 1);
+	assert_int_equal(written(tl->solicit_len, tl->solicit_level - 1), 0);
 	/* the message that reports its end is solicited, too */
-	assert_int_equal(written(&t, tl->solicit_len, tl->solicit_level), 2);
-	san_stream_show_view(san_core_stream(core_of(&t, t.qa), t.w->qp[t.qa].qp), &v);
+	assert_int_equal(written(tl->solicit_len, tl->solicit_level), 2);
+	san_stream_show_view(san_core_stream(core_of(t.qa), t.w->qp[t.qa].qp), &v);
 	assert_int_equal(v.stats.tx.message, 0);
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 /* How often the core of *q* asks to be called, in 10 ms. */
 static uint32_t
-wakes_of(const struct streams *t, uint32_t q)
+wakes_of(uint32_t q)
 {
 	uint32_t i, n = 0;
 
 	for (i = 0; i < 1000; i++) {
-		world_run_for(t->w, 10 * SAN_NS_PER_US);
-		n += san_core_deadline_ns(core_of(t, q)) <= t->w->now_ns + 10 * SAN_NS_PER_US;
+		world_run_for(t.w, 10 * SAN_NS_PER_US);
+		n += san_core_deadline_ns(core_of(q)) <= t.w->now_ns + 10 * SAN_NS_PER_US;
 	}
 	return n;
 }
@@ -385,21 +357,19 @@ wakes_of(const struct streams *t, uint32_t q)
  * Completions that find the queue full wait until it is polled; none is lost. A queue that is not
  * polled for long is checked less and less often, so that it costs the lcore little.
  */
-UNIT_CASE(sim_stream__full_queue)
+TEST(sim_stream__full_queue)
 {
 	struct san_ulp_wc wc;
-	struct streams t;
 	uint32_t i;
 
-	prepare(&t);
-	open_streams(&t);
-	fill_queue(&t, t.w->qp[t.qa].send_cq);
+	open_streams();
+	fill_queue(t.w->qp[t.qa].send_cq);
 	for (i = 0; i < 10; i++)
-		post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED);
-	read_all(&t, t.qb, t.b, 1000);
+		post_write(t.qa, t.a, 100, RTSAN_WR_SIGNALED);
+	read_all(t.qb, t.b, 1000);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_run_for(t.w, 5 * SAN_NS_PER_MS);
-	assert_in_range(wakes_of(&t, t.qa), 8, 40);
+	assert_in_range(wakes_of(t.qa), 8, 40);
 	for (i = 0; i < 2 * t.conf.sq_depth; i++) {
 		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 		assert_int_equal(wc.wr_id, 99);
@@ -410,28 +380,25 @@ UNIT_CASE(sim_stream__full_queue)
 		assert_int_equal(wc.op, RTSAN_WC_SEND);
 	}
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 /*
  * A full queue does not block the other one: an application that polls only that one gets its
  * completions.
  */
-UNIT_CASE(sim_stream__full_queue_beside)
+TEST(sim_stream__full_queue_beside)
 {
 	struct san_ulp_wc wc;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
-	fill_queue(&t, t.w->qp[t.qa].send_cq);
-	fill_queue(&t, t.w->qp[t.qb].recv_cq);
+	open_streams();
+	fill_queue(t.w->qp[t.qa].send_cq);
+	fill_queue(t.w->qp[t.qb].recv_cq);
 	world_pattern(t.a, 200, 13);
-	post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED);
+	post_write(t.qa, t.a, 100, RTSAN_WR_SIGNALED);
 	world_post_recv(t.w, t.qb, t.b, 100, 7);
 	world_run_for(t.w, SAN_NS_PER_MS);
-	post_write(&t, t.qb, t.a, 200, RTSAN_WR_SIGNALED);
-	read_all(&t, t.qa, t.b + 100, 200);
+	post_write(t.qb, t.a, 200, RTSAN_WR_SIGNALED);
+	read_all(t.qa, t.b + 100, 200);
 	assert_true(world_pattern_ok(t.b + 100, 200, 13));
 	assert_true(world_wait(t.w, t.qb, false, &wc, LIMIT));
 	assert_int_equal(wc.op, RTSAN_WC_SEND);
@@ -443,32 +410,26 @@ UNIT_CASE(sim_stream__full_queue_beside)
 		;
 	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 /* Connect *q*, which had a connection, to a new stream of *node*. */
 static int
-connect_again(struct streams *t, uint32_t q, uint32_t node)
+connect_again(uint32_t q, uint32_t node)
 {
-	struct san_cm_param param;
 	struct san_ip ip;
 
-	world_param_default(&param);
-	world_ip(t->w, node, &ip);
-	t->w->qp[q].disconnected = t->w->qp[q].established = false;
-	return san_core_conn_connect(core_of(t, q), t->w->qp[q].qp, &ip, 7, &param, t->w->now_ns);
+	world_ip(t.w, node, &ip);
+	t.w->qp[q].disconnected = t.w->qp[q].established = false;
+	return san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param, t.w->now_ns);
 }
 
 /* After the death of the peer all posted work completes, and the queue pair can connect again. */
-UNIT_CASE(sim_stream__peer_gone)
+TEST(sim_stream__peer_gone)
 {
-	struct san_cm_param param;
 	struct san_ulp_wc wc;
-	struct streams t;
 	uint32_t i;
 
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	for (i = 0; i < 3; i++)
 		world_post_recv(t.w, t.qa, t.a, 100, i);
 	world_node_kill(t.w, 1);
@@ -481,114 +442,101 @@ UNIT_CASE(sim_stream__peer_gone)
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[t.qa].disconnected);
 	world_node_start(t.w, 1);
-	world_param_default(&param);
-	assert_int_equal(san_cm_listen(san_core_cm(t.w->node[1].core), 7, param.pkey, 4, 0), 0);
+	assert_int_equal(san_cm_listen(san_core_cm(t.w->node[1].core), 7, t.param.pkey, 4, 0), 0);
 	t.qb = t.w->nb_qps;
-	assert_int_equal(connect_again(&t, t.qa, 1), 0);
+	assert_int_equal(connect_again(t.qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_true(t.w->qp[t.qa].established && t.w->qp[t.qb].established);
-	transfer(&t, t.qa, t.qb, 11);
+	transfer(t.qa, t.qb, 11);
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 /* RT-43: work posted between two connections completes, and does not belong to the next one. */
-UNIT_CASE(sim_stream__posted_between)
+TEST(sim_stream__posted_between)
 {
 	struct san_ulp_wc wc;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	world_disconnect(t.w, t.qa, t.qb);
-	post_write(&t, t.qa, t.a, 100, RTSAN_WR_SIGNALED); /* before it has seen the end */
+	post_write(t.qa, t.a, 100, RTSAN_WR_SIGNALED); /* before it has seen the end */
 	assert_true(san_ulp_cq_poll(t.w->qp[t.qa].send_cq, &wc, 1) == 1);
 	assert_int_equal(wc.status, RTSAN_WC_FLUSHED);
 	world_post_recv(t.w, t.qa, t.a, 100, 5);
 	t.qb = t.w->nb_qps;
-	assert_int_equal(connect_again(&t, t.qa, 1), 0);
+	assert_int_equal(connect_again(t.qa, 1), 0);
 	assert_true(san_ulp_cq_poll(t.w->qp[t.qa].recv_cq, &wc, 1) == 1 && wc.wr_id == 5);
 	world_run_for(t.w, SAN_NS_PER_S);
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }
 
 static void
-give_back(struct streams *t, uint32_t q, uint32_t loan)
+give_back(uint32_t q, uint32_t loan)
 {
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 
 	world_wr(&wr, SAN_WR_GIVE_BACK, NULL, 0, 0, 0, 3, RTSAN_WR_SIGNALED);
 	wr.imm = loan;
-	world_post(t->w, q, &wr);
-	assert_true(world_wait(t->w, q, false, &wc, LIMIT));
+	world_post(t.w, q, &wr);
+	assert_true(world_wait(t.w, q, false, &wc, LIMIT));
 	assert_int_equal(wc.op, RTSAN_WC_STREAM_GIVE_BACK);
 	assert_int_equal(wc.status, SAN_ST_OK);
 }
 
 /* AFC-1: a loan outlives its connection; until it is given back there is no next connection. */
-UNIT_CASE(sim_stream__lent_after_the_end)
+TEST(sim_stream__lent_after_the_end)
 {
 	const struct san_ulp_recv r = {.wr_id = 7, .flags = RTSAN_RECV_LOAN};
 	struct san_ulp_wc wc;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	world_pattern(t.a, 500, 14);
-	post_write(&t, t.qa, t.a, 500, RTSAN_WR_SIGNALED);
-	assert_int_equal(san_core_post_recv(core_of(&t, t.qb), t.w->qp[t.qb].qp, &r, 1,
+	post_write(t.qa, t.a, 500, RTSAN_WR_SIGNALED);
+	assert_int_equal(san_core_post_recv(core_of(t.qb), t.w->qp[t.qb].qp, &r, 1,
 					    t.w->now_ns),
 			 1);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, 500);
 	world_disconnect(t.w, t.qa, t.qb);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
-	assert_int_equal(connect_again(&t, t.qb, 0), -EBUSY);
+	assert_int_equal(connect_again(t.qb, 0), -EBUSY);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
-	give_back(&t, t.qb, wc.imm);
-	assert_int_equal(connect_again(&t, t.qb, 0), 0);
+	give_back(t.qb, wc.imm);
+	assert_int_equal(connect_again(t.qb, 0), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
-	close_streams(&t);
 }
 
 /* An invalid message of the session ends the connection, and the applications get the reason. */
-UNIT_CASE(sim_stream__broken_peer)
+TEST(sim_stream__broken_peer)
 {
 	static uint8_t junk[3] = {2, 0xff, 0xff};
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
+	open_streams();
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_post_recv(t.w, t.qb, t.b, 100, 5);
 	world_wr(&wr, RTSAN_WR_SEND, junk, sizeof(junk), 0, 0, 0, 0);
 	wr.flags = 0;
-	assert_int_equal(san_ulp_wr_post(san_core_ulp(core_of(&t, t.qa)), t.w->qp[t.qa].qp, &wr, 1,
+	assert_int_equal(san_ulp_wr_post(san_core_ulp(core_of(t.qa)), t.w->qp[t.qa].qp, &wr, 1,
 					 t.w->now_ns),
 			 1);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.status, RTSAN_WC_PROTOCOL);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
-	close_streams(&t);
 }
 
 /* The application ends, its data is still delivered, and then nothing is left. */
-UNIT_CASE(sim_stream__orphan)
+TEST(sim_stream__orphan)
 {
 	struct san_core *core;
 	struct san_ulp_wc wc;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
-	core = core_of(&t, t.qa);
+	open_streams();
+	core = core_of(t.qa);
 	world_pattern(t.a, 500, 12);
-	post_write(&t, t.qa, t.a, 500, RTSAN_WR_SIGNALED);
+	post_write(t.qa, t.a, 500, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 	t.w->node[1].paused_until_ns = t.w->now_ns + SAN_NS_PER_MS;
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
@@ -599,13 +547,12 @@ UNIT_CASE(sim_stream__orphan)
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].send_cq), 0);
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].recv_cq), 0);
 	t.w->qp[t.qa].send_cq = NULL;
-	read_all(&t, t.qb, t.b, 500);
+	read_all(t.qb, t.b, 500);
 	assert_true(world_pattern_ok(t.b, 500, 12));
-	assert_int_equal(read_some(&t, t.qb, t.b, 1), 0);
+	assert_int_equal(read_some(t.qb, t.b, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_int_equal(san_core_stream_nb(core), 0);
 	assert_int_equal(san_core_share_nb_orphans(core), 0);
-	close_streams(&t);
 }
 
 static void
@@ -617,16 +564,14 @@ tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* An orphan does not wait forever for a peer that does not read. */
-UNIT_CASE(sim_stream__orphan_ends)
+TEST(sim_stream__orphan_ends)
 {
 	struct san_core *core;
-	struct streams t;
 	uint64_t end_ns;
 
-	prepare(&t);
 	t.conf.tune = tune_linger;
-	open_streams(&t);
-	core = core_of(&t, t.qa);
+	open_streams();
+	core = core_of(t.qa);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	t.w->node[1].paused_until_ns = t.w->now_ns + 100 * SAN_NS_PER_S;
 	end_ns = t.w->now_ns + SAN_NS_PER_S;
@@ -638,7 +583,6 @@ UNIT_CASE(sim_stream__orphan_ends)
 		world_step(t.w);
 	}
 	t.w->node[1].paused_until_ns = 0;
-	close_streams(&t);
 }
 
 static void
@@ -650,15 +594,13 @@ tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* The memory of sessions is limited, and a stream that gets none leaks nothing. */
-UNIT_CASE(sim_stream__no_memory)
+TEST(sim_stream__no_memory)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}};
-	struct streams t;
 	struct san_core *core;
 	uint32_t q, qp, nb;
 	int rc;
 
-	prepare(&t);
 	t.conf.tune = tune_small;
 	t.w = world_create(&t.conf);
 	core = t.w->node[0].core;
@@ -679,19 +621,16 @@ UNIT_CASE(sim_stream__no_memory)
 	san_core_check(core);
 	world_node_kill(t.w, 0);
 	t.w->qp[q].send_cq = NULL;
-	close_streams(&t);
 }
 
 /* A stream uses the memory that was predicted: for its session and its queue pair. */
-UNIT_CASE(sim_stream__bytes)
+TEST(sim_stream__bytes)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}, .user = 1};
 	uint64_t session, own;
 	struct san_core *core;
-	struct streams t;
 	uint32_t q, qp;
 
-	prepare(&t);
 	t.w = world_create(&t.conf);
 	core = t.w->node[0].core;
 	q = world_qp_create(t.w, 0);
@@ -708,25 +647,21 @@ UNIT_CASE(sim_stream__bytes)
 	san_core_check(core);
 	assert_int_equal(san_core_stream_destroy(core, qp), 0);
 	assert_int_equal(san_core_share_stream_bytes(core), 0);
-	close_streams(&t);
 }
 
 /* Another process continues with a parked core: the streams lose nothing. */
-UNIT_CASE(sim_stream__park)
+TEST(sim_stream__park)
 {
 	struct san_core_conf conf;
-	struct streams t;
 
-	prepare(&t);
-	open_streams(&t);
-	transfer(&t, t.qa, t.qb, 14);
+	open_streams();
+	transfer(t.qa, t.qb, 14);
 	world_node_conf(t.w, 0, &conf);
 	world_pattern(t.a, LEN, 15);
-	write_all(&t, t.qa, t.a, LEN);
+	write_all(t.qa, t.a, LEN);
 	san_core_park(t.w->node[0].core, t.w->now_ns);
 	assert_int_equal(san_core_park_resume(t.w->node[0].core, &conf), 0);
-	read_all(&t, t.qb, t.b, LEN);
+	read_all(t.qb, t.b, LEN);
 	assert_true(world_pattern_ok(t.b, LEN, 15));
 	world_disconnect(t.w, t.qa, t.qb);
-	close_streams(&t);
 }

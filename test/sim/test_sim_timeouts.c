@@ -2,8 +2,6 @@
 
 /* Connections of carried sockets survive a silence as TCP does. (UDP-12) */
 
-#include "unit.h"
-
 #include "pair.h"
 
 #define LEN   65536
@@ -26,210 +24,182 @@ cut(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 }
 
 static void
-set(struct pair *p, const struct san_sock_timeouts *timeouts)
+set(const struct san_sock_timeouts *timeouts)
 {
-	uint32_t q[] = {p->qa, p->qb}, i;
+	uint32_t q[] = {pair.qa, pair.qb}, i;
 
 	for (i = 0; i < 2; i++)
-		san_core_conn_set_timeouts(p->w->node[i].core, p->w->qp[q[i]].qp, timeouts,
-					   p->w->now_ns);
+		san_core_conn_set_timeouts(pair.w->node[i].core, pair.w->qp[q[i]].qp, timeouts,
+					   pair.w->now_ns);
 }
 
 static void
-open_pair(struct pair *p, const struct san_sock_timeouts *timeouts)
+open_pair(const struct san_sock_timeouts *timeouts)
 {
-	struct san_cm_param param;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-
-	world_conf_default(&conf);
-	world_param_default(&param);
-	param.keepalive_ms = 1000;
-	pair_open_param(p, &conf, &param, &param, LEN);
+	pair.param.keepalive_ms = 1000;
+	pair_open(LEN);
 	is_cut = false;
-	p->w->filter = cut;
-	set(p, timeouts);
-	pair_post(p, true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
-	assert_int_equal(pair_wait(p, true, false, &wc), SAN_ST_OK);
+	pair.w->filter = cut;
+	set(timeouts);
+	pair_post(true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 }
 
 static bool
-is_up(const struct pair *p)
+is_up(void)
 {
-	return !p->w->qp[p->qa].disconnected && !p->w->qp[p->qb].disconnected;
+	return !pair.w->qp[pair.qa].disconnected && !pair.w->qp[pair.qb].disconnected;
 }
 
 /* With data in flight in both directions: it continues as soon as the link is back. */
-UNIT_CASE(sim_timeouts__link_down)
+PAIR_CASE(sim_timeouts__link_down)
 {
-	struct san_ulp_wc wc;
 	uint64_t back_ns;
-	struct pair p;
 
-	open_pair(&p, &as_tcp);
+	open_pair(&as_tcp);
 	is_cut = true;
-	world_pattern(p.a, LEN / 2, 1);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN / 2, 1, 0);
-	pair_post(&p, false, RTSAN_WR_PUSH, LEN / 2, LEN / 2, 2, 0);
-	world_run_for(p.w, 18 * SEC);
-	assert_true(is_up(&p));
+	world_pattern(pair.a, LEN / 2, 1);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN / 2, 1, 0);
+	pair_post(false, RTSAN_WR_PUSH, LEN / 2, LEN / 2, 2, 0);
+	world_run_for(pair.w, 18 * SEC);
+	assert_true(is_up());
 	is_cut = false;
-	back_ns = p.w->now_ns;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-	assert_true(world_pattern_ok(p.b, LEN / 2, 1));
+	back_ns = pair.w->now_ns;
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(false, false), SAN_ST_OK);
+	assert_true(world_pattern_ok(pair.b, LEN / 2, 1));
 	/* one more timeout of each end: the longest one with its jitter, twice */
-	assert_in_range(p.w->now_ns - back_ns, 0, 2 * SEC);
-	pair_close(&p);
+	assert_in_range(pair.w->now_ns - back_ns, 0, 2 * SEC);
 }
 
 /* Without data, both ends wait forever; and silence before there was data does not count. */
-UNIT_CASE(sim_timeouts__idle)
+PAIR_CASE(sim_timeouts__idle)
 {
-	struct san_ulp_wc wc;
-	struct pair p;
-
-	open_pair(&p, &as_tcp);
+	open_pair(&as_tcp);
 	is_cut = true;
-	world_run_for(p.w, 100 * SEC);
-	assert_true(is_up(&p));
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	world_run_for(p.w, 18 * SEC);
-	assert_true(is_up(&p));
+	world_run_for(pair.w, 100 * SEC);
+	assert_true(is_up());
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	world_run_for(pair.w, 18 * SEC);
+	assert_true(is_up());
 	is_cut = false;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 }
 
 /* A silence of weeks ago is not part of this one, although the clock's low bits repeat. */
-UNIT_CASE(sim_timeouts__old_silence)
+PAIR_CASE(sim_timeouts__old_silence)
 {
 	static const uint32_t stalled_ms[] = {0, 1000, 1u << 30, INT32_MAX, 1u << 31, UINT32_MAX};
-	struct san_ulp_wc wc;
 	struct san_pdl *pdl;
-	struct pair p;
 	uint32_t i, k;
 
 	for (i = 0; i < sizeof(stalled_ms) / sizeof(stalled_ms[0]); i++) {
-		open_pair(&p, &as_tcp);
-		pdl = san_core_pdl(p.w->node[0].core);
+		open_pair(&as_tcp);
+		pdl = san_core_pdl(pair.w->node[0].core);
 		for (k = 0; k < pdl->conf.max_conns; k++)
 			pdl->conns[k].stalled_ms = stalled_ms[i];
 		is_cut = true;
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-		world_run_for(p.w, 15 * SEC);
-		assert_true(is_up(&p));
+		pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+		world_run_for(pair.w, 15 * SEC);
+		assert_true(is_up());
 		is_cut = false;
-		assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		pair_close(&p);
+		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_close();
 	}
 }
 
 /* Unanswered probes do not end a connection; an answered one reports a restart. */
-UNIT_CASE(sim_timeouts__rare_probes)
+PAIR_CASE(sim_timeouts__rare_probes)
 {
 	const struct san_sock_timeouts rare = {
 		.timeout_ms = OUT_S * 1000, .idle_ms = 30000, .every_ms = 30000};
-	struct pair p;
 
-	open_pair(&p, &rare);
+	open_pair(&rare);
 	is_cut = true;
-	world_run_for(p.w, 1000 * SEC);
-	assert_true(is_up(&p));
-	world_node_kill(p.w, 1);
-	world_node_start(p.w, 1);
+	world_run_for(pair.w, 1000 * SEC);
+	assert_true(is_up());
+	world_node_kill(pair.w, 1);
+	world_node_start(pair.w, 1);
 	is_cut = false;
-	world_run_for(p.w, 31 * SEC);
-	assert_true(p.w->qp[p.qa].disconnected);
-	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
-	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
-	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
-	pair_close(&p);
+	world_run_for(pair.w, 31 * SEC);
+	assert_true(pair.w->qp[pair.qa].disconnected);
+	assert_int_equal(pair.w->qp[pair.qa].reason, RTSAN_R_STALE);
+	pair.w->qp[pair.qb].send_cq = NULL; /* died with its process */
+	pair.kb = world_mr(pair.w, 1, pair.b, LEN, PAIR_ALL);
 }
 
 /* TCP_USER_TIMEOUT: a long one, and one that is shorter than the transport's own retries. */
-UNIT_CASE(sim_timeouts__ends)
+PAIR_CASE(sim_timeouts__ends)
 {
 	static const uint32_t seconds[] = {OUT_S, 2};
 	struct san_sock_timeouts timeouts = {.timeout_ms = 0};
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint64_t at_ns;
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
 		timeouts.timeout_ms = seconds[i] * 1000;
-		open_pair(&p, &timeouts);
+		open_pair(&timeouts);
 		is_cut = true;
-		at_ns = p.w->now_ns;
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-		assert_true(world_wait(p.w, p.qa, false, &wc, 2 * OUT_S * SEC));
-		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
-		assert_in_range(p.w->now_ns - at_ns, seconds[i] * SEC, seconds[i] * SEC + SEC);
+		at_ns = pair.w->now_ns;
+		pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+		assert_true(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * OUT_S * SEC));
+		assert_int_equal(pair.wc.status, RTSAN_WC_RETRY_EXC);
+		assert_in_range(pair.w->now_ns - at_ns, seconds[i] * SEC, seconds[i] * SEC + SEC);
 		is_cut = false;
 		/* the other end, without data in flight, detects the end when it sends */
-		pair_post(&p, false, RTSAN_WR_PUSH, 0, 100, 2, 0);
-		assert_int_not_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-		pair_close(&p);
+		pair_post(false, RTSAN_WR_PUSH, 0, 100, 2, 0);
+		assert_int_not_equal(pair_wait(false, false), SAN_ST_OK);
+		pair_close();
 	}
 }
 
 /* SO_KEEPALIVE: ends after *idle_ms* and *probes* unanswered probes. */
-UNIT_CASE(sim_timeouts__keepalive)
+PAIR_CASE(sim_timeouts__keepalive)
 {
 	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 20000, .every_ms = 5000, .probes = 3};
-	struct pair p;
 
-	open_pair(&p, &keeps);
-	world_run_for(p.w, 100 * SEC);
-	assert_true(is_up(&p)); /* probes are answered */
+	open_pair(&keeps);
+	world_run_for(pair.w, 100 * SEC);
+	assert_true(is_up()); /* probes are answered */
 	is_cut = true;
-	world_run_for(p.w, 14 * SEC); /* at least three times 5 s */
-	assert_true(is_up(&p));
-	world_run_for(p.w, 22 * SEC); /* and at most 20 s before that */
-	assert_true(p.w->qp[p.qa].disconnected && p.w->qp[p.qb].disconnected);
+	world_run_for(pair.w, 14 * SEC); /* at least three times 5 s */
+	assert_true(is_up());
+	world_run_for(pair.w, 22 * SEC); /* and at most 20 s before that */
+	assert_true(pair.w->qp[pair.qa].disconnected && pair.w->qp[pair.qb].disconnected);
 	is_cut = false;
-	world_run_for(p.w, 2 * SEC);
-	pair_close(&p);
+	world_run_for(pair.w, 2 * SEC);
 }
 
 /* No keepalive probes while data is in flight, as in TCP. */
-UNIT_CASE(sim_timeouts__keepalive_waits_for_data)
+PAIR_CASE(sim_timeouts__keepalive_waits_for_data)
 {
 	const struct san_sock_timeouts keeps = {
 		.timeout_ms = 900000, .idle_ms = 2000, .every_ms = 1000, .probes = 3};
-	struct san_ulp_wc wc;
-	struct pair p;
 
-	open_pair(&p, &keeps);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	pair_post(&p, false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
+	open_pair(&keeps);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	pair_post(false, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	is_cut = true;
-	world_run_for(p.w, 100 * SEC);
-	assert_true(is_up(&p));
+	world_run_for(pair.w, 100 * SEC);
+	assert_true(is_up());
 	is_cut = false;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, false, false, &wc), SAN_ST_OK);
-	pair_close(&p);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(false, false), SAN_ST_OK);
 }
 
 /* A long timeout is for a peer that may return. A restarted peer reports that it does not. */
-UNIT_CASE(sim_timeouts__peer_restarts)
+PAIR_CASE(sim_timeouts__peer_restarts)
 {
-	struct san_ulp_wc wc;
-	struct pair p;
-
-	open_pair(&p, &as_tcp);
-	world_node_kill(p.w, 1);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	world_run_for(p.w, 10 * SEC);
-	assert_false(p.w->qp[p.qa].disconnected);
-	world_node_start(p.w, 1);
-	assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_run_for(p.w, SEC);
-	assert_int_equal(p.w->qp[p.qa].reason, RTSAN_R_STALE);
-	p.w->qp[p.qb].send_cq = NULL; /* died with its process */
-	p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
-	pair_close(&p);
+	open_pair(&as_tcp);
+	world_node_kill(pair.w, 1);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
+	world_run_for(pair.w, 10 * SEC);
+	assert_false(pair.w->qp[pair.qa].disconnected);
+	world_node_start(pair.w, 1);
+	assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+	world_run_for(pair.w, SEC);
+	assert_int_equal(pair.w->qp[pair.qa].reason, RTSAN_R_STALE);
+	pair.w->qp[pair.qb].send_cq = NULL; /* died with its process */
+	pair.kb = world_mr(pair.w, 1, pair.b, LEN, PAIR_ALL);
 }

@@ -6,7 +6,6 @@
  */
 
 #include "pair.h"
-#include "unit.h"
 
 #define LEN (1 << 16)
 
@@ -66,30 +65,26 @@ static void
 refused_leaves_bit_clear(struct forge f, enum san_drop want)
 {
 	uint64_t drops[SAN_DROP_MAX];
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = forge_first;
-	p.w->filter_arg = &f;
-	world_pattern(p.a, LEN, 1);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, LEN, 1,
+	pair_open(LEN);
+	pair.w->filter = forge_first;
+	pair.w->filter_arg = &f;
+	world_pattern(pair.a, LEN, 1);
+	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1,
 		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? RTSAN_WR_UNSOLICITED : RTSAN_WR_SOLICITED);
-	pair_post(&p, true, RTSAN_WR_PULL, 0, 1000, 2, 0);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+	pair_post(true, RTSAN_WR_PULL, 0, 1000, 2, 0);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	assert_non_null(f.copy);
-	assert_true(world_pattern_ok(p.b, LEN, 1));
-	san_core_drops(p.w->node[1 - f.from].core, drops);
+	assert_true(world_pattern_ok(pair.b, LEN, 1));
+	san_core_drops(pair.w->node[1 - f.from].core, drops);
 	assert_int_equal(drops[want], 1);
 	assert_int_equal(drops[SAN_DROP_DUPLICATE] + drops[SAN_DROP_OLD], 0);
-	assert_int_equal(san_core_pdl(p.w->node[f.from].core)->stats.nb_rtx, 0);
-	pair_close(&p);
+	assert_int_equal(san_core_pdl(pair.w->node[f.from].core)->stats.nb_rtx, 0);
+	pair_close();
 }
 
-UNIT_CASE(sim_verdict__never_issued_leaves_the_bit_clear)
+PAIR_CASE(sim_verdict__never_issued_leaves_the_bit_clear)
 {
 	const uint32_t far = 1000; /* no transaction is so far ahead */
 
@@ -110,33 +105,29 @@ UNIT_CASE(sim_verdict__never_issued_leaves_the_bit_clear)
 				 SAN_DROP_RSN);
 }
 
-UNIT_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
+PAIR_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
 {
 	struct forge f = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .hold = true};
 	uint64_t drops[SAN_DROP_MAX];
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t base;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = forge_first;
-	p.w->filter_arg = &f;
-	memset(p.a, 0x55, LEN);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	world_run_for(p.w, SAN_NS_PER_MS);
-	memset(p.b, 0, LEN);
-	base = pair_conn(&p, false)->rx[SAN_WIN_DATA].base;
+	pair_open(LEN);
+	pair.w->filter = forge_first;
+	pair.w->filter_arg = &f;
+	memset(pair.a, 0x55, LEN);
+	pair_post(true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	world_run_for(pair.w, SAN_NS_PER_MS);
+	memset(pair.b, 0, LEN);
+	base = pair_conn(false)->rx[SAN_WIN_DATA].base;
 	f.p.psn = base; /* a PSN inside the window */
-	deliver_forged(p.w, &f);
-	san_core_drops(p.w->node[1].core, drops);
+	deliver_forged(pair.w, &f);
+	san_core_drops(pair.w->node[1].core, drops);
 	assert_int_equal(drops[SAN_DROP_FINISHED], 1);
-	assert_int_equal(san_core_tl(p.w->node[1].core)->stats.nb_finished_data, 1);
-	assert_int_equal(pair_conn(&p, false)->rx[SAN_WIN_DATA].base, base + 1);
-	assert_int_equal(p.b[0], 0);
-	pair_close(&p);
+	assert_int_equal(san_core_tl(pair.w->node[1].core)->stats.nb_finished_data, 1);
+	assert_int_equal(pair_conn(false)->rx[SAN_WIN_DATA].base, base + 1);
+	assert_int_equal(pair.b[0], 0);
+	pair_close();
 }
 
 /* ---- RT-18: an acknowledged packet stays acknowledged ---- */
@@ -154,78 +145,72 @@ static int
 lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct lose *l = arg;
-	struct san_wire_pkt p;
+	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
 	(void)w;
 	(void)to;
-	if (l->stop || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE ||
-	    p.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (l->stop || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!l->armed)
-		l->rsn = p.rsn;
+		l->rsn = pkt.rsn;
 	l->armed = true;
-	if (p.rsn != l->rsn || (l->by_offset && p.offset != 0))
+	if (pkt.rsn != l->rsn || (l->by_offset && pkt.offset != 0))
 		return 1;
 	l->nb++;
 	return 0;
 }
 
 /* LAST has arrived and waits; then the rest is refused, and the refusal is the result. */
-UNIT_CASE(sim_verdict__last_waits_for_the_ulp_ack)
+PAIR_CASE(sim_verdict__last_waits_for_the_ulp_ack)
 {
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	int ordered;
 
 	for (ordered = 0; ordered < 2; ordered++) {
 		struct lose l = {.by_offset = true};
 
-		world_conf_default(&conf);
-		pair_open(&p, &conf, ordered, LEN);
-		p.w->filter = lose_some;
-		p.w->filter_arg = &l;
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 5000, 1, RTSAN_WR_UNSOLICITED);
-		assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+		pair.param.ordered = ordered;
+		pair_open(LEN);
+		pair.w->filter = lose_some;
+		pair.w->filter_arg = &l;
+		pair_post(true, RTSAN_WR_PUSH, 0, 5000, 1, RTSAN_WR_UNSOLICITED);
+		assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 		assert_true(l.nb > 0);
-		world_mr_del(p.w, 1, p.kb);
+		world_mr_del(pair.w, 1, pair.kb);
 		l.stop = true;
-		assert_int_not_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-		assert_true(wc.status == SAN_ST_REVOKED || wc.status == SAN_ST_ACCESS);
-		p.kb = world_mr(p.w, 1, p.b, LEN, PAIR_ALL);
-		pair_close(&p);
+		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+		assert_true(pair.wc.status == SAN_ST_REVOKED || pair.wc.status == SAN_ST_ACCESS);
+		pair.kb = world_mr(pair.w, 1, pair.b, LEN, PAIR_ALL);
+		pair_close();
 	}
 }
 
 /* A packet held behind a lower RSN is not decided yet, and may still be refused. */
-UNIT_CASE(sim_verdict__held_is_not_acknowledged)
+PAIR_CASE(sim_verdict__held_is_not_acknowledged)
 {
 	struct lose l = {.by_offset = false};
-	struct world_conf conf;
 	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	struct pair p;
 
-	world_conf_default(&conf);
-	pair_open(&p, &conf, true, LEN);
-	p.w->filter = lose_some;
-	p.w->filter_arg = &l;
-	world_post_recv(p.w, p.qb, p.b, 100, 1);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 0, RTSAN_WR_UNSOLICITED);
-	world_wr(&wr, RTSAN_WR_PUSH, p.a, 1000, (uint64_t)(uintptr_t)p.b, p.kb ^ 0x40000000, 1, 0);
-	world_post(p.w, p.qa, &wr);
-	pair_post(&p, true, RTSAN_WR_SEND, 0, 1000, 2, 0);
-	pair_post(&p, true, RTSAN_WR_PUSH, 0, 1000, 3, 0);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
-	assert_true(san_core_tl(p.w->node[1].core)->nb_held >= 3);
+	pair_open(LEN);
+	pair.w->filter = lose_some;
+	pair.w->filter_arg = &l;
+	world_post_recv(pair.w, pair.qb, pair.b, 100, 1);
+	pair_post(true, RTSAN_WR_PUSH, 0, 1000, 0, RTSAN_WR_UNSOLICITED);
+	world_wr(&wr, RTSAN_WR_PUSH, pair.a, 1000, (uint64_t)(uintptr_t)pair.b,
+		 pair.kb ^ 0x40000000, 1, 0);
+	world_post(pair.w, pair.qa, &wr);
+	pair_post(true, RTSAN_WR_SEND, 0, 1000, 2, 0);
+	pair_post(true, RTSAN_WR_PUSH, 0, 1000, 3, 0);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
+	assert_true(san_core_tl(pair.w->node[1].core)->nb_held >= 3);
 	l.stop = true;
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_ACCESS);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_LENGTH);
-	assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
-	assert_int_equal(wc.wr_id, 3);
-	pair_close(&p);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair_wait(true, false), SAN_ST_ACCESS);
+	assert_int_equal(pair_wait(true, false), SAN_ST_LENGTH);
+	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	assert_int_equal(pair.wc.wr_id, 3);
+	pair_close();
 }
 
 /* ---- RT-26; RULE-8: a full reorder buffer takes the head of the line ---- */
@@ -239,63 +224,57 @@ tune_held(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_held_conn = 4;
 }
 
-UNIT_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
+PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 {
 	struct lose l = {.by_offset = false};
 	const struct san_tl *tl;
-	struct world_conf conf;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint32_t i;
 
-	world_conf_default(&conf);
-	conf.tune = tune_held;
-	pair_open(&p, &conf, true, LEN);
-	tl = san_core_tl(p.w->node[1].core);
-	p.w->filter = lose_some;
-	p.w->filter_arg = &l;
+	pair.conf.tune = tune_held;
+	pair_open(LEN);
+	tl = san_core_tl(pair.w->node[1].core);
+	pair.w->filter = lose_some;
+	pair.w->filter_arg = &l;
 	for (i = 0; i < 20; i++)
-		pair_post(&p, true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
-	assert_false(world_wait(p.w, p.qa, false, &wc, 2 * SAN_NS_PER_MS));
+		pair_post(true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
+	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(tl->nb_held, 4);
 	assert_true(tl->stats.nb_red > 0);
 	l.stop = true;
 	for (i = 0; i < 20; i++) {
-		assert_true(world_wait(p.w, p.qa, false, &wc, 50 * SAN_NS_PER_MS));
-		assert_int_equal(wc.status, SAN_ST_OK);
+		assert_true(world_wait(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS));
+		assert_int_equal(pair.wc.status, SAN_ST_OK);
 	}
-	pair_close(&p);
+	pair_close();
 }
 
 /* ---- RT-30 ---- */
 
-UNIT_CASE(sim_verdict__atomics_happen_once)
+PAIR_CASE(sim_verdict__atomics_happen_once)
 {
-	struct world_conf conf;
 	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	struct pair p;
 	uint64_t *old, *word;
 	uint32_t i, ordered;
 
 	for (ordered = 0; ordered < 2; ordered++) {
-		world_conf_bad_link(&conf, 50 + ordered);
-		conf.link.drop_ppm = 200000;
-		pair_open(&p, &conf, ordered, LEN);
-		old = (uint64_t *)p.a;
-		word = (uint64_t *)p.b;
+		world_conf_bad_link(&pair.conf, 50 + ordered);
+		pair.conf.link.drop_ppm = 200000;
+		pair.param.ordered = ordered;
+		pair_open(LEN);
+		old = (uint64_t *)pair.a;
+		word = (uint64_t *)pair.b;
 		for (i = 0; i < 100; i++) {
 			world_wr(&wr, RTSAN_WR_FETCH_ADD, &old[i], 8, (uint64_t)(uintptr_t)word,
-				 p.kb, i, 0);
+				 pair.kb, i, 0);
 			wr.operand = 1;
-			world_post(p.w, p.qa, &wr);
+			world_post(pair.w, pair.qa, &wr);
 		}
 		for (i = 0; i < 100; i++)
-			assert_int_equal(pair_wait(&p, true, false, &wc), SAN_ST_OK);
+			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		assert_int_equal(*word, 100);
 		for (i = 0; ordered && i < 100; i++)
 			assert_int_equal(old[i], i);
-		assert_true(san_core_pdl(p.w->node[1].core)->stats.nb_rtx > 0);
-		pair_close(&p);
+		assert_true(san_core_pdl(pair.w->node[1].core)->stats.nb_rtx > 0);
+		pair_close();
 	}
 }
