@@ -70,6 +70,8 @@ st_setup(void **state)
 	uint32_t i, k;
 
 	(void)state;
+	if (pair.end[0].s != NULL) /* of the row before */
+		pair_fini(&pair);
 	pair_init(&pair, 1);
 	memset(&raw, 0, sizeof(raw));
 	for (i = 0; i < 2; i++) {
@@ -91,6 +93,7 @@ st_teardown(void **state)
 {
 	(void)state;
 	pair_fini(&pair);
+	pair.end[0].s = NULL;
 	return 0;
 }
 
@@ -244,6 +247,28 @@ st_has(struct pair_end *e, uint8_t op)
 	return true;
 }
 
+/* Each of these posts, and then everything moves. */
+static inline void
+st_send_settle(struct pair_end *e, uint32_t len)
+{
+	st_send(e, len);
+	st_settle();
+}
+
+static inline void
+st_recv_settle(struct pair_end *e, uint32_t len)
+{
+	st_recv(e, len);
+	st_settle();
+}
+
+static inline void
+st_ctl_settle(struct pair_end *e, uint64_t id, uint8_t op, uint32_t imm, uint64_t value)
+{
+	pair_ctl(e, id, op, imm, value);
+	st_settle();
+}
+
 /* Read *len* bytes in receives of at most *step*. */
 static inline void
 st_read(struct pair_end *e, uint32_t len, uint32_t step)
@@ -330,8 +355,7 @@ st_finish(uint32_t len)
 static inline void
 st_large(uint32_t len)
 {
-	st_recv(to, len);
-	st_settle();
+	st_recv_settle(to, len);
 	st_send(from, len);
 	st_finish(len);
 }
@@ -358,8 +382,7 @@ static inline void
 st_after(uint32_t len)
 {
 	st_listen();
-	st_send(from, len);
-	st_settle();
+	st_send_settle(from, len);
 	st_heard();
 	st_recv(to, len);
 	st_finish(len);
@@ -369,8 +392,7 @@ st_after(uint32_t len)
 static inline void
 st_small(uint32_t len)
 {
-	st_send(from, len);
-	st_settle();
+	st_send_settle(from, len);
 	st_read(to, len, 1000);
 	assert_int_equal(st_sent(from), len);
 }
@@ -384,6 +406,13 @@ st_learn(void (*transfer)(uint32_t len), uint8_t mode)
 		transfer(64 * KB);
 	assert_int_equal(st_view(from).mode, mode);
 	st_forget_msgs();
+}
+
+static inline void
+st_start_large(void)
+{
+	st_start();
+	st_learn(st_large, SAN_SM_LARGE_RECV);
 }
 
 /* ---- a peer played by the test ---- */
@@ -416,6 +445,13 @@ raw_run(void)
 	san_stream_show_check(to->s);
 }
 
+static inline void
+raw_send(uint32_t len)
+{
+	st_send(to, len);
+	raw_run();
+}
+
 /* The next message, acknowledging all that was received. */
 static inline struct san_sm
 raw_msg(uint32_t flags)
@@ -428,6 +464,15 @@ raw_msg(uint32_t flags)
 		.nb_rcvd = raw.nb_rcvd,
 		.nb_freed = raw.nb_freed,
 	};
+}
+
+static inline struct san_sm
+raw_large_msg(uint32_t flags)
+{
+	struct san_sm m = raw_msg(flags);
+
+	m.mode = SAN_SM_LARGE_RECV;
+	return m;
 }
 
 /* ... which advertises *len* bytes. */
@@ -457,17 +502,17 @@ raw_put_bytes(const void *bytes, uint32_t len)
 }
 
 static inline void
-raw_put(const struct san_sm *m)
+raw_put(struct san_sm m)
 {
 	static uint8_t bytes[SAN_STREAM_MSG_MAX];
 	struct st_side *side = st_of(from);
-	uint32_t len = san_wire_stream_len(m);
+	uint32_t len = san_wire_stream_len(&m);
 
-	san_wire_stream_put(m, bytes);
-	memcpy(bytes + len, side->src + side->src_used, m->len);
-	if ((m->flags & SAN_SM_URGENT_BYTE) == 0)
-		side->src_used += m->len;
-	raw_put_bytes(bytes, len + m->len);
+	san_wire_stream_put(&m, bytes);
+	memcpy(bytes + len, side->src + side->src_used, m.len);
+	if ((m.flags & SAN_SM_URGENT_BYTE) == 0)
+		side->src_used += m.len;
+	raw_put_bytes(bytes, len + m.len);
 }
 
 static inline struct san_sm
@@ -498,11 +543,8 @@ raw_open(void)
 static inline void
 raw_start(void)
 {
-	struct san_sm m;
-
 	raw_open();
-	m = raw_hello();
-	raw_put(&m);
+	raw_put(raw_hello());
 	st_forget_msgs();
 	assert_null(san_stream_fault(to->s));
 }

@@ -10,13 +10,6 @@
 
 #define LARGE (64 * KB)
 
-static void
-start_large(void)
-{
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-}
-
 /* ---- which sets are advertised ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
@@ -24,10 +17,9 @@ ST_TEST(build__each_posted_set)
 {
 	const struct san_sm *m;
 
-	start_large();
+	st_start_large();
 	st_recv(to, LARGE);
-	st_recv(to, 2 * LARGE);
-	st_settle();
+	st_recv_settle(to, 2 * LARGE);
 	m = st_msg(to, SAN_SM_ADV);
 	assert_int_equal(st_of(to)->nb_msgs, 1);
 	assert_int_equal(m->nb_adv, 2);
@@ -36,8 +28,7 @@ ST_TEST(build__each_posted_set)
 	assert_false(m->adv[0].after);
 	assert_int_equal(st_view(from).nb_advs, 2);
 	st_send(from, LARGE);
-	st_send(from, 2 * LARGE);
-	st_settle();
+	st_send_settle(from, 2 * LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_received(to), 2 * LARGE);
 	assert_int_equal(st_said_data(from), 0);
@@ -56,29 +47,24 @@ ST_TEST(build__none_behind_a_small_one)
 	st_recv(to, 5000);
 	st_recv(to, 100);
 	st_recv(to, LARGE);
-	m = raw_msg(0);
-	m.mode = SAN_SM_LARGE_RECV;
-	raw_put(&m);
+	raw_put(raw_large_msg(0));
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
 	st_forget_msgs();
-	m = raw_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
 	m.len = 1000;
 	m.send_id = 1;
 	m.rest = 4100;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
 	st_forget_msgs();
-	m = raw_msg(SAN_SM_LARGE);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(SAN_SM_LARGE);
 	m.len = 1200;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_received(to), 2200);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
-	m = raw_msg(SAN_SM_LARGE);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(SAN_SM_LARGE);
 	m.len = 1300;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 1200);
 }
@@ -90,45 +76,36 @@ ST_TEST(withdrawn__waits_for_all)
 
 	raw_start();
 	st_recv_flags(to, 10000, RTSAN_RECV_WAITALL);
-	m = raw_msg(0);
-	m.mode = SAN_SM_LARGE_RECV;
-	raw_put(&m);
-	m = raw_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
-	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(raw_large_msg(0));
+	m = raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
 	m.len = 1000;
 	m.send_id = 1;
 	m.rest = 20000;
-	raw_put(&m);
-	m = raw_msg(SAN_SM_WITHDRAW);
-	m.mode = SAN_SM_LARGE_RECV;
-	raw_put(&m);
-	m = raw_msg(SAN_SM_CANCELLED);
-	m.mode = SAN_SM_LARGE_RECV;
+	raw_put(m);
+	raw_put(raw_large_msg(SAN_SM_WITHDRAW));
+	m = raw_large_msg(SAN_SM_CANCELLED);
 	m.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(to->nb_regs, 1); /* advertised again, behind the data in it */
 	assert_false(st_has(to, RTSAN_WC_RECV));
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	raw_run();
-	m = raw_msg(SAN_SM_CANCELLED);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(SAN_SM_CANCELLED);
 	m.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].cancel;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_received(to), 1000);
 }
 
 /* Nothing is advertised behind a WAITALL receive: where the next set begins is unknown. */
 ST_TEST(build__waitall_is_the_last)
 {
-	start_large();
+	st_start_large();
 	st_recv_flags(to, LARGE, RTSAN_RECV_WAITALL);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
 	assert_int_equal(st_view(from).nb_advs, 1);
 	st_send(from, LARGE / 2);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_received(to), LARGE / 2);
 }
@@ -151,10 +128,8 @@ ST_TEST(build__only_what_is_large)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
-		start_large();
+		st_start_large();
 		st_recv_flags(to, rows[i].len, rows[i].flags);
 		st_settle();
 		assert_int_equal(st_said(to, SAN_SM_ADV), rows[i].nb);
@@ -172,8 +147,7 @@ ST_TEST(build__pieces)
 	for (i = 0; i < 4; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
-	st_send(from, 40000);
-	st_settle();
+	st_send_settle(from, 40000);
 	assert_int_equal(st_sent(from), 40000);
 	for (i = 0; i < 4; i++)
 		assert_memory_equal(r.sge[i].addr, st_of(from)->src + 10000 * i, 10000);
@@ -186,7 +160,7 @@ ST_TEST(build__no_more_than_agreed)
 {
 	uint32_t i;
 
-	start_large();
+	st_start_large();
 	for (i = 0; i < 40; i++)
 		st_recv(to, 8 * KB);
 	st_settle();
@@ -204,8 +178,7 @@ ST_TEST(build__no_memory)
 {
 	st_start();
 	to->max_regs = 0;
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	st_finish(LARGE);
 	assert_int_equal(st_stats(from).tx.message, LARGE);
@@ -242,19 +215,16 @@ ST_TEST(hear__stale)
 	struct san_sm m;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		raw_start();
 		for (k = 0; k < rows[i].sent; k++) {
-			st_send(to, 100);
-			raw_run();
+			raw_send(100);
 		}
 		for (k = 0; k <= rows[i].matched; k++) {
 			before = st_view(to).nb_advs;
 			m = raw_adv(k + 1, 8 * KB);
 			m.nb_rcvd = rows[i].rcvd;
-			raw_put(&m);
+			raw_put(m);
 		}
 		assert_int_equal(st_view(to).nb_advs - before, rows[i].kept);
 		assert_int_equal(st_stats(to).nb_stale, rows[i].matched + !rows[i].kept);
@@ -264,32 +234,23 @@ ST_TEST(hear__stale)
 /* A later data message uses up the oldest known advertisement (AFC-12). */
 ST_TEST(spend__oldest)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_adv(1, 8 * KB);
-	raw_put(&m);
-	m = raw_adv(2, 8 * KB);
-	raw_put(&m);
+	raw_put(raw_adv(1, 8 * KB));
+	raw_put(raw_adv(2, 8 * KB));
 	assert_int_equal(st_view(to).nb_advs, 2);
-	st_send(to, 100);
-	raw_run();
+	raw_send(100);
 	assert_int_equal(st_view(to).nb_advs, 1);
-	st_send(to, 8 * KB);
-	raw_run();
+	raw_send(8 * KB);
 	assert_int_equal(st_msg(to, SAN_SM_WDONE)->wdone[0].id, 2);
 }
 
 /* One message per set, even if there is room left in it (AFC-12). */
 ST_TEST(spend__one_message_each)
 {
-	start_large();
-	st_recv(to, LARGE);
-	st_settle();
-	st_send(from, 100);
-	st_settle();
-	st_send(from, 100);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
+	st_send_settle(from, 100);
+	st_send_settle(from, 100);
 	assert_int_equal(st_received(to), 100);
 	assert_false(st_has(to, RTSAN_WC_RECV));
 	assert_int_equal(st_view(to).nb_unread_bytes, 100);
@@ -303,7 +264,7 @@ ST_TEST(spend__under_way)
 {
 	uint32_t i;
 
-	start_large();
+	st_start_large();
 	for (i = 0; i < 20; i++) {
 		/* neither has received a message of the other */
 		st_send(from, 100);
@@ -332,8 +293,7 @@ ST_TEST(adv_crossed_data__offer_is_void)
 	const struct san_sm *offer;
 
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_recv(to, LARGE);
 	st_send(from, LARGE);
 	pair_pump(&pair); /* both are in flight */
@@ -348,8 +308,7 @@ ST_TEST(adv_crossed_data__offer_is_void)
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
 	assert_int_equal(from->nb_regs + to->nb_regs, 0);
 	/* the next one is not taken for stale */
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_view(from).nb_advs, 1);
 }
 
@@ -376,8 +335,7 @@ ST_TEST(adv_crossed_data__notice)
 ST_TEST(adv_crossed_data__no_memory_to_write_from)
 {
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	from->no_local = true;
 	st_recv(to, LARGE);
 	st_send(from, LARGE);
@@ -416,10 +374,8 @@ ST_TEST(adv_crossed_data__given_up)
 ST_TEST(may_advertise__not_behind_an_offer)
 {
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_send(from, LARGE);
-	st_settle();
+	st_start_large();
+	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
@@ -434,10 +390,8 @@ ST_TEST(may_advertise__not_behind_an_offer)
 ST_TEST(may_advertise__not_before_the_read)
 {
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_send(from, LARGE);
-	st_settle();
+	st_start_large();
+	st_send_settle(from, LARGE);
 	to->max_req = 0;
 	st_recv(to, LARGE);
 	pair_pump(&pair);
@@ -454,13 +408,11 @@ ST_TEST(may_advertise__not_before_the_read)
 /* Each set exactly, with one write per set; the last one is short (AFC-21). */
 ST_TEST(wrote__exact_fill_and_short_last)
 {
-	start_large();
+	st_start_large();
 	st_recv(to, 10000);
 	st_recv(to, 20000);
-	st_recv(to, 50000);
-	st_settle();
-	st_send(from, 40000);
-	st_settle();
+	st_recv_settle(to, 50000);
+	st_send_settle(from, 40000);
 	assert_int_equal(st_received(to), 10000);
 	assert_int_equal(st_received(to), 20000);
 	assert_int_equal(st_received(to), 10000);
@@ -473,12 +425,11 @@ ST_TEST(wrote__goes_on_as_sets_are_posted)
 {
 	uint32_t i;
 
-	start_large();
+	st_start_large();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		assert_false(st_has(from, RTSAN_WC_SEND));
-		st_recv(to, LARGE);
-		st_settle();
+		st_recv_settle(to, LARGE);
 		assert_int_equal(st_received(to), LARGE);
 	}
 	assert_int_equal(st_sent(from), 5 * LARGE);
@@ -490,7 +441,7 @@ ST_TEST(end__keys_are_dead)
 {
 	uint32_t key;
 
-	start_large();
+	st_start_large();
 	st_recv(to, LARGE);
 	assert_int_equal(to->nb_regs, 0);
 	pair_pump(&pair);
@@ -498,8 +449,7 @@ ST_TEST(end__keys_are_dead)
 	st_settle();
 	key = st_msg(to, SAN_SM_ADV)->adv[0].where.seg[0].key;
 	assert_int_equal(pair_find(to, key)->right, SAN_STREAM_PUSH);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_null(pair_find(to, key));
 	assert_int_equal(from->nb_regs + to->nb_regs, 0);
 }
@@ -509,9 +459,8 @@ ST_TEST(end__keys_are_dead)
 /* A cancelled receive that is advertised completes when the peer has answered. */
 ST_TEST(withdraw__waits_for_the_answer)
 {
-	start_large();
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	pair_pump(&pair);
@@ -529,9 +478,8 @@ ST_TEST(withdraw__waits_for_the_answer)
 /* The write was in flight: the bytes are there, and the receive completes with them (AFC-28). */
 ST_TEST(withdraw__crosses_a_write)
 {
-	start_large();
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
@@ -544,9 +492,8 @@ ST_TEST(withdraw__crosses_a_write)
 /* During a withdrawal no others are sent: the old ones return first (AFC-28). */
 ST_TEST(withdraw__others_wait)
 {
-	start_large();
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
@@ -568,7 +515,7 @@ break_hear(void (*change)(struct san_sm *m))
 	raw_start();
 	m = raw_adv(1, 8 * KB);
 	change(&m);
-	raw_put(&m);
+	raw_put(m);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -598,17 +545,14 @@ ST_TEST(hear__too_long)
 
 ST_TEST(hear__more_than_agreed)
 {
-	struct san_sm m;
 	uint32_t i;
 
 	raw_start();
 	for (i = 0; i < STREAM_ADVS; i++) {
-		m = raw_adv(i + 1, 8 * KB);
-		raw_put(&m);
+		raw_put(raw_adv(i + 1, 8 * KB));
 	}
 	assert_null(san_stream_fault(to->s));
-	m = raw_adv(i + 1, 8 * KB);
-	raw_put(&m);
+	raw_put(raw_adv(i + 1, 8 * KB));
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -618,11 +562,10 @@ ST_TEST(hear__smaller_than_a_message)
 	struct san_sm m;
 
 	raw_start();
-	st_send(to, LARGE);
-	raw_run();
+	raw_send(LARGE);
 	m = raw_adv(1, 100);
 	m.lrsq = st_msg(to, SAN_SM_NOTICE)->seq - 1;
-	raw_put(&m);
+	raw_put(m);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -636,20 +579,16 @@ ST_TEST(wrote__not_advertised)
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		raw_start();
-		m = raw_msg(0);
-		m.mode = SAN_SM_LARGE_RECV;
-		raw_put(&m);
+		raw_put(raw_large_msg(0));
 		st_recv(to, LARGE);
 		raw_run();
 		m = raw_msg(SAN_SM_WDONE);
 		m.nb_wdone = 1;
 		m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + rows[i].id_off;
 		m.wdone[0].bytes = rows[i].bytes;
-		raw_put(&m);
+		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }

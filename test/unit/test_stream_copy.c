@@ -15,8 +15,7 @@ ST_TEST(copy_aside__no_memory)
 	conf[0].send_buffer = 1 << 20;
 	st_start();
 	from->max_mem = from->mem;
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
@@ -61,8 +60,7 @@ ST_TEST(copy_aside__memory_is_free)
 	pair_pump(&pair);
 	assert_int_equal(st_sent(from), sizeof(mine));
 	memset(mine, 0, sizeof(mine));
-	st_recv(to, sizeof(mine));
-	st_settle();
+	st_recv_settle(to, sizeof(mine));
 	assert_int_equal(st_received(to), sizeof(mine));
 }
 
@@ -113,8 +111,7 @@ ST_TEST(copy_waiting__bit_by_bit)
 ST_TEST(copy_aside__off)
 {
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 }
 
@@ -128,7 +125,7 @@ ST_TEST(copy_waiting__without_credit)
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	for (i = 0; i < 9; i++)
 		st_send(to, 1000);
 	raw_run();
@@ -148,13 +145,11 @@ ST_TEST(copy_waiting__not_behind_the_end)
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_send(to, 1000);
-	raw_run();
+	raw_send(1000);
 	assert_false(st_has(to, RTSAN_WC_SEND));
-	m = raw_msg(0);
-	raw_put(&m);
+	raw_put(raw_msg(0));
 	assert_true(st_take(to, RTSAN_WC_STREAM_SHUTDOWN, &wc));
 	assert_int_equal(st_sent_as(to, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_said_data(to), 0);
@@ -165,8 +160,7 @@ ST_TEST(cancel__not_what_was_copied)
 {
 	conf[0].send_buffer = 128 * KB;
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	st_recv(to, LARGE);
 	st_finish(LARGE);

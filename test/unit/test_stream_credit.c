@@ -12,7 +12,7 @@ raw_credit(uint16_t pr, uint32_t lost)
 
 	m.pr = pr;
 	m.lrsq -= lost;
-	raw_put(&m);
+	raw_put(m);
 }
 
 /* credit := PR - (LSSQ - LRSQ), whatever it was before (AFC-14). */
@@ -34,8 +34,7 @@ ST_TEST(hear__recomputed)
 
 	raw_start();
 	for (i = 0; i < 4; i++) {
-		st_send(to, 100);
-		raw_run();
+		raw_send(100);
 	}
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		raw_credit(rows[i].pr, rows[i].lost);
@@ -47,15 +46,12 @@ ST_TEST(hear__recomputed)
 ST_TEST(hear__negative_is_none)
 {
 	raw_start();
-	st_send(to, 100);
-	raw_run();
-	st_send(to, 100);
-	raw_run();
+	raw_send(100);
+	raw_send(100);
 	raw_credit(1, 2);
 	assert_int_equal(st_view(to).credit, 0);
 	st_forget_msgs();
-	st_send(to, 100);
-	raw_run();
+	raw_send(100);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(32, 0);
 	assert_int_equal(st_said_data(to), 1);
@@ -71,9 +67,9 @@ ST_TEST(hear__late_header)
 	next = raw_msg(0);
 	late.pr = 3;
 	next.pr = 20;
-	raw_put(&next);
+	raw_put(next);
 	assert_int_equal(st_view(to).credit, 20);
-	raw_put(&late);
+	raw_put(late);
 	assert_int_equal(st_view(to).credit, 20);
 	assert_null(san_stream_fault(to->s));
 }
@@ -89,8 +85,7 @@ ST_TEST(hear__wrap)
 	st_start();
 	for (i = 0; i < 200; i++) {
 		st_send(from, 100);
-		st_send(to, 100);
-		st_settle();
+		st_send_settle(to, 100);
 		st_read(to, 100, 100);
 		st_read(from, 100, 100);
 		assert_int_equal(st_sent(from), 100);
@@ -108,11 +103,10 @@ ST_TEST(left__never_without)
 	raw_open();
 	hello = raw_hello();
 	hello.pr = 4;
-	raw_put(&hello);
+	raw_put(hello);
 	st_forget_msgs();
 	for (i = 0; i < 20; i++) {
-		st_send(to, 1000);
-		raw_run();
+		raw_send(1000);
 	}
 	assert_int_equal(st_view(to).credit, 1);
 	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
@@ -135,10 +129,10 @@ ST_TEST(left__last_one_is_reserved)
 	m = raw_msg(SAN_SM_RESIZE);
 	m.pr = 1;
 	m.resize = 4096;
-	raw_put(&m);
+	raw_put(m);
 	m = raw_msg(SAN_SM_CANCEL);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(32, 0);
 	assert_int_equal(st_said(to, SAN_SM_FIN | SAN_SM_RESIZED | SAN_SM_CANCELLED), 1);
@@ -172,7 +166,7 @@ ST_TEST(left__not_for_room)
 
 		m.pr = 1;
 		m.len = 10;
-		raw_put(&m);
+		raw_put(m);
 		st_recv(to, 10);
 		raw_run();
 	}
@@ -212,8 +206,7 @@ one_way(uint32_t behind)
 	conf[0].nb_store = conf[1].nb_store = 12;
 	st_start();
 	for (i = 0; i < 1000; i++) {
-		st_send(from, 100);
-		st_settle();
+		st_send_settle(from, 100);
 		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 		unread++;
@@ -248,8 +241,7 @@ ST_TEST(may_update__both_ways)
 	st_start();
 	for (i = 0; i < 300; i++) {
 		st_send(from, 100);
-		st_send(to, 100);
-		st_settle();
+		st_send_settle(to, 100);
 		st_read(to, 100, 100);
 		st_read(from, 100, 100);
 		assert_int_equal(st_sent(from), 100);
@@ -271,7 +263,7 @@ ST_TEST(must_update__held_messages)
 		raw_credit(32, 0);
 	/* 12 posted, 9 ahead of the gap: an update would be worthless */
 	assert_int_equal(st_of(to)->nb_msgs, 0);
-	raw_put(&first);
+	raw_put(first);
 	assert_int_equal(st_said(to, SAN_SM_UPDATE), 1);
 	assert_int_equal(st_view(to).peer_credit, 12);
 }
@@ -309,8 +301,7 @@ ST_TEST(has_room__bound)
 	conf[1].nb_recv = 4;
 	st_start();
 	for (i = 0; i < 20; i++) {
-		st_send(from, 100);
-		st_settle();
+		st_send_settle(from, 100);
 	}
 	assert_int_equal(st_said_data(from), 5);
 	assert_int_equal(st_view(to).nb_unread_bytes, 500);

@@ -52,12 +52,10 @@ ST_TEST(learn__large)
 
 	three_reach(st_large, SAN_SM_LARGE_RECV);
 	assert_int_equal(st_view(to).peer_mode, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	assert_int_equal(st_of(from)->nb_msgs, 0); /* the sender is passive */
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	d = moved();
 	assert_int_equal(d.write, LARGE);
@@ -110,8 +108,7 @@ ST_TEST(learn__late_is_direct)
 
 	st_start();
 	for (i = 0; i < 3; i++) {
-		st_send(from, 64 * KB);
-		st_settle();
+		st_send_settle(from, 64 * KB);
 		st_recv(to, 64 * KB);
 		st_finish(64 * KB);
 	}
@@ -125,13 +122,10 @@ ST_TEST(learn__told_by_the_beginning)
 
 	st_start();
 	for (i = 0; i < 3; i++) {
-		st_send(from, 64 * KB);
-		st_settle();
-		st_recv(to, 16);
-		st_settle();
+		st_send_settle(from, 64 * KB);
+		st_recv_settle(to, 16);
 		assert_int_equal(st_received(to), 16);
-		st_recv(to, 64 * KB);
-		st_settle();
+		st_recv_settle(to, 64 * KB);
 		assert_int_equal(st_received(to), 64 * KB - 16);
 		assert_int_equal(st_sent(from), 64 * KB);
 	}
@@ -185,8 +179,7 @@ small_sends_between(void (*transfer)(uint32_t len), uint8_t mode)
 	st_start();
 	for (i = 0; i < 6; i++) {
 		transfer(LARGE);
-		st_send(from, 200);
-		st_settle();
+		st_send_settle(from, 200);
 		st_read(to, 200, 200);
 		assert_int_equal(st_sent(from), 200);
 		assert_int_equal(st_view(from).mode, i < 2 ? SAN_SM_DISCOVERY : mode);
@@ -238,8 +231,6 @@ ST_TEST(leave__at_the_first_other)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		pair.caps.can_read = rows[i].can_read;
 		st_start();
@@ -248,8 +239,7 @@ ST_TEST(leave__at_the_first_other)
 			/* a small one is posted before, so the sender need not wait for one */
 			st_recv(to, 1000);
 			st_wait(MS);
-			st_send(from, LARGE);
-			st_settle();
+			st_send_settle(from, LARGE);
 			assert_int_equal(st_received(to), 1000);
 			st_read(to, LARGE - 1000, 1000);
 		} else {
@@ -266,14 +256,12 @@ ST_TEST(leave__at_the_first_other)
 /* From large: an application that waits for data has no buffer posted (AFC-22). */
 ST_TEST(leave__large_by_waiting)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id, 0);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
 	assert_int_equal(st_view(from).change[1].why, SAN_STREAM_WHY_SMALL);
@@ -287,8 +275,6 @@ ST_TEST(leave__not_what_was_chosen)
 	uint32_t mode, i;
 
 	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
-		if (mode > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		conf[0].mode = (uint8_t)mode;
 		st_start();
@@ -309,11 +295,9 @@ ST_TEST(way__read_always)
 
 	conf[0].read = RTSAN_STREAM_READ_ALWAYS;
 	three_reach(st_large, SAN_SM_LARGE_RECV);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_said(from, SAN_SM_OFFER), 1);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
 	d = moved();
@@ -328,8 +312,7 @@ ST_TEST(way__large_by_choice_and_waiting)
 	st_start();
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
 	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
@@ -341,17 +324,14 @@ ST_TEST(way__large_by_choice_and_waiting)
 ST_TEST(way__mode_message)
 {
 	st_start();
-	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_LARGE_RECV);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_LARGE_RECV);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	assert_int_equal(st_of(from)->msg[0].flags, 0);
 	assert_int_equal(st_view(to).peer_mode, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	/* other modes are sent with the next header */
-	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 }
 
@@ -361,10 +341,8 @@ ST_TEST(way__mode_message)
 static void
 ask(void)
 {
-	st_recv(to, LARGE);
-	st_settle();
-	st_send(to, 100);
-	st_settle();
+	st_recv_settle(to, LARGE);
+	st_send_settle(to, 100);
 	st_read(from, 100, 100);
 	st_send(from, LARGE);
 	st_finish(LARGE);
@@ -412,8 +390,7 @@ ST_TEST(ride__hold_off)
 	for (i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 }
 
@@ -421,14 +398,11 @@ ST_TEST(ride__hold_off)
 static void
 answer(void)
 {
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	assert_int_equal(st_sent(from), LARGE);
-	st_send(to, 100);
-	st_settle();
-	st_recv(to, LARGE);
-	st_settle();
+	st_send_settle(to, 100);
+	st_recv_settle(to, LARGE);
 	st_read(from, 100, 100);
 }
 
@@ -438,21 +412,17 @@ ST_TEST(ride__send_receive)
 	uint32_t i;
 
 	st_start();
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	for (i = 0; i < 3; i++) {
 		answer();
 		st_wait(MS);
 	}
 	st_forget_msgs();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
-	st_send(to, 100);
-	st_settle();
+	st_send_settle(to, 100);
 	assert_int_equal(st_said_data(to), 0); /* it waits */
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_said_data(to), 1);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
 }
@@ -462,14 +432,12 @@ ST_TEST(ride__gather_ends)
 	uint32_t i;
 
 	st_start();
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	for (i = 0; i < 3; i++) {
 		answer();
 		st_wait(MS);
 	}
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	st_forget_msgs();
 	st_send(to, 100);
@@ -485,15 +453,12 @@ ST_TEST(ride__gather_off)
 
 	conf[1].gather_ns = 0;
 	st_start();
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	for (i = 0; i < 3; i++)
 		answer();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 	st_forget_msgs();
-	st_send(to, 100);
-	st_settle();
+	st_send_settle(to, 100);
 	assert_int_equal(st_said_data(to), 1);
 }

@@ -28,7 +28,7 @@ ST_TEST(msg_check_hello__nothing_before_it)
 	assert_int_equal(st_of(to)->nb_msgs, 1);
 	assert_false(st_has(to, RTSAN_WC_SEND));
 	hello = raw_hello();
-	raw_put(&hello);
+	raw_put(hello);
 	/* earlier work of the application completes, in order */
 	assert_int_equal(st_said_data(to), 3);
 	assert_int_equal(st_sent(to), 100);
@@ -69,7 +69,7 @@ fault_of_hello(void (*change)(struct san_sm *m))
 	raw_open();
 	m = raw_hello();
 	change(&m);
-	raw_put(&m);
+	raw_put(m);
 	fault = san_stream_fault(to->s);
 	assert_int_equal(st_view(to).is_open, false);
 	return fault;
@@ -124,8 +124,6 @@ ST_TEST(msg_check_hello__not_possible)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		assert_non_null(fault_of_hello(changes[i]));
 	}
@@ -133,11 +131,8 @@ ST_TEST(msg_check_hello__not_possible)
 
 ST_TEST(msg_check_hello__twice)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_hello();
-	raw_put(&m);
+	raw_put(raw_hello());
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -160,7 +155,7 @@ ST_TEST(receive__overtaken)
 
 		assert_int_equal(st_view(to).nb_unread_bytes, 0);
 		st_of(from)->src_used = 100 * order[i];
-		raw_put(&m[order[i]]);
+		raw_put(m[order[i]]);
 	}
 	assert_int_equal(st_stats(to).nb_held, 3);
 	st_of(from)->src_used = 400;
@@ -198,13 +193,11 @@ ST_TEST(receive__number_out_of_bounds)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		raw_start();
 		m = raw_msg(0);
 		m.seq += (uint32_t)offs[i];
-		raw_put(&m);
+		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }
@@ -216,9 +209,9 @@ ST_TEST(receive__number_twice)
 	raw_start();
 	m = raw_msg(0);
 	m.seq += 3;
-	raw_put(&m);
+	raw_put(m);
 	assert_null(san_stream_fault(to->s));
-	raw_put(&m);
+	raw_put(m);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -252,21 +245,16 @@ ST_TEST(receive__counts)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		raw_start();
-		st_send(to, 100);
-		raw_run();
-		st_send(to, 100);
-		raw_run();
-		m = raw_msg(0);
-		raw_put(&m); /* everything is acknowledged */
+		raw_send(100);
+		raw_send(100);
+		raw_put(raw_msg(0)); /* everything is acknowledged */
 		assert_null(san_stream_fault(to->s));
 		m = raw_msg(0);
 		m.lrsq += (uint32_t)rows[i].lrsq;
 		m.nb_freed += (uint32_t)rows[i].nb_freed;
-		raw_put(&m);
+		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }
@@ -284,7 +272,7 @@ ST_TEST(receive__more_than_there_is_room_for)
 		assert_null(san_stream_fault(to->s));
 		m = raw_msg(0);
 		m.len = 10;
-		raw_put(&m);
+		raw_put(m);
 	}
 	assert_non_null(san_stream_fault(to->s));
 }
@@ -296,11 +284,11 @@ ST_TEST(receive__behind_the_end)
 	raw_start();
 	m = raw_msg(SAN_SM_FIN);
 	m.len = 10;
-	raw_put(&m);
+	raw_put(m);
 	assert_null(san_stream_fault(to->s));
 	m = raw_msg(0);
 	m.len = 10;
-	raw_put(&m);
+	raw_put(m);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -311,14 +299,13 @@ ST_TEST(fault__is_the_end)
 	uint32_t said;
 
 	raw_start();
-	m = raw_hello();
-	raw_put(&m);
+	raw_put(raw_hello());
 	said = st_of(to)->nb_msgs;
 	st_send(to, 100);
 	st_recv(to, 100);
 	m = raw_msg(0);
 	m.len = 10;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_of(to)->nb_msgs, said);
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
@@ -334,15 +321,12 @@ ST_TEST(msg_build__all_in_one)
 {
 	const struct san_sm *m;
 
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	st_forget_msgs();
 	st_send(from, LARGE);
 	st_send(from, 100);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	m = st_msg(from, SAN_SM_WDONE | SAN_SM_FIN);
 	assert_int_equal(m->len, 100);

@@ -39,15 +39,13 @@ ST_TEST(notice__says_how_much)
 	const struct san_sm *m;
 
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	m = st_msg(from, SAN_SM_NOTICE | SAN_SM_INITIAL);
 	assert_in_range(m->len, 1000, 4095);
 	assert_int_equal(m->len + m->rest, LARGE);
 	/* and nothing follows before the answer */
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	st_read(to, LARGE + 100, LARGE);
 }
@@ -75,12 +73,10 @@ ST_TEST(notice__initial_portion_was_consumed)
 	uint32_t initial;
 
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	initial = st_view(to).nb_unread_bytes;
 	/* small ones, but none for the rest */
-	st_recv(to, 100);
-	st_settle();
+	st_recv_settle(to, 100);
 	assert_int_equal(st_received(to), 100);
 	st_recv_flags(to, LARGE - 100, RTSAN_RECV_WAITALL);
 	st_settle();
@@ -93,8 +89,7 @@ ST_TEST(notice__initial_portion_was_consumed)
 ST_TEST(notice__buffer_too_small)
 {
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id,
@@ -110,11 +105,9 @@ ST_TEST(notice__program_waits)
 	struct san_ulp_wc wc = {0};
 
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_read(to, st_view(to).nb_unread_bytes, 100);
-	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
-	st_settle();
+	st_ctl_settle(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
 }
@@ -139,8 +132,7 @@ ST_TEST(notice__answered_too_late)
 	struct san_sm m;
 
 	raw_start();
-	st_send(to, LARGE);
-	raw_run();
+	raw_send(LARGE);
 	pair.now_ns += conf[1].scan_ns;
 	san_stream_tick(to->s, pair.now_ns);
 	raw_run();
@@ -150,10 +142,9 @@ ST_TEST(notice__answered_too_late)
 	assert_int_equal(st_stats(to).nb_fallbacks, 1);
 	m = raw_msg(SAN_SM_SMALL);
 	m.small_id = st_msg(to, SAN_SM_NOTICE)->send_id;
-	raw_put(&m);
+	raw_put(m);
 	assert_null(san_stream_fault(to->s));
-	m = raw_msg(0);
-	raw_put(&m);
+	raw_put(raw_msg(0));
 	assert_int_equal(st_sent(to), LARGE);
 }
 
@@ -178,8 +169,7 @@ ST_TEST(notice__scans_in_a_row)
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		st_wait(conf[0].scan_ns);
-		st_recv(to, LARGE);
-		st_settle();
+		st_recv_settle(to, LARGE);
 		assert_int_equal(st_received(to), LARGE);
 	}
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
@@ -188,8 +178,7 @@ ST_TEST(notice__scans_in_a_row)
 /* Large receive mode without a buffer or a wait: discovery, the rest in messages (AFC-13). */
 ST_TEST(large_mode__nobody_posts)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_send(from, LARGE);
 	st_wait(conf[0].scan_ns * 2 - 1);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
@@ -226,16 +215,13 @@ ST_TEST(offer__several_sets)
 {
 	start_pull();
 	st_listen();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_heard();
-	st_recv(to, 10000);
-	st_settle();
+	st_recv_settle(to, 10000);
 	assert_int_equal(st_received(to), 10000);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_recv(to, 20000);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_received(to), 20000);
 	assert_int_equal(st_received(to), LARGE - 30000);
 	assert_int_equal(st_sent(from), LARGE);
@@ -275,8 +261,7 @@ ST_TEST(offer__pieces)
 ST_TEST(offer__buffer_too_small)
 {
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
 	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.mode, SAN_SM_SMALL_RECV);
@@ -288,10 +273,8 @@ ST_TEST(offer__buffer_too_small)
 ST_TEST(offer__part_was_read)
 {
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
-	st_recv(to, LARGE / 2);
-	st_settle();
+	st_send_settle(from, LARGE);
+	st_recv_settle(to, LARGE / 2);
 	assert_int_equal(st_received(to), LARGE / 2);
 	st_read(to, LARGE / 2, 2000);
 	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes,
@@ -320,8 +303,7 @@ ST_TEST(offer__nobody_posts)
 ST_TEST(withdraw__offered)
 {
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
 	pair_pump(&pair);
@@ -333,8 +315,7 @@ ST_TEST(withdraw__offered)
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), st_msg(from, SAN_SM_OFFER)->len);
 	assert_int_equal(from->nb_regs, 0);
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_received(to), st_msg(from, SAN_SM_OFFER)->len);
 }
 
@@ -344,8 +325,7 @@ ST_TEST(withdraw__noticed)
 	uint32_t initial;
 
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	initial = st_msg(from, SAN_SM_NOTICE)->len;
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
@@ -355,8 +335,7 @@ ST_TEST(withdraw__noticed)
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), initial);
 	/* and the stream continues behind it */
 	st_of(from)->src_used = initial;
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	st_read(to, initial, LARGE);
 	st_read(to, 100, 100);
 }
@@ -367,15 +346,13 @@ ST_TEST(withdraw__while_it_is_read)
 	struct pair_req read;
 
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(to->nb_req, 1);
 	read = to->req[0];
 	to->nb_req = 0;
-	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
 	assert_int_equal(from->nb_regs, 1);
 	to->req[to->nb_req++] = read;
@@ -389,8 +366,7 @@ ST_TEST(withdraw__while_it_is_read)
 ST_TEST(withdraw__while_a_part_is_read)
 {
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_recv_flags(to, LARGE / 2, RTSAN_RECV_WAITALL);
 	pair_pump(&pair);
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
@@ -407,8 +383,7 @@ ST_TEST(withdraw__while_a_part_is_read)
 ST_TEST(withdraw__answered_already)
 {
 	start_pull();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	pair_step(to);
@@ -424,26 +399,18 @@ ST_TEST(withdraw__answered_already)
 
 ST_TEST(hear__behind_an_offer)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_begin(true, LARGE);
-	raw_put(&m);
+	raw_put(raw_begin(true, LARGE));
 	assert_null(san_stream_fault(to->s));
-	m = raw_begin(true, LARGE);
-	raw_put(&m);
+	raw_put(raw_begin(true, LARGE));
 	assert_non_null(san_stream_fault(to->s));
 }
 
 ST_TEST(hear__fin_behind_an_offer)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_begin(true, LARGE);
-	raw_put(&m);
-	m = raw_msg(SAN_SM_FIN);
-	raw_put(&m);
+	raw_put(raw_begin(true, LARGE));
+	raw_put(raw_msg(SAN_SM_FIN));
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -457,14 +424,12 @@ ST_TEST(hear__other_than_what_is_left)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		raw_start();
 		m = raw_begin(rows[i].offer, LARGE);
 		m.rest = rows[i].rest;
 		m.offer.seg[0].len = rows[i].room;
-		raw_put(&m);
+		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }
@@ -486,19 +451,16 @@ ST_TEST(returned__not_offered)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		conf[1].mode = SAN_SM_SMALL_LARGE;
 		raw_start();
-		st_send(to, LARGE);
-		raw_run();
+		raw_send(LARGE);
 		offer = st_msg(to, SAN_SM_OFFER);
 		m = raw_msg(SAN_SM_RDONE);
 		m.rdone.id = offer->send_id + rows[i].id_off;
 		m.rdone.bytes = rows[i].all ? offer->rest + rows[i].more : 0;
 		m.rdone.mode = SAN_SM_SMALL_LARGE;
-		raw_put(&m);
+		raw_put(m);
 		assert_int_equal(san_stream_fault(to->s) != NULL, rows[i].fault);
 	}
 }
@@ -506,12 +468,9 @@ ST_TEST(returned__not_offered)
 /* A failed read is the peer's fault: it offered unreadable memory. */
 ST_TEST(on_read__fails)
 {
-	struct san_sm m;
-
 	raw_start();
 	raw.status = 1;
-	m = raw_begin(true, LARGE);
-	raw_put(&m);
+	raw_put(raw_begin(true, LARGE));
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(raw.nb_access, 1);
@@ -534,7 +493,7 @@ ST_TEST(on_read__first_piece_fails)
 	m.offer.seg[1] = m.offer.seg[0];
 	m.offer.seg[0].len = 1000;
 	m.offer.seg[1].len -= 1000;
-	raw_put(&m);
+	raw_put(m);
 	st_recv(to, LARGE);
 	pair_pump_one(to);
 	assert_int_equal(to->nb_req, 2);

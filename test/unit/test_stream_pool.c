@@ -28,8 +28,7 @@ ST_TEST(post__always_as_many)
 	st_start();
 	for (i = 0; i < conf[1].nb_store; i++) {
 		assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
-		st_send(from, 100);
-		st_settle();
+		st_send_settle(from, 100);
 	}
 	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
 }
@@ -56,8 +55,7 @@ ST_TEST(post__provider_is_full)
 	ops.recv = refuse;
 	nb_refused = 0;
 	san_stream_resume(to->s, &ops, to);
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	st_read(to, 100, 100);
 	assert_true(nb_refused > 0);
 	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv - 1);
@@ -87,14 +85,12 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 	small = to->mem;
 	m = raw_msg(0);
 	m.len = 10;
-	raw_put(&m); /* unread */
-	m = raw_resize(4000);
-	raw_put(&m);
+	raw_put(m); /* unread */
+	raw_put(raw_resize(4000));
 	both = to->mem;
 	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
 	for (i = 0; i < 10; i++) {
-		m = raw_msg(0);
-		raw_put(&m);
+		raw_put(raw_msg(0));
 	}
 	assert_int_equal(to->mem, both);
 	st_recv(to, 10);
@@ -106,14 +102,10 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 /* No third size before the first one is freed: the answer is the current size. */
 ST_TEST(resize__one_at_a_time)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_resize(3000);
-	raw_put(&m);
+	raw_put(raw_resize(3000));
 	st_forget_msgs();
-	m = raw_resize(4000);
-	raw_put(&m);
+	raw_put(raw_resize(4000));
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 3000);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 }
@@ -121,11 +113,8 @@ ST_TEST(resize__one_at_a_time)
 /* The session may end during a resize: st_teardown() finds leaks. */
 ST_TEST(resize__ends_in_the_middle)
 {
-	struct san_sm m;
-
 	raw_start();
-	m = raw_resize(3000);
-	raw_put(&m);
+	raw_put(raw_resize(3000));
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
 }

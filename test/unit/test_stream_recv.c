@@ -18,8 +18,7 @@ ST_TEST(take__any_size)
 	st_start();
 	for (i = 0; i < n; i++) {
 		for (k = 2; k < n; k++) {
-			st_send(from, sizes[i]);
-			st_settle();
+			st_send_settle(from, sizes[i]);
 			st_read(to, sizes[i], sizes[k]);
 			assert_int_equal(st_sent(from), sizes[i]);
 		}
@@ -30,12 +29,9 @@ ST_TEST(take__any_size)
 ST_TEST(take__what_is_there)
 {
 	st_start();
-	st_send(from, 100);
-	st_settle();
-	st_send(from, 200);
-	st_settle();
-	st_recv(to, 1000);
-	st_settle();
+	st_send_settle(from, 100);
+	st_send_settle(from, 200);
+	st_recv_settle(to, 1000);
 	assert_int_equal(st_received(to), 300);
 }
 
@@ -45,10 +41,8 @@ ST_TEST(stream_recv_peek_data__leaves_it)
 	uint32_t i;
 
 	st_start();
-	st_send(from, 100);
-	st_settle();
-	st_send(from, 200);
-	st_settle();
+	st_send_settle(from, 100);
+	st_send_settle(from, 200);
 	for (i = 0; i < 2; i++) {
 		st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 		st_settle();
@@ -65,8 +59,7 @@ ST_TEST(stream_recv_peek_data__waits)
 	st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 	st_settle();
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	st_send(from, 10);
-	st_settle();
+	st_send_settle(from, 10);
 	assert_int_equal(st_received(to), 10);
 	st_read(to, 10, 10);
 }
@@ -83,8 +76,7 @@ ST_TEST(take__more_than_there_is)
 	st_of(to)->recv[0].flags = 0;
 	st_of(to)->recv_tail = 1;
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	assert_int_equal(st_received(to), 100);
 }
 
@@ -93,17 +85,13 @@ ST_TEST(waitall__until_it_is_full)
 {
 	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
-	st_send(from, 1000);
-	st_settle();
-	st_send(from, 1000);
-	st_settle();
+	st_send_settle(from, 1000);
+	st_send_settle(from, 1000);
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	st_send(from, 1500);
-	st_settle();
+	st_send_settle(from, 1500);
 	assert_int_equal(st_received(to), 3000);
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_int_equal(st_received(to), 500);
 }
 
@@ -112,25 +100,20 @@ ST_TEST(waitall__peek)
 {
 	st_start();
 	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
-	st_send(from, 100);
-	st_settle();
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
+	st_send_settle(from, 100);
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	st_send(from, 150);
-	st_settle();
+	st_send_settle(from, 150);
 	assert_int_equal(st_received(to), 300);
 	st_recv_flags(to, 350 + 10 * ST_INNER, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
-	st_send(from, 10 * ST_INNER);
-	st_settle();
+	st_send_settle(from, 10 * ST_INNER);
 	assert_int_equal(st_received(to), 350 + 10 * ST_INNER);
 	st_read(to, 350 + 10 * ST_INNER, 350 + 10 * ST_INNER);
 	st_send(from, 10);
 	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_settle();
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_int_equal(st_received(to), 10);
 }
 
@@ -143,8 +126,7 @@ ST_TEST(waitall__peek_of_too_much)
 	st_recv_flags(to, nb * 10 + 1, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	for (i = 0; i < nb; i++) {
 		assert_false(st_has(to, RTSAN_WC_RECV));
-		st_send(from, 10);
-		st_settle();
+		st_send_settle(from, 10);
 	}
 	assert_int_equal(st_received(to), nb * 10);
 }
@@ -155,19 +137,14 @@ ST_TEST(waitall__of_several_large)
 	uint32_t mode;
 
 	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
-		if (mode > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		conf[0].mode = (uint8_t)mode;
 		st_start();
 		st_recv_flags(to, 3 * LARGE, RTSAN_RECV_WAITALL);
-		st_send(from, LARGE);
-		st_settle();
-		st_send(from, LARGE);
-		st_settle();
+		st_send_settle(from, LARGE);
+		st_send_settle(from, LARGE);
 		assert_false(st_has(to, RTSAN_WC_RECV));
-		st_send(from, 2 * LARGE);
-		st_settle();
+		st_send_settle(from, 2 * LARGE);
 		assert_int_equal(st_received(to), 3 * LARGE);
 		st_read(to, LARGE, LARGE);
 	}
@@ -179,8 +156,7 @@ ST_TEST(dontwait__there_or_not)
 	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
 	assert_int_equal(st_received_as(to, RTSAN_WC_AGAIN), 0);
-	st_send(from, 60);
-	st_settle();
+	st_send_settle(from, 60);
 	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
 	assert_int_equal(st_received(to), 60);
@@ -196,8 +172,7 @@ ST_TEST(stream_recv_lend_data__until_it_comes_back)
 	conf[1].nb_recv = 4;
 	st_start();
 	for (i = 0; i < 6; i++) {
-		st_send(from, 1000);
-		st_settle();
+		st_send_settle(from, 1000);
 	}
 	for (i = 0; i < 4; i++) {
 		st_recv_flags(to, 0, RTSAN_RECV_LOAN);
@@ -233,20 +208,16 @@ ST_TEST(unread__holds_up_nothing_else)
 	conf[0].nb_store = conf[1].nb_store = 8;
 	st_start();
 	for (i = 0; i < 100; i++) {
-		st_send(from, 1400);
-		st_settle();
+		st_send_settle(from, 1400);
 	}
 	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
 	/* small and large, with advertisements and done messages */
 	for (i = 0; i < 20; i++) {
-		st_recv(from, LARGE);
-		st_settle();
-		st_send(to, LARGE);
-		st_settle();
+		st_recv_settle(from, LARGE);
+		st_send_settle(to, LARGE);
 		assert_int_equal(st_received(from), LARGE);
 		assert_int_equal(st_sent(to), LARGE);
-		st_send(to, 500);
-		st_settle();
+		st_send_settle(to, 500);
 		st_read(from, 500, 500);
 		assert_int_equal(st_sent(to), 500);
 	}
@@ -287,12 +258,10 @@ ST_TEST(take__bit_by_bit)
 /* But data for an advertised buffer is in it before the next message. */
 ST_TEST(take__at_once_if_advertised)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_recv(to, LARGE);
 	st_recv(to, LARGE);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	st_send(from, 2 * ST_INNER);
 	st_send(from, LARGE);
 	pair_pump_one(from);
@@ -315,8 +284,7 @@ ST_TEST(fin__one_direction)
 
 	st_start();
 	st_send(from, 100);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_true(san_stream_has_fin(to->s));
 	st_recv(to, 1000);
 	st_recv(to, 1000);
@@ -326,15 +294,13 @@ ST_TEST(fin__one_direction)
 	assert_int_equal(st_received(to), 0);
 	assert_int_equal(st_received(to), 0);
 	for (i = 0; i < 3; i++) {
-		st_send(to, LARGE);
-		st_settle();
+		st_send_settle(to, LARGE);
 		st_read(from, LARGE, LARGE);
 		assert_int_equal(st_sent(to), LARGE);
 	}
 	assert_false(san_stream_has_fin(from->s));
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_recv(from, 10);
-	st_settle();
+	st_recv_settle(from, 10);
 	assert_int_equal(st_received(from), 0);
 	assert_true(san_stream_is_drained(from->s) && san_stream_is_drained(to->s));
 }
@@ -346,12 +312,10 @@ ST_TEST(cancel__waiting)
 	st_start();
 	st_recv(to, 100);
 	st_recv(to, 100);
-	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
-	st_settle();
+	st_ctl_settle(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
 	assert_int_equal(st_received_as(to, RTSAN_WC_CANCELLED), 0);
-	st_send(from, 50);
-	st_settle();
+	st_send_settle(from, 50);
 	st_read(to, 50, 50);
 }
 
@@ -360,10 +324,8 @@ ST_TEST(cancel__with_what_came)
 {
 	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
-	st_send(from, 1000);
-	st_settle();
-	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
-	st_settle();
+	st_send_settle(from, 1000);
+	st_ctl_settle(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	assert_int_equal(st_received(to), 1000);
 }
 
@@ -372,8 +334,7 @@ ST_TEST(cancel__while_it_is_read_into)
 {
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(to->req[0].kind, PAIR_READ);

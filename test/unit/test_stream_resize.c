@@ -12,8 +12,7 @@ static void
 fragmented(uint32_t n)
 {
 	while (n-- > 0) {
-		st_send(from, SEND);
-		st_settle();
+		st_send_settle(from, SEND);
 		st_read(to, SEND, SEND);
 		assert_int_equal(st_sent(from), SEND);
 	}
@@ -122,15 +121,14 @@ ST_TEST(hear__as_they_complete)
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZE);
 	m.resize = 4000;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 4000);
 	/* posted at the time of the request: those before it, and three more */
 	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
 	assert_int_equal(after, raw.seq - 1 + 3);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 1536);
-		m = raw_msg(0);
-		raw_put(&m);
+		raw_put(raw_msg(0));
 	}
 	assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 4000);
 }
@@ -143,25 +141,21 @@ ST_TEST(run__behind_the_old_ones)
 
 	conf[1].frags = 1;
 	raw_start();
-	st_send(to, SEND);
-	raw_run();
+	raw_send(SEND);
 	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize;
 	m.resized.after = raw.lrsq + 4;
-	raw_put(&m);
+	raw_put(m);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(st_view(to).peer_msg_size, 1536);
 		st_forget_msgs();
-		st_send(to, SEND);
-		raw_run();
+		raw_send(SEND);
 		assert_int_equal(st_said_data(to), 2);
-		m = raw_msg(0);
-		raw_put(&m);
+		raw_put(raw_msg(0));
 	}
 	assert_int_equal(st_view(to).peer_msg_size, WANT);
 	st_forget_msgs();
-	st_send(to, SEND);
-	raw_run();
+	raw_send(SEND);
 	assert_int_equal(st_said_data(to), 1);
 }
 
@@ -174,7 +168,7 @@ ST_TEST(hear__more_than_the_limit)
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZE);
 	m.resize = UINT32_MAX;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 5000);
 }
 
@@ -184,11 +178,10 @@ ST_TEST(resized__more_than_asked_for)
 
 	conf[1].frags = 1;
 	raw_start();
-	st_send(to, SEND);
-	raw_run();
+	raw_send(SEND);
 	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = conf[1].msg_max + 1;
-	raw_put(&m);
+	raw_put(m);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -200,7 +193,7 @@ ST_TEST(resized__unasked)
 	raw_start();
 	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = 4000;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_view(to).peer_msg_size, 1536);
 	assert_null(san_stream_fault(to->s));
 }
@@ -229,13 +222,12 @@ cross(bool accepts)
 	conf[1].frags = 1;
 	raw.accepts = accepts;
 	raw_start();
-	st_send(to, SEND);
-	raw_run();
+	raw_send(SEND);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
 	st_forget_msgs();
 	m = raw_msg(SAN_SM_RESIZE);
 	m.resize = 2000;
-	raw_put(&m);
+	raw_put(m);
 }
 
 /* The accepting side ignores it: its own request is answered. */
@@ -249,12 +241,12 @@ ST_TEST(cross__accepting_side)
 	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = WANT;
 	m.resized.after = raw.lrsq;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_view(to).peer_msg_size, WANT);
 	/* now it is the other one's turn */
 	m = raw_msg(SAN_SM_RESIZE);
 	m.resize = 2000;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
 }
 
@@ -264,8 +256,7 @@ ST_TEST(cross__connecting_side)
 	cross(true);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 0);
-	st_send(to, SEND);
-	raw_run();
+	raw_send(SEND);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
 }
 
@@ -277,8 +268,7 @@ ST_TEST(cross__both_get_theirs)
 	st_start();
 	for (i = 0; i < 100; i++) {
 		st_send(from, SEND);
-		st_send(to, SEND - 500);
-		st_settle();
+		st_send_settle(to, SEND - 500);
 		st_read(to, SEND, SEND);
 		st_read(from, SEND - 500, SEND);
 		assert_int_equal(st_sent(from) + st_sent(to), 2 * SEND - 500);

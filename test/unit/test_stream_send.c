@@ -64,8 +64,7 @@ ST_TEST(small__inlined)
 ST_TEST(small__empty)
 {
 	st_start();
-	st_send(from, 0);
-	st_settle();
+	st_send_settle(from, 0);
 	assert_int_equal(st_sent(from), 0);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
@@ -79,8 +78,7 @@ ST_TEST(small__unsignaled)
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 100};
 	st_of(from)->src_used = 100;
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	assert_int_equal(st_sent(from), 100);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	pair_end_now(from, RTSAN_WC_FLUSHED);
@@ -104,8 +102,6 @@ ST_TEST(threshold__from_where)
 	uint32_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		pair.caps.threshold = rows[i].caps;
 		conf[0].threshold = rows[i].a;
@@ -113,12 +109,10 @@ ST_TEST(threshold__from_where)
 		st_start();
 		assert_int_equal(st_view(from).threshold, rows[i].both);
 		assert_int_equal(st_view(to).threshold, rows[i].both);
-		st_send(from, rows[i].both - 1);
-		st_settle();
+		st_send_settle(from, rows[i].both - 1);
 		st_read(to, rows[i].both - 1, rows[i].both);
 		assert_int_equal(st_said(from, SAN_SM_NOTICE), 0);
-		st_send(from, rows[i].both);
-		st_settle();
+		st_send_settle(from, rows[i].both);
 		assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
 		st_read(to, rows[i].both, rows[i].both);
 	}
@@ -151,8 +145,7 @@ ST_TEST(post__provider_is_full)
 	for (i = 0; i < 4; i++) {
 		st_large(LARGE);
 		st_after(LARGE);
-		st_send(from, 3000);
-		st_settle();
+		st_send_settle(from, 3000);
 		st_read(to, 3000, 3000);
 		assert_int_equal(st_sent(from), 3000);
 	}
@@ -201,8 +194,7 @@ no_buffers(uint8_t mode)
 	from->no_local = true;
 	from->max_regs = 0;
 	st_send(from, LARGE);
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(st_sent(from), 100);
 	assert_int_equal(st_stats(from).nb_no_buffers, 1);
@@ -212,10 +204,8 @@ no_buffers(uint8_t mode)
 	from->max_regs = PAIR_REGS;
 	st_of(to)->at = LARGE;
 	st_read(to, 100, 100);
-	st_send(from, LARGE);
-	st_settle();
-	st_recv(to, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
+	st_recv_settle(to, LARGE);
 	assert_int_equal(st_received(to), LARGE);
 }
 
@@ -252,10 +242,8 @@ ST_TEST(stream_send_prepare__one_piece_of_three)
 ST_TEST(write__done_behind_the_result)
 {
 	pair.caps.ordered = false;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	st_send(from, 100); /* later message data is behind it, too */
 	pair_pump(&pair);
@@ -272,10 +260,8 @@ ST_TEST(write__done_behind_the_result)
 /* If they may not, it is posted right behind them. */
 ST_TEST(write__done_in_order)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
@@ -306,15 +292,11 @@ ST_TEST(write__mixed_unordered)
 /* A failed write is the peer's fault: it advertised memory that cannot be written. */
 ST_TEST(written__fails)
 {
-	struct san_sm m;
-
 	pair.caps.ordered = false;
 	raw_start();
 	raw.status = 1;
-	m = raw_adv(1, LARGE);
-	raw_put(&m);
-	st_send(to, LARGE);
-	raw_run();
+	raw_put(raw_adv(1, LARGE));
+	raw_send(LARGE);
 	assert_int_equal(raw.nb_access, 1);
 	assert_non_null(san_stream_fault(to->s));
 	assert_int_equal(st_said(to, SAN_SM_WDONE), 0);
@@ -333,12 +315,10 @@ ST_TEST(write__not_what_was_planned)
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
-	st_send(to, LARGE);
-	raw_run();
+	raw_put(m);
+	raw_send(LARGE);
 	to->max_req = 0;
-	m = raw_adv(1, LARGE);
-	raw_put(&m);
+	raw_put(raw_adv(1, LARGE));
 	to->max_req = PAIR_REQS;
 	raw_run();
 	assert_int_equal(st_said(to, SAN_SM_INITIAL), 0);
@@ -352,7 +332,6 @@ ST_TEST(written__long_after_it_was_told)
 {
 	uint64_t writes[3 * STREAM_WDONES];
 	uint32_t i, nb = 0, id = 0;
-	struct san_sm m;
 
 	conf[1].mode = SAN_SM_LARGE_RECV;
 	raw_start();
@@ -360,8 +339,7 @@ ST_TEST(written__long_after_it_was_told)
 		st_of(to)->src_used = 0;
 		st_send(to, LARGE);
 		to->max_req = 0; /* requests wait until they are executed below */
-		m = raw_adv(++id, LARGE);
-		raw_put(&m);
+		raw_put(raw_adv(++id, LARGE));
 		to->max_req = PAIR_REQS;
 		for (pair_pump_one(to); to->nb_req > 0; pair_pump_one(to)) {
 			const struct pair_req r = to->req[0];
@@ -389,8 +367,7 @@ pieces_one_by_one(void)
 	struct san_ulp_recv r = {.nb_sge = 3};
 	uint32_t i;
 
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	from->max_req = 1;
 	for (i = 0; i < 3; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = st_of(to)->dst + 10000 * i, .length = 10000};
@@ -417,8 +394,7 @@ ST_TEST(write__provider_is_full)
 ST_TEST(cancel__in_the_middle_of_a_set)
 {
 	pieces_one_by_one();
-	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 10000);
 	assert_int_equal(st_received(to), 10000);
 }
@@ -433,8 +409,7 @@ ST_TEST(cancel__of_the_set_in_the_middle)
 	st_settle();
 	assert_int_equal(st_received(to), 10000);
 	assert_int_equal(to->nb_regs, 0);
-	st_recv(to, 20000);
-	st_settle();
+	st_recv_settle(to, 20000);
 	assert_int_equal(st_received(to), 20000);
 	assert_int_equal(st_sent(from), 30000);
 }
@@ -444,13 +419,10 @@ ST_TEST(cancel__of_the_set_in_the_middle)
 /* A send that has not begun is cancelled at once; earlier ones are sent. */
 ST_TEST(cancel__not_begun)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_send(from, LARGE);
-	st_settle();
+	st_start_large();
+	st_send_settle(from, LARGE);
 	assert_false(st_has(from, RTSAN_WC_SEND));
-	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 0);
 	st_of(from)->src_used -= LARGE;
 	st_large(LARGE);
@@ -459,18 +431,14 @@ ST_TEST(cancel__not_begun)
 /* The same without a connection: its memory is returned, too (AFC-2). */
 ST_TEST(cancel__before_the_hello)
 {
-	struct san_sm m;
-
 	raw_open();
-	st_send(to, 100);
-	raw_run();
+	raw_send(100);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
 	assert_int_equal(st_sent_as(to, RTSAN_WC_CANCELLED), 0);
 	st_of(to)->src_used = 0;
 	st_send(to, 200);
-	m = raw_hello();
-	raw_put(&m);
+	raw_put(raw_hello());
 	assert_int_equal(st_sent(to), 200);
 }
 
@@ -489,7 +457,7 @@ ST_TEST(cancel__not_the_urgent_byte)
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	memcpy(wr.data, &byte, 1);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	st_send(to, 100);
@@ -497,8 +465,7 @@ ST_TEST(cancel__not_the_urgent_byte)
 	raw_run();
 	assert_int_equal(st_sent(to), 1);
 	assert_false(st_has(to, RTSAN_WC_SEND)); /* in order */
-	m = raw_msg(0);
-	raw_put(&m);
+	raw_put(raw_msg(0));
 	assert_int_equal(st_said(to, SAN_SM_URGENT_BYTE), 1);
 	assert_int_equal(st_sent_as(to, RTSAN_WC_CANCELLED), 0);
 	assert_false(st_has(to, RTSAN_WC_SEND));
@@ -506,31 +473,25 @@ ST_TEST(cancel__not_the_urgent_byte)
 	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	pair_ctl(to, 3, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
-	m = raw_msg(0);
-	raw_put(&m);
+	raw_put(raw_msg(0));
 	assert_int_equal(st_sent_as(to, RTSAN_WC_SHUTDOWN), 0);
 }
 
 /* Half of it is written: that is reported, and the stream continues behind it (AFC-28). */
 ST_TEST(cancel__partly_written)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_recv(to, 10000);
-	st_settle();
-	st_send(from, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, 10000);
+	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), 10000);
-	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 10000);
 	st_of(from)->src_used -= LARGE - 10000;
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	st_read(to, 100, 100);
 }
 
@@ -539,13 +500,10 @@ ST_TEST(cancel__not_the_end)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_send(from, LARGE);
-	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
-	pair_ctl(from, 8, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
-	st_settle();
+	st_ctl_settle(from, 7, SAN_WR_SHUTDOWN, 0, 0);
+	st_ctl_settle(from, 8, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 0);
 	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
 	assert_int_equal(wc.status, 0);
@@ -561,16 +519,14 @@ ST_TEST(end__nothing_behind_it)
 	st_start();
 	st_send(from, 100);
 	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	assert_int_equal(st_sent(from), 100);
 	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it shares the message */
 	st_recv(to, 100);
-	st_recv(to, 100);
-	st_settle();
+	st_recv_settle(to, 100);
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 0);
 }

@@ -152,8 +152,7 @@ ST_TEST(bytes_max__grown)
 	assert_true(san_stream_bytes_max(&conf[0]) ==
 		    2 * at_first + nb * (2 * conf[0].msg_max - conf[0].msg_size) + 64 * KB);
 	for (i = 0; i < 60; i++) {
-		st_send(from, 3000);
-		st_settle();
+		st_send_settle(from, 3000);
 		assert_true(from->mem <= san_stream_bytes_max(&conf[0]) - at_first);
 		st_read(to, 3000, 3000);
 	}
@@ -177,8 +176,6 @@ ST_TEST(on_done__failed)
 	uint32_t i, send;
 
 	for (i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		if (i > 0)
-			pair_fini(&pair);
 		st_setup(state);
 		st_start();
 		send = i & 1;
@@ -201,12 +198,10 @@ ST_TEST(on_done__failed)
 ST_TEST(on_over__all_completes)
 {
 	st_start();
-	st_send(from, 100);
-	st_settle();
+	st_send_settle(from, 100);
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	st_send(to, LARGE);
-	st_send(to, 100);
-	st_settle();
+	st_send_settle(to, 100);
 	pair_end_now(to, RTSAN_WC_RETRY_EXC);
 	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), ST_INNER - 8);
 	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
@@ -228,11 +223,9 @@ ST_TEST(on_over__all_completes)
 ST_TEST(on_over__nothing_is_reachable)
 {
 	conf[1].mode = SAN_SM_SMALL_LARGE;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_recv(to, LARGE);
-	st_send(to, LARGE);
-	st_settle();
+	st_send_settle(to, LARGE);
 	assert_int_equal(to->nb_regs, 2);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_int_equal(to->nb_regs, 0);
@@ -245,8 +238,7 @@ ST_TEST(on_over__behind_the_end)
 {
 	st_start();
 	st_send(from, 100);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	st_recv(to, 200);
 	st_recv(to, 200);
@@ -291,8 +283,7 @@ ST_TEST(peek__each_kind_by_itself)
 	st_send(from, 100);
 	st_recv(to, 100);
 	st_send(to, 200);
-	pair_ctl(to, 9, SAN_WR_CANCEL, 0, 0);
-	st_settle();
+	st_ctl_settle(to, 9, SAN_WR_CANCEL, 0, 0);
 	assert_true(pair_poll_kind(to, false, &wc));
 	assert_int_equal(wc.op, RTSAN_WC_STREAM_CANCEL);
 	assert_true(pair_poll_kind(to, false, &wc));
@@ -313,12 +304,10 @@ ST_TEST(deadline__only_what_waits)
 	st_large(LARGE);
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	assert_true(san_stream_deadline_ns(from->s) == pair.now_ns + conf[0].scan_ns);
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);
-	st_recv(to, LARGE);
-	st_settle();
+	st_recv_settle(to, LARGE);
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
 }
 
@@ -353,17 +342,14 @@ ST_TEST(deadline__not_what_is_blocked)
 	struct san_sm m;
 
 	raw_start();
-	m = raw_msg(0);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
 	assert_true(san_stream_deadline_ns(to->s) > pair.now_ns);
-	m = raw_msg(0);
-	m.mode = SAN_SM_LARGE_RECV;
-	raw_put(&m);
+	raw_put(raw_large_msg(0));
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 }
 
@@ -371,11 +357,9 @@ ST_TEST(deadline__not_what_is_blocked)
 ST_TEST(on_over__before_the_hello)
 {
 	raw_open();
-	st_send(to, 100);
-	raw_run();
+	raw_send(100);
 	pair_end_now(to, RTSAN_WC_RETRY_EXC);
-	st_send(to, 200);
-	raw_run();
+	raw_send(200);
 	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
 	assert_int_equal(st_sent_as(to, RTSAN_WC_RETRY_EXC), 0);
 }
@@ -392,20 +376,17 @@ ST_TEST(orphan__goes_on)
 	st_send(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_send(from, 500);
-	pair_ctl(to, 2, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
-	st_settle();
+	st_ctl_settle(to, 2, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	assert_true(san_stream_orphan(to->s));
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	for (i = 0; i < 100; i++) { /* more than may be unread */
-		st_send(from, 1000);
-		st_settle();
+		st_send_settle(from, 1000);
 		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 	}
 	assert_false(san_stream_is_drained(to->s));
 	st_read(from, LARGE, LARGE);
-	st_recv(from, 10);
-	st_settle();
+	st_recv_settle(from, 10);
 	assert_int_equal(st_received(from), 0);
 	assert_true(san_stream_is_drained(to->s));
 	assert_false(st_has(to, RTSAN_WC_STREAM_SHUTDOWN) || st_has(to, RTSAN_WC_STREAM_WAIT));
@@ -417,29 +398,24 @@ ST_TEST(orphan__was_written_to)
 	struct san_sm m;
 
 	raw_start();
-	m = raw_msg(0);
-	m.mode = SAN_SM_LARGE_RECV;
-	raw_put(&m);
+	raw_put(raw_large_msg(0));
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	assert_true(san_stream_orphan(to->s));
-	m = raw_msg(SAN_SM_WDONE);
-	m.mode = SAN_SM_LARGE_RECV;
+	m = raw_large_msg(SAN_SM_WDONE);
 	m.nb_wdone = 1;
 	m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id;
 	m.wdone[0].bytes = LARGE;
-	raw_put(&m);
+	raw_put(m);
 	assert_null(san_stream_fault(to->s));
 }
 
 /* Advertised memory is withdrawn first: the peer must not access memory that is released. */
 ST_TEST(orphan__memory_was_advertised)
 {
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
-	st_recv(to, LARGE);
-	st_settle();
+	st_start_large();
+	st_recv_settle(to, LARGE);
 	assert_int_equal(to->nb_regs, 1);
 	san_stream_orphan(to->s);
 	assert_int_equal(to->nb_regs, 0);
@@ -449,8 +425,7 @@ ST_TEST(orphan__memory_was_advertised)
 ST_TEST(orphan__memory_is_needed)
 {
 	st_start();
-	st_send(to, LARGE);
-	st_settle();
+	st_send_settle(to, LARGE);
 	assert_false(san_stream_orphan(to->s));
 }
 
@@ -458,8 +433,7 @@ ST_TEST(orphan__is_being_read_into)
 {
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
 	assert_false(san_stream_orphan(to->s));

@@ -25,8 +25,7 @@ ST_TEST(view__of_each_side)
 	struct san_stream_view v;
 
 	conf[1].msg_size = 2048;
-	st_start();
-	st_learn(st_large, SAN_SM_LARGE_RECV);
+	st_start_large();
 	st_recv(to, LARGE);
 	st_recv_flags(to, 10, RTSAN_RECV_WAITALL);
 	st_settle();
@@ -42,11 +41,9 @@ ST_TEST(view__of_each_side)
 	assert_int_equal(v.peer_mode, SAN_SM_LARGE_RECV);
 	assert_int_equal(v.nb_recvs, 2);
 	assert_int_equal(v.stats.rx.write + v.stats.rx.message, 3 * LARGE);
-	st_send(to, LARGE);
-	st_settle();
+	st_send_settle(to, LARGE);
 	assert_int_equal(st_view(to).nb_sends, 1);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_true(st_view(from).fin_sent && st_view(to).fin_rcvd);
 	assert_false(st_view(from).fin_rcvd || st_view(to).fin_sent);
 	pair_end_now(from, RTSAN_WC_FLUSHED);
@@ -97,8 +94,7 @@ ST_TEST(names_key__of_posted_work)
 	assert_true(san_stream_show_names_key(to->s, 8));
 	assert_false(san_stream_show_names_key(to->s, 9));
 	st_read(from, LARGE + 10, LARGE + 10);
-	st_send(from, 50);
-	st_settle();
+	st_send_settle(from, 50);
 	assert_false(san_stream_show_names_key(to->s, 6));
 	assert_false(san_stream_show_names_key(to->s, 7));
 	assert_false(san_stream_show_names_key(to->s, 8));

@@ -33,8 +33,7 @@ ST_TEST(wait__nobody)
 
 	st_start();
 	st_send_flags(from, 100, RTSAN_WR_OOB);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_false(pair_poll(to, &wc));
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_false(pair_poll(to, &wc));
@@ -49,8 +48,7 @@ ST_TEST(wait__each_kind)
 	wait_for(to, 3, RTSAN_STREAM_ENDED);
 	st_settle();
 	assert_int_equal(waited(to, 1), 0);
-	st_send(from, 10);
-	st_settle();
+	st_send_settle(from, 10);
 	assert_int_equal(waited(to, 1), RTSAN_STREAM_READABLE);
 	assert_int_equal(waited(to, 0), 0);
 	st_send_flags(from, 1, RTSAN_WR_OOB);
@@ -67,8 +65,7 @@ ST_TEST(wait__at_once)
 	struct san_ulp_wc wc = {0};
 
 	st_start();
-	st_send(from, 70);
-	st_settle();
+	st_send_settle(from, 70);
 	wait_for(to, 1, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT);
 	wait_for(to, 2, RTSAN_STREAM_WRITABLE);
 	st_settle();
@@ -86,13 +83,11 @@ ST_TEST(wait__all_in_order)
 	st_start();
 	for (id = 1; id <= 5; id++)
 		wait_for(to, id, id == 3 ? RTSAN_STREAM_URGENT : RTSAN_STREAM_READABLE);
-	st_send(from, 10);
-	st_settle();
+	st_send_settle(from, 10);
 	for (id = 1; id <= 5; id++)
 		if (id != 3)
 			assert_int_equal(waited(to, id), RTSAN_STREAM_READABLE);
-	st_send(from, 10);
-	st_settle();
+	st_send_settle(from, 10);
 	assert_int_equal(waited(to, 0), 0);
 	assert_int_equal(to->s->nb_waits, 1);
 }
@@ -105,12 +100,11 @@ ST_TEST(wait__writable)
 	raw_start();
 	m = raw_msg(0);
 	m.pr = 1;
-	raw_put(&m);
+	raw_put(m);
 	wait_for(to, 1, RTSAN_STREAM_WRITABLE);
 	raw_run();
 	assert_int_equal(waited(to, 1), 0);
-	m = raw_msg(0);
-	raw_put(&m);
+	raw_put(raw_msg(0));
 	assert_int_equal(waited(to, 1), RTSAN_STREAM_WRITABLE);
 }
 
@@ -123,8 +117,7 @@ ST_TEST(wait__writable_with_room)
 	conf[1].t2 = 2;
 	st_start();
 	for (i = 0; i < 4; i++) {
-		st_send(from, 1000);
-		st_settle();
+		st_send_settle(from, 1000);
 	}
 	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	st_settle();
@@ -156,8 +149,7 @@ ST_TEST(wait__readable_at_the_end)
 {
 	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
-	pair_ctl(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	st_settle();
+	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_int_equal(waited(to, 1), RTSAN_STREAM_READABLE);
 }
 
@@ -191,8 +183,7 @@ ST_TEST(cancel__waits)
 	assert_int_equal(wc.wr_id, 2);
 	assert_true(st_take(to, RTSAN_WC_STREAM_CANCEL, &wc));
 	assert_int_equal(wc.wr_id, 9);
-	st_send(from, 10);
-	st_settle();
+	st_send_settle(from, 10);
 	assert_false(st_has(to, RTSAN_WC_STREAM_WAIT));
 }
 
@@ -281,8 +272,7 @@ ST_TEST(urgent__peek)
 ST_TEST(urgent__announced_first)
 {
 	st_start();
-	st_send(from, LARGE);
-	st_settle();
+	st_send_settle(from, LARGE);
 	st_of(from)->src[LARGE] = 77;
 	st_send_flags(from, 1, RTSAN_WR_OOB);
 	wait_for(to, 1, RTSAN_STREAM_URGENT);
@@ -341,8 +331,7 @@ ST_TEST(give_back__by_request)
 	conf[1].nb_store = conf[1].nb_recv = 4;
 	st_start();
 	for (i = 0; i < 5; i++) {
-		st_send(from, 1000);
-		st_settle();
+		st_send_settle(from, 1000);
 	}
 	for (i = 0; i < 4; i++)
 		loan[i] = borrow(1000 * i, 1000);
@@ -365,15 +354,12 @@ ST_TEST(give_back__room_beside)
 	uint32_t held, at, len, i, loan[7];
 
 	for (held = 1; held < 8; held++) {
-		if (held > 1)
-			pair_fini(&pair);
 		st_setup(state);
 		conf[1].nb_store = conf[1].nb_recv = 8;
 		conf[1].t2 = 6;
 		st_start();
 		for (i = 0; i < 40; i++) {
-			st_send(from, 1000);
-			st_settle();
+			st_send_settle(from, 1000);
 		}
 		for (i = at = 0; i < held; i++, at += len)
 			loan[i] = borrow_some(at, &len);
@@ -392,11 +378,9 @@ ST_TEST(give_back__after_the_end)
 	struct san_ulp_wc wc = {0};
 
 	st_start();
-	st_send(from, 1000);
-	st_settle();
+	st_send_settle(from, 1000);
 	first = borrow(0, 1000);
-	st_send(from, 500);
-	st_settle();
+	st_send_settle(from, 500);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	assert_memory_equal(san_stream_recv_loan(to->s, first), st_of(from)->src, 1000);
 	/* nor data that was received and not yet lent */
@@ -423,8 +407,7 @@ ST_TEST(give_back__by_an_orphan)
 	uint32_t loan;
 
 	st_start();
-	st_send(from, 1000);
-	st_settle();
+	st_send_settle(from, 1000);
 	loan = borrow(0, 1000);
 	assert_true(san_stream_orphan(to->s));
 	assert_null(san_stream_recv_loan(to->s, loan));
