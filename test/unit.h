@@ -57,6 +57,11 @@ void unit_add_case(struct unit_case *c);
 	}                                                                      \
 	static void name(__attribute__((unused)) void **state)
 
+/** Run the statement for each row of a table; *r* points to it. */
+#define UNIT_EACH(r, table)                             \
+	for (const __typeof__((table)[0]) *r = (table); \
+	     r < (table) + sizeof(table) / sizeof((table)[0]); r++)
+
 #define UNIT_TEST(file)                                                               \
 	static int unit_run(void);                                                    \
 	__attribute__((constructor)) static void unit_add(void)                       \

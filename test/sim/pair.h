@@ -66,7 +66,6 @@ pair_close(void)
 static inline int
 pair_setup(void **state)
 {
-	(void)state;
 	memset(&pair, 0, sizeof(pair));
 	world_conf_default(&pair.conf);
 	world_param_default(&pair.param);
@@ -76,7 +75,6 @@ pair_setup(void **state)
 static inline int
 pair_teardown(void **state)
 {
-	(void)state;
 	if (pair.w != NULL) {
 		pair.w->filter = NULL; /* its argument may have been on the stack of the case */
 		pair_close();

@@ -189,9 +189,6 @@ add_priority_tag(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m
 {
 	uint32_t *nb_tagged = arg;
 
-	(void)w;
-	(void)from;
-	(void)to;
 	m->vlan_tci = 5 << 13; /* priority 5, VLAN 0 */
 	*nb_tagged += rte_vlan_insert(&m) == 0;
 	return 1;

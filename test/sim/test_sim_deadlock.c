@@ -73,8 +73,6 @@ PAIR_CASE(sim_deadlock__mixes_on_a_bad_link)
 static void
 tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.max_txns = 4;
 	conf->tl.max_rxns = 3 * conf->pdl.max_conns + 2;
 	conf->tl.max_held = 8;
@@ -104,8 +102,6 @@ PAIR_CASE(sim_deadlock__minimum_pools)
 static void
 tune_one_record(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.max_txns = 1;
 	conf->ulp.pull_piece = 1000;
 }
@@ -140,8 +136,6 @@ PAIR_CASE(sim_deadlock__record_for_a_piece_that_is_off)
 static void
 tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.max_rxns = 1; /* raised to the number of records that the connections claim */
 }
 
@@ -188,9 +182,6 @@ drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)w;
-	(void)from;
-	(void)to;
 	return f->stop || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
 		pkt.op != SAN_OP_PULL_DATA;
 }
@@ -266,8 +257,6 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 	struct san_wire_ack ack;
 	uint32_t id, i;
 
-	(void)w;
-	(void)from;
 	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != d->op)
 		return 1;
 	/* an ACK is identified by its contents, other packets by their number */

@@ -392,8 +392,6 @@ PAIR_CASE(sim_error__disconnect_drains)
 static void
 tune_drain(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->cm.drain_ns = DRAIN;
 }
 
@@ -518,7 +516,6 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 	bool is_arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
 	struct moved *mv = arg;
 
-	(void)w;
 	if (from == 1) {
 		eth->src_addr.addr_bytes[MAC_BYTE] = MAC_MOVED;
 		if (is_arp)
@@ -590,7 +587,6 @@ only_new_mac(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 	bool is_arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
 	struct own_mac *own = arg;
 
-	(void)w;
 	if (from != 0)
 		return to != 0 || rte_is_broadcast_ether_addr(&eth->dst_addr) ||
 			eth->dst_addr.addr_bytes[MAC_BYTE] == MAC_MOVED;

@@ -24,8 +24,6 @@ lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)w;
-	(void)to;
 	if (!l->hold || from != l->from ||
 	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != l->op ||
 	    pkt.offset != l->offset)
@@ -88,15 +86,13 @@ shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost
 
 PAIR_CASE(sim_flag__last_byte_last)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		print_message("%s\n", rows[i].name);
-		assert_false(shows_last_byte(&rows[i], true, false, 0));
-		assert_false(shows_last_byte(&rows[i], true, false, 1408));
+	UNIT_EACH(row, rows) {
+		print_message("%s\n", row->name);
+		assert_false(shows_last_byte(row, true, false, 0));
+		assert_false(shows_last_byte(row, true, false, 1408));
 		/* without this guarantee it is placed at once */
-		assert_true(shows_last_byte(&rows[i], true, true, 0));
-		assert_true(shows_last_byte(&rows[i], false, false, 0));
+		assert_true(shows_last_byte(row, true, true, 0));
+		assert_true(shows_last_byte(row, false, false, 0));
 	}
 }
 
@@ -104,16 +100,15 @@ PAIR_CASE(sim_flag__last_byte_last)
 PAIR_CASE(sim_flag__end_in_between)
 {
 	struct lose l = {.offset = 1408, .hold = true};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		l.op = rows[i].wire_op;
-		l.from = rows[i].from_b;
+	UNIT_EACH(row, rows) {
+		l.op = row->wire_op;
+		l.from = row->from_b;
 		pair_open(65536);
 		pair.w->filter = lose;
 		pair.w->filter_arg = &l;
 		world_post_recv(pair.w, pair.qb, pair.b + 8192, 64, 1);
-		pair_post(true, rows[i].op, 0, LEN, 7, rows[i].flags);
+		pair_post(true, row->op, 0, LEN, 7, row->flags);
 		world_run_for(pair.w, 2 * SAN_NS_PER_MS);
 		san_core_conn_abort(pair.w->node[0].core, pair.w->qp[pair.qa].qp, pair.w->now_ns);
 		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
@@ -200,9 +195,6 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
-	(void)w;
-	(void)to;
-	(void)arg;
 	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
 	is_resync_sent |= from == 0 && pkt.op == SAN_OP_RESYNC;
@@ -212,7 +204,6 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 static void
 tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
 	conf->express = *(const bool *)arg;
 }
 

@@ -76,9 +76,6 @@ drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
-	(void)w;
-	(void)to;
-	(void)arg;
 	if (!is_silent || from < 2 ||
 	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
@@ -187,8 +184,6 @@ PAIR_CASE(sim_hostile__back_after_a_minute)
 static void
 tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->pdl.max_retries = 255;
 	conf->tl.solicit_len = UINT32_MAX;
 	conf->tl.max_wide = 8; /* no host gets a share of that */
@@ -287,9 +282,6 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
-	(void)w;
-	(void)to;
-	(void)arg;
 	return !is_deaf || from != 2 ||
 		san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
 		pkt.op == SAN_OP_PULL_REQ || pkt.op == SAN_OP_ATOMIC_REQ;
@@ -298,8 +290,6 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 static void
 tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->pdl.max_retries = 255;
 	conf->ulp.max_cqs = 2 * conf->pdl.max_conns + 2;
 	conf->tl.max_wide = 32;
@@ -380,8 +370,6 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	struct san_wire_pkt pkt;
 	uint32_t i;
 
-	(void)w;
-	(void)to;
 	if (from != 2 || !f->on)
 		return 1;
 	if (f->mute)
@@ -424,7 +412,6 @@ push_for(struct world *w, uint32_t q, uint8_t *src, uint64_t raddr, uint32_t key
 static void
 tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)arg;
 	if (node != 2)
 		return;
 	conf->pdl.max_retries = 255;

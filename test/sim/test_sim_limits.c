@@ -20,8 +20,6 @@ granted_not_received(const struct san_tl *tl)
 static void
 tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.budget_bytes = 128 * 1024;
 	conf->tl.expired_bytes = 128 * 1024;
 }
@@ -97,7 +95,6 @@ static struct san_tl_lend shared;
 static void
 tune_shared(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)arg;
 	if (node < LCORES)
 		conf->tl.lend = &shared;
 }
@@ -295,8 +292,6 @@ goodput_mbps(void)
 static void
 tune_link(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->pdl.link_mbps = pair.conf.link.mbps;
 }
 
@@ -353,7 +348,6 @@ drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)to;
 	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
 	if (pkt.src_port != *bad || pkt.op == SAN_OP_CM)
@@ -385,8 +379,6 @@ drop_sometimes(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 {
 	uint32_t *n = arg;
 
-	(void)w;
-	(void)to;
 	if (from != 0 || m->pkt_len < 500)
 		return 1;
 	return ++*n % 50 == 0 ? 0 : 1;
@@ -446,22 +438,22 @@ PAIR_CASE(sim_limits__silence_is_no_loss)
 		uint32_t nb_rto;
 	} pauses[] = {{50 * SAN_NS_PER_MS, 6}, {300 * SAN_NS_PER_MS, 9}};
 	const struct san_pdl_stats *stats[2];
-	uint32_t i, k;
+	uint32_t i;
 
-	for (k = 0; k < RTE_DIM(pauses); k++) {
+	UNIT_EACH(r, pauses) {
 		pair.conf.link.mbps = 10000;
 		pair.conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is in flight */
 		pair_open(1 << 20);
 		for (i = 0; i < 100; i++)
 			pair_post(i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
 		world_run_for(pair.w, 3 * SAN_NS_PER_MS);
-		pair.w->node[1].paused_until_ns = pair.w->now_ns + pauses[k].ns;
+		pair.w->node[1].paused_until_ns = pair.w->now_ns + r->ns;
 		for (i = 0; i < 100; i++)
 			assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
 		for (i = 0; i < 2; i++)
 			stats[i] = &san_core_pdl(pair.w->node[i].core)->stats;
-		assert_in_range(stats[0]->nb_rtx, pauses[k].nb_rto,
-				16 * pauses[k].nb_rto);
+		assert_in_range(stats[0]->nb_rtx, r->nb_rto,
+				16 * r->nb_rto);
 		assert_true(stats[0]->nb_rtx <= stats[0]->nb_rto + stats[0]->nb_tlp);
 		assert_in_range(stats[0]->nb_tlp, 0, SAN_WIN_MAX * 4);
 		assert_int_equal(stats[1]->nb_rtx + stats[1]->nb_rto + stats[1]->nb_tlp, 0);

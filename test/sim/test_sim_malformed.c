@@ -154,7 +154,6 @@ pushes_draw(uint32_t i, struct push *first, struct push *h)
 static void
 hostile_tune(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
 	conf->express = *(const bool *)arg;
 }
 

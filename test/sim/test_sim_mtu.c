@@ -59,18 +59,17 @@ PAIR_CASE(sim_mtu__narrow_path)
 		bool ipv6;
 	} runs[] = {{RTSAN_WR_PUSH, false}, {RTSAN_WR_PULL, false}, {RTSAN_WR_PUSH, true}};
 	uint64_t narrow_ns, known_ns;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(runs); i++) {
-		open_path(1500, 1500, runs[i].ipv6);
-		known_ns = move(runs[i].op, LEN);
+	UNIT_EACH(r, runs) {
+		open_path(1500, 1500, r->ipv6);
+		known_ns = move(r->op, LEN);
 		pair_close();
-		open_path(9000, 1500, runs[i].ipv6);
-		narrow_ns = move(runs[i].op, LEN);
+		open_path(9000, 1500, r->ipv6);
+		narrow_ns = move(r->op, LEN);
 		assert_true(narrow_ns <= known_ns + known_ns / 20);
 		world_run_for(pair.w, 100 * SAN_NS_PER_MS);
 		assert_true(pair.w->node[0].nb_lost + pair.w->node[1].nb_lost > 0);
-		assert_true(move(runs[i].op, LEN) <= known_ns + known_ns / 20);
+		assert_true(move(r->op, LEN) <= known_ns + known_ns / 20);
 		assert_true(pair_conn(true)->mtu <= BEGIN);
 		assert_true(pair_conn(false)->mtu <= BEGIN);
 		assert_int_equal(pdl_of(0)->stats.nb_rto + pdl_of(1)->stats.nb_rto, 0);

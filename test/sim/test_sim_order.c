@@ -12,7 +12,6 @@
 static void
 tune_wrap(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)arg;
 	conf->pdl.fixed_psn = true;
 	conf->pdl.first_psn = 0xffffff00u + node;
 }
@@ -114,8 +113,6 @@ hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)w;
-	(void)to;
 	if (from != 0 || !h->hold ||
 	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)

@@ -20,7 +20,6 @@ look(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)to;
 	if (san_wire_parse(copy, SAN_WIRE_PORT, &pkt, &ack) == SAN_DROP_NONE) {
 		s->nb_packed += from == 0 && pkt.op == SAN_OP_PUSH_PACKED;
 		s->nb_alone += from == 0 && pkt.op == SAN_OP_PUSH_UNSLCTD_DATA;

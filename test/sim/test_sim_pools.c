@@ -99,8 +99,6 @@ lie(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	const struct san_pdl_conn *c;
 	struct san_wire_pkt p;
 
-	(void)to;
-	(void)arg;
 	if (hostile.now == NULL || from != 2 ||
 	    san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op == SAN_OP_CM)
 		return 1;
@@ -132,7 +130,6 @@ lie(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 static void
 tune(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)arg;
 	conf->ulp.max_cqs = 4 * (NB_HOSTILE + 2);
 	conf->pdl.max_retries = 255; /* what is not acknowledged is held for long */
 	if (node == 2)
@@ -307,6 +304,6 @@ PAIR_CASE(sim_pools__each_has_a_share)
 			;
 		assert_true(k < RTE_DIM(attacks)); /* a pool without a test */
 	}
-	for (i = 0; i < RTE_DIM(attacks); i++)
-		attack(&attacks[i]);
+	UNIT_EACH(r, attacks)
+		attack(r);
 }

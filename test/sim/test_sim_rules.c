@@ -14,8 +14,6 @@
 static void
 tune_budget(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.budget_bytes = BUDGET;
 	conf->tl.expired_bytes = BUDGET;
 	conf->tl.grant_bytes = BUDGET / 2;
@@ -103,8 +101,6 @@ watch_order(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 	struct san_wire_ack ack;
 	enum san_win win;
 
-	(void)w;
-	(void)to;
 	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
 		return 1;
 	if (from == 1)
@@ -245,7 +241,6 @@ crowd_push(struct crowd *c, int i)
 static bool
 budget_is_full(struct world *w, void *arg)
 {
-	(void)arg;
 	return san_core_tl(w->node[0].core)->budget_used > BUDGET / 2;
 }
 
@@ -323,8 +318,6 @@ hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)w;
-	(void)to;
 	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
@@ -369,7 +362,6 @@ PAIR_CASE(sim_rules__received_messages_still_count)
 static void
 tune_no_limits(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
 	conf->pdl.budget_pkts = *(bool *)arg ? conf->pdl.budget_pkts : UINT32_MAX / 2;
 }
 

@@ -13,8 +13,6 @@
 static void
 tune(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->max_socks = 4;
 }
 

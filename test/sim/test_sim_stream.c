@@ -25,7 +25,6 @@ static struct streams {
 static int
 setup(void **state)
 {
-	(void)state;
 	memset(&t, 0, sizeof(t));
 	world_conf_default(&t.conf);
 	world_param_default(&t.param);
@@ -38,7 +37,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	world_destroy(t.w);
 	free(t.a);
 	free(t.b);
@@ -558,8 +556,6 @@ TEST(sim_stream__orphan)
 static void
 tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->linger_ns = SAN_NS_PER_S;
 }
 
@@ -588,8 +584,6 @@ TEST(sim_stream__orphan_ends)
 static void
 tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->stream_mem = 256 << 10;
 }
 

@@ -15,11 +15,6 @@ static bool is_cut;
 static int
 cut(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	(void)w;
-	(void)from;
-	(void)to;
-	(void)m;
-	(void)arg;
 	return is_cut ? 0 : 1;
 }
 

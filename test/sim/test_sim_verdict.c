@@ -44,7 +44,6 @@ forge_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 	struct forge *f = arg;
 	struct san_wire_ack ack;
 
-	(void)to;
 	if (f->copy != NULL || from != f->from ||
 	    san_wire_parse(m, SAN_WIRE_PORT, &f->p, &ack) != SAN_DROP_NONE || f->p.op != f->op)
 		return 1;
@@ -148,8 +147,6 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	struct san_wire_pkt pkt;
 	struct san_wire_ack ack;
 
-	(void)w;
-	(void)to;
 	if (l->stop || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
@@ -218,8 +215,6 @@ PAIR_CASE(sim_verdict__held_is_not_acknowledged)
 static void
 tune_held(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.max_held = 8; /* half of them for a host */
 	conf->tl.max_held_conn = 4;
 }

@@ -47,13 +47,12 @@ static const char *const bad[] = {
 UNIT_CASE(parse__good)
 {
 	struct san_inet_addr a;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(good); i++) {
+	UNIT_EACH(r, good) {
 		memset(&a, 0xee, sizeof(a));
-		assert_int_equal(san_inet_addr_parse(good[i].text, &a), 0);
-		assert_memory_equal(a.ip.b, good[i].b, 16);
-		assert_int_equal(a.prefix_len, good[i].prefix_len);
+		assert_int_equal(san_inet_addr_parse(r->text, &a), 0);
+		assert_memory_equal(a.ip.b, r->b, 16);
+		assert_int_equal(a.prefix_len, r->prefix_len);
 	}
 }
 
@@ -72,12 +71,11 @@ UNIT_CASE(text__canonical)
 {
 	char buf[SAN_INET_TEXT];
 	struct san_ip ip;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(good); i++) {
-		memcpy(ip.b, good[i].b, 16);
+	UNIT_EACH(r, good) {
+		memcpy(ip.b, r->b, 16);
 		assert_ptr_equal(san_inet_addr_text(&ip, buf), buf);
-		assert_string_equal(buf, good[i].canonical);
+		assert_string_equal(buf, r->canonical);
 	}
 	/* the longest one */
 	memset(ip.b, 0x11, 16);

@@ -7,14 +7,11 @@
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
-
-	(void)state;
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_paths = 8;
 	conf.answers_per_s = 10;
 	conf.answers_burst = 6; /* one host gets half at once */
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	return 0;
 }
 
@@ -42,7 +39,7 @@ INET_CASE(refuse__v4)
 		h.now_ns += SAN_NS_PER_S;
 		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
 		refuse();
-		assert_true(inet_host_tx(&h, &out));
+		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_memory_equal(out.b + 6, inet_our_mac, 6);
 		n = RTE_MIN(RTE_MAX(28u, sizes[i]), 548u);
@@ -67,7 +64,7 @@ INET_CASE(refuse__v6)
 		h.now_ns += SAN_NS_PER_S;
 		inet_make_udp(&f, "fd00::2", "fd00::1", sizes[i]);
 		refuse();
-		assert_true(inet_host_tx(&h, &out));
+		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		n = RTE_MIN(RTE_MAX(48u, sizes[i]), 1232u);
 		assert_int_equal(out.len, 14 + 48 + n);
@@ -93,18 +90,18 @@ INET_CASE(refuse__never_to_many)
 	for (i = 0; i < RTE_DIM(dst); i++) {
 		inet_make_udp(&f, "10.0.0.2", dst[i], 9);
 		refuse();
-		assert_false(inet_host_tx(&h, &out));
+		assert_no_tx();
 	}
 	group = inet_ip("ff02::77");
 	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
 	drain();
 	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
 	refuse();
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
 	memset(f.b, 0xff, 6);
 	refuse();
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 static uint32_t
@@ -140,19 +137,15 @@ INET_CASE(refuse__rate)
 
 INET_CASE(refuse__no_mbuf)
 {
-	static struct rte_mbuf *all[255];
 	struct san_inet_result r;
-	unsigned int n = 0;
 
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
 	assert_int_equal(san_inet_ip_rx(h.in, test_eal_exact(pool, f.b, f.len), h.now_ns, &r), 0);
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	san_inet_error_refuse(h.in, &r, h.now_ns);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	rte_pktmbuf_free(r.m);
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 /* ---- others' ---- */
@@ -194,14 +187,12 @@ make_ours(bool v6)
 	return &q;
 }
 
-struct error_row {
+static const struct {
 	bool v6;
 	uint8_t type, code;
 	int err; /* 0: nothing that is believed */
 	bool hard;
-};
-
-static const struct error_row error_rows[] = {
+} error_rows[] = {
 	{false, 3, 0, ENETUNREACH, false},
 	{false, 3, 1, EHOSTUNREACH, false},
 	{false, 3, 2, ENOPROTOOPT, true},
@@ -234,10 +225,7 @@ static const struct error_row error_rows[] = {
 
 INET_CASE(error__what_it_means)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(error_rows); i++) {
-		const struct error_row *r = &error_rows[i];
+	UNIT_EACH(r, error_rows) {
 		const char *from = r->v6 ? "fd00::fe" : "10.0.0.254";
 
 		make_error(from, r->type, r->code, 0, make_ours(r->v6), r->v6 ? 48 : 28);
@@ -254,20 +242,18 @@ INET_CASE(error__what_it_means)
 		assert_memory_equal(h.r.d.dst.b, inet_ip(r->v6 ? "fd01::9" : "192.168.9.9").b, 16);
 		assert_int_equal(h.r.d.sport, 1000);
 		assert_int_equal(h.r.d.dport, 2000);
-		assert_false(inet_host_tx(&h, &out));
+		assert_no_tx();
 	}
 }
 
-struct quote_row {
+/* Quotes of packets that we did not send. */
+static const struct {
 	const char *what;
 	bool v6;
 	int at; /* offset in the quoted packet; -1: no change */
 	uint8_t value;
 	uint16_t len; /* bytes quoted */
-};
-
-/* Quotes of packets that we did not send. */
-static const struct quote_row quote_rows[] = {
+} quote_rows[] = {
 	{"version", false, 0, 0x65, 28},
 	{"header length", false, 0, 0x44, 28},
 	{"long header", false, 0, 0x46, 28},
@@ -290,11 +276,8 @@ static const struct quote_row quote_rows[] = {
 INET_CASE(error__not_believed)
 {
 	struct inet_frame q;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(quote_rows); i++) {
-		const struct quote_row *r = &quote_rows[i];
-
+	UNIT_EACH(r, quote_rows) {
 		q = *make_ours(r->v6);
 		if (r->at >= 0)
 			q.b[14 + r->at] = r->value;
@@ -306,10 +289,10 @@ INET_CASE(error__not_believed)
 	/* a wrong checksum */
 	make_error("10.0.0.254", 3, 3, 0, make_ours(false), 28);
 	f.b[36] ^= 1;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 	make_error("fd00::fe", 1, 4, 0, make_ours(true), 48);
 	f.b[56] ^= 1;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 }
 
 /* A quote of the first fragment, of IPv6 with a fragment header. */
@@ -322,11 +305,11 @@ INET_CASE(error__of_a_fragment)
 	memmove(q.b + 62, q.b + 54, 40);
 	memcpy(q.b + 54, frag, 8);
 	make_error("fd00::fe", 1, 4, 0, &q, 56);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.d.sport, 1000);
 	q.b[57] = 8; /* a later fragment */
 	make_error("fd00::fe", 1, 4, 0, &q, 56);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	assert_rx(SAN_DROP_INET_UNWANTED);
 }
 
 /* ---- path MTU ---- */
@@ -339,13 +322,11 @@ path_mtu(const char *text)
 	return san_inet_path_mtu(h.in, &ip, h.now_ns);
 }
 
-struct mtu_row {
+static const struct {
 	bool v6;
 	uint32_t said;
 	uint16_t want; /* 0: not believed */
-};
-
-static const struct mtu_row mtu_rows[] = {
+} mtu_rows[] = {
 	{false, 1027, 1027},
 	{false, 1028, 0}, /* as long as the packet that did not pass */
 	{false, 9000, 0},
@@ -360,10 +341,8 @@ static const struct mtu_row mtu_rows[] = {
 INET_CASE(path__as_routers_say)
 {
 	struct inet_frame q;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(mtu_rows); i++) {
-		const struct mtu_row *r = &mtu_rows[i];
+	UNIT_EACH(r, mtu_rows) {
 		const char *peer = r->v6 ? "fd01::9" : "192.168.9.9";
 
 		h.now_ns += 600 * SAN_NS_PER_S;
@@ -382,14 +361,14 @@ INET_CASE(path__as_routers_say)
 	h.now_ns += 600 * SAN_NS_PER_S;
 	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
 	make_error("10.0.0.254", 3, 4, 0, &q, 28);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 	assert_int_equal(path_mtu("192.168.9.9"), 552);
 	/* only for packets that must not be fragmented */
 	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
 	f.b[42 + 6] = 0;
 	inet_seal_v4(&f);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	assert_rx(SAN_DROP_INET_UNWANTED);
 }
 
 static void
@@ -400,7 +379,7 @@ say(const char *peer, uint16_t mtu)
 
 	inet_make_udp(&q, v6 ? "fd00::1" : "10.0.0.1", peer, 1400);
 	make_error(v6 ? "fd00::fe" : "10.0.0.254", v6 ? 2 : 3, v6 ? 0 : 4, mtu, &q, v6 ? 48 : 28);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 }
 
@@ -457,13 +436,13 @@ INET_CASE(path__bounds_what_is_sent)
 	say("10.0.0.2", 1000);
 	d.dst = inet_ip("10.0.0.2");
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	iov.iov_len++;
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), -EMSGSIZE);
 	/* a probe is sent in one packet as long as the link's MTU */
 	d.probe = true;
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(out.len, 14 + 28 + 973);
 	d.probe = false;
 	h.now_ns += 600 * SAN_NS_PER_S;

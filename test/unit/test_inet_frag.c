@@ -14,15 +14,13 @@ static uint8_t data[65536];
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_waiting = 50;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	nb_frags = 0;
 	return 0;
 }
@@ -157,18 +155,15 @@ INET_CASE(inet_frag_split_pkt__no_room)
 
 INET_CASE(inet_frag_split_pkt__no_mbuf)
 {
-	static struct rte_mbuf *all[511];
-	unsigned int n = 0, i;
+	unsigned int i;
 
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	/* two mbufs for the whole, three for its fragments: not enough for all */
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(send_to("10.0.0.1", 4000, false), -ENOMEM);
-		rte_pktmbuf_free(all[--n]);
+		give_mbufs(1);
 	}
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	assert_int_equal(take_sent(), 0);
 	assert_int_equal(send_to("10.0.0.1", 4000, false), 0);
 }
@@ -184,7 +179,7 @@ INET_CASE(inet_frag_split_pkt__waits)
 	assert_int_equal(send_to("10.0.0.2", 4000, false), -EAGAIN);
 	assert_int_equal(take_sent(), 1);
 	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(take_sent(), 3 + 45);
 	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
 	/* the oldest datagram is dropped as a whole */
@@ -194,7 +189,7 @@ INET_CASE(inet_frag_split_pkt__waits)
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	take_sent();
 	inet_make_arp(&f, 2, inet_peer_mac, "10.0.0.3", "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(take_sent(), nb);
 }
 
@@ -250,10 +245,9 @@ INET_CASE(echo__long)
 /* All of the answer, or nothing. */
 INET_CASE(echo__long_no_room)
 {
-	static struct rte_mbuf *all[511];
 	struct inet_frame parts[3];
 	struct rte_mbuf *m;
-	uint32_t i, n = 0;
+	uint32_t i;
 
 	make_long_echo(parts);
 	for (i = 0; i < 126; i++)
@@ -266,13 +260,10 @@ INET_CASE(echo__long_no_room)
 	inet_host_rx(&h, &parts[0]);
 	inet_host_rx(&h, &parts[1]);
 	m = test_eal_exact(pool, parts[2].b, parts[2].len);
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
-	for (i = 0; i < 4; i++)
-		rte_pktmbuf_free(all[--n]);
+	take_mbufs();
+	give_mbufs(4);
 	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	assert_int_equal(take_sent(), 0);
 }
 

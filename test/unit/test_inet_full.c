@@ -11,13 +11,12 @@ static uint64_t
 cost_of_new(uint32_t max)
 {
 	uint64_t start, least = UINT64_MAX;
-	struct san_inet_conf conf;
 	uint32_t i, k, who = 0;
 
-	test_inet_conf(&conf);
+	test_inet_conf();
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	conf.max_neighbours = max;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (i = 0; i < max / 16 + 200; i++) {
 		start = rte_rdtsc();
@@ -33,12 +32,11 @@ cost_of_new(uint32_t max)
 		h.now_ns += SAN_NS_PER_MS;
 		drain();
 	}
-	san_inet_destroy(h.in);
 	return least / 16;
 }
 
 /* A full table costs as much as an empty one: nothing is searched. (RT-36) */
-UNIT_CASE(table__costs_the_same_when_full)
+UNIT_CASE_WITH(table__costs_the_same_when_full, NULL, teardown)
 {
 	uint64_t small, large;
 
@@ -54,15 +52,14 @@ UNIT_CASE(table__costs_the_same_when_full)
  * A host that fills the table cannot put many hosts on one chain, because it does not know the
  * secret of the hash. (RT-36)
  */
-UNIT_CASE(table__chains_are_short)
+UNIT_CASE_WITH(table__chains_are_short, NULL, teardown)
 {
 	struct san_ip ip = inet_ip("10.1.0.0");
-	struct san_inet_conf conf;
 	uint32_t i, k, n;
 
-	test_inet_conf(&conf);
+	test_inet_conf();
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	for (i = 0; i < conf.max_neighbours; i++) {
 		memcpy(&ip.b[13], &i, 3);
 		ip.b[15] |= 2;
@@ -75,5 +72,4 @@ UNIT_CASE(table__chains_are_short)
 			n++;
 		assert_in_range(n, 0, 9);
 	}
-	san_inet_destroy(h.in);
 }

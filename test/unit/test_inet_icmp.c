@@ -13,12 +13,9 @@
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
-
-	(void)state;
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_neighbours = 8;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	return 0;
 }
 
@@ -32,15 +29,6 @@ knows(const char *text)
 	return known;
 }
 
-static void
-assert_silent(enum san_drop want)
-{
-	enum san_drop drop = inet_host_rx(&h, &f);
-
-	assert_int_equal(drop, want);
-	assert_false(inet_host_tx(&h, &out));
-}
-
 /* ---- IPv4 ---- */
 
 INET_CASE(echo_v4__is_answered)
@@ -51,8 +39,7 @@ INET_CASE(echo_v4__is_answered)
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-		assert_true(inet_host_tx(&h, &out));
+		assert_answered();
 		assert_int_equal(out.len, f.len);
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_memory_equal(out.b + 6, inet_our_mac, 6);
@@ -75,30 +62,25 @@ INET_CASE(echo_v4__padding)
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1);
 	memset(f.b + f.len, 0xaa, 60u - f.len);
 	f.len = 60;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_int_equal(out.len, 43);
 }
 
 /* Longer than an mbuf: the answer is a chain. */
 INET_CASE(echo_v4__many_segments)
 {
-	struct san_inet_conf conf;
-
 	san_inet_destroy(h.in);
 	inet_host_conf(small_pool, &conf);
 	inet_host_init(&h, small_pool, &conf);
 	h.pool = pool;
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 1001);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_int_equal(out.len, f.len);
 	assert_int_equal(inet_sum(out.b + 34, out.len - 34u, 0), 0);
 	assert_memory_equal(out.b + 38, f.b + 38, f.len - 38u);
 	/* IPv6 as well */
 	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 777);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_true(inet_is_sum_right_v6(&out));
 }
 
@@ -112,16 +94,14 @@ INET_CASE(echo__quiet)
 	assert_silent(SAN_DROP_NONE);
 }
 
-struct v4_row {
+static const struct {
 	const char *what;
 	const char *src, *dst;
 	int at; /* -1: nothing is changed */
 	uint8_t value;
 	bool seal; /* restore the checksums */
 	enum san_drop drop;
-};
-
-static const struct v4_row v4_rows[] = {
+} v4_rows[] = {
 	{"another host", "10.0.0.2", "10.0.0.9", -1, 0, true, SAN_DROP_NOT_FOR_US},
 	{"broadcast", "10.0.0.2", "10.0.0.255", -1, 0, true, SAN_DROP_NOT_FOR_US},
 	{"multicast", "10.0.0.2", "224.0.0.1", -1, 0, true, SAN_DROP_NOT_FOR_US},
@@ -148,11 +128,7 @@ static const struct v4_row v4_rows[] = {
 
 INET_CASE(rx_v4__not_answered)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(v4_rows); i++) {
-		const struct v4_row *r = &v4_rows[i];
-
+	UNIT_EACH(r, v4_rows) {
 		inet_make_echo_v4(&f, r->src, r->dst, 56);
 		if (r->at >= 0)
 			f.b[r->at] = r->value;
@@ -179,8 +155,7 @@ INET_CASE(rx_v4__cut_off)
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
 		f.len = len;
 		inet_set16(f.b + 16, (uint16_t)(len - 14));
-		inet_set16(f.b + 24, 0);
-		inet_set16(f.b + 24, inet_sum(f.b + 14, 20, 0));
+		seal_ip(20);
 		assert_silent(SAN_DROP_INET_MALFORMED);
 	}
 	for (len = 0; len < 20; len++) {
@@ -192,19 +167,14 @@ INET_CASE(rx_v4__cut_off)
 
 INET_CASE(echo__no_mbuf)
 {
-	static struct rte_mbuf *all[255];
 	struct rte_mbuf *m;
-	unsigned int n = 0;
 
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 56);
 	m = test_eal_exact(pool, f.b, f.len);
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	give_mbufs(UINT32_MAX);
+	assert_answered();
 }
 
 /* ---- IPv6 ---- */
@@ -216,8 +186,7 @@ INET_CASE(echo_v6__is_answered)
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
 		inet_make_echo_v6(&f, "fd00::2", "fd00::1", sizes[i]);
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-		assert_true(inet_host_tx(&h, &out));
+		assert_answered();
 		assert_int_equal(out.len, f.len);
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_memory_equal(out.b + 6, inet_our_mac, 6);
@@ -231,16 +200,14 @@ INET_CASE(echo_v6__is_answered)
 	}
 }
 
-struct v6_row {
+static const struct {
 	const char *what;
 	const char *src, *dst;
 	int at;
 	uint8_t value;
 	bool seal;
 	enum san_drop drop;
-};
-
-static const struct v6_row v6_rows[] = {
+} v6_rows[] = {
 	{"another host", "fd00::2", "fd00::9", -1, 0, true, SAN_DROP_NOT_FOR_US},
 	{"another group", "fd00::2", "ff02::1:ff00:2", -1, 0, true, SAN_DROP_NOT_FOR_US},
 	{"all nodes", "fd00::2", "ff02::1", -1, 0, true, SAN_DROP_INET_UNWANTED},
@@ -260,11 +227,7 @@ static const struct v6_row v6_rows[] = {
 
 INET_CASE(rx_v6__not_answered)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(v6_rows); i++) {
-		const struct v6_row *r = &v6_rows[i];
-
+	UNIT_EACH(r, v6_rows) {
 		inet_make_echo_v6(&f, r->src, r->dst, 56);
 		if (r->at >= 0)
 			f.b[r->at] = r->value;
@@ -331,7 +294,7 @@ INET_CASE(nd__solicit_is_sent)
 	struct rte_ether_addr mac;
 
 	assert_int_equal(resolve("fd00::1234", &mac), -EAGAIN);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
 	assert_memory_equal(out.b, want, sizeof(want));
 	assert_memory_equal(out.b + sizeof(want) + 2, tail, sizeof(tail));
@@ -367,8 +330,7 @@ INET_CASE(nd__solicit_is_answered)
 
 	for (i = 0; i < RTE_DIM(to); i++) {
 		inet_make_nd(&f, SOLICIT, "fd00::2", to[i], "fd00::1", 0, SLLA, inet_peer_mac);
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-		assert_true(inet_host_tx(&h, &out));
+		assert_answered();
 		assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
 		assert_memory_equal(out.b, want, sizeof(want));
 		assert_memory_equal(out.b + sizeof(want) + 2, tail, sizeof(tail));
@@ -384,12 +346,10 @@ INET_CASE(nd__quiet_learns_only)
 {
 	h.in->conf.quiet = true;
 	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, inet_peer_mac);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_false(inet_host_tx(&h, &out));
+	assert_silent(SAN_DROP_NONE);
 	assert_true(knows("fd00::2"));
 	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, 0, NULL);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_false(inet_host_tx(&h, &out));
+	assert_silent(SAN_DROP_NONE);
 }
 
 /* A host checks our address for duplicates: all hosts are told that it is in use. */
@@ -399,8 +359,7 @@ INET_CASE(nd__duplicate_address_detection)
 	static const struct san_ip none;
 
 	inet_make_nd(&f, SOLICIT, "::", OUR_GROUP, "fd00::1", 0, 0, NULL);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_memory_equal(out.b, all_mac, 6);
 	assert_memory_equal(out.b + 38, inet_ip("ff02::1").b, 16);
 	assert_int_equal(out.b[58], 0x20); /* override, not solicited */
@@ -444,7 +403,7 @@ INET_CASE(nd__refresh_without_option)
 	assert_true(knows("fd00::2"));
 	h.now_ns += 5 * SAN_NS_PER_S;
 	san_inet_tick(h.in, h.now_ns);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b, inet_peer_mac, 6);
 	assert_memory_equal(out.b + 38, inet_ip("fd00::2").b, 16);
 	inet_make_nd(&f, ADVERT, "fd00::2", "fd00::1", "fd00::2", 0x40, 0, NULL);
@@ -453,7 +412,7 @@ INET_CASE(nd__refresh_without_option)
 	/* confirmed: no new request for a while */
 	h.now_ns += 4 * SAN_NS_PER_S;
 	san_inet_tick(h.in, h.now_ns);
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 /* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better MAC. */
@@ -570,7 +529,8 @@ INET_CASE(nd__routers_change_nothing)
 	free(before);
 }
 
-struct nd_row {
+/* Neither answered nor believed. */
+static const struct {
 	const char *what;
 	uint8_t type;
 	const char *src, *dst, *target;
@@ -579,10 +539,7 @@ struct nd_row {
 	int at;
 	uint8_t value;
 	enum san_drop drop;
-};
-
-/* Neither answered nor believed. */
-static const struct nd_row nd_rows[] = {
+} nd_rows[] = {
 	{"from beyond a router", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 21, 254,
 	 SAN_DROP_INET_MALFORMED},
 	{"code", SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, SLLA, 55, 1,
@@ -610,11 +567,8 @@ static const struct nd_row nd_rows[] = {
 INET_CASE(nd__not_believed)
 {
 	static const struct san_ip none;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(nd_rows); i++) {
-		const struct nd_row *r = &nd_rows[i];
-
+	UNIT_EACH(r, nd_rows) {
 		inet_make_nd(&f, r->type, r->src, r->dst, r->target, r->flags, r->opt,
 			     inet_peer_mac);
 		if (r->at >= 0) {
@@ -634,8 +588,7 @@ INET_CASE(nd__not_believed)
 INET_CASE(nd__from_another_prefix)
 {
 	inet_make_nd(&f, SOLICIT, "fd77::2", "fd00::1", "fd00::1", 0, SLLA, inet_peer_mac);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }
 
@@ -651,8 +604,7 @@ INET_CASE(nd__long_options)
 		inet_put(&f, inet_peer_mac, 6);
 	}
 	inet_seal_v6(&f);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_true(knows("fd00::2"));
 	/* but only a limited number */
 	for (i = 0; i < 40; i++)

@@ -7,21 +7,18 @@
 #define ARP_TARGET 38 /* offset in a frame */
 
 static void
-add_route(struct san_inet_conf *conf, const char *text)
+add_route(const char *text)
 {
-	assert_int_equal(san_inet_addr_parse_route(text, &conf->routes[conf->nb_routes++]), 0);
+	assert_int_equal(san_inet_addr_parse_route(text, &conf.routes[conf.nb_routes++]), 0);
 }
 
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
-
-	(void)state;
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_neighbours = 8;
-	add_route(&conf, "10.0.0.254");
-	inet_host_init(&h, pool, &conf);
+	add_route("10.0.0.254");
+	test_inet_start();
 	return 0;
 }
 
@@ -31,6 +28,15 @@ resolves(const char *text)
 	struct rte_ether_addr mac;
 
 	return resolve(text, &mac);
+}
+
+/** 10.0.0.2 is a neighbour that we have asked for. */
+static void
+learn(void)
+{
+	resolves("10.0.0.2");
+	answer("10.0.0.2", inet_peer_mac);
+	drain();
 }
 
 /** Let time pass and handle what is due. */
@@ -51,10 +57,11 @@ pass(uint64_t ns)
 
 INET_CASE(create__configuration)
 {
-	struct san_inet_conf good, conf;
+	struct san_inet_conf good;
 	struct san_inet *in;
 
-	test_inet_conf(&good);
+	test_inet_conf();
+	good = conf;
 #define BAD(change)                                                     \
 	do {                                                            \
 		conf = good;                                            \
@@ -93,12 +100,10 @@ INET_CASE(is_local__ours_only)
 	assert_false(san_inet_route_is_local(h.in, &ip));
 }
 
-struct source_row {
+static const struct {
 	const char *peer;
 	const char *src;
-};
-
-static const struct source_row sources[] = {
+} sources[] = {
 	{"10.0.0.9", "10.0.0.1"},
 	{"10.0.1.200", "10.0.1.1"},
 	{"10.0.1.131", "10.0.1.130"}, /* two prefixes contain it: the longer one */
@@ -110,23 +115,20 @@ static const struct source_row sources[] = {
 
 INET_CASE(source__longest_prefix)
 {
-	struct san_inet_conf conf;
 	struct san_ip peer, src, want;
-	unsigned int i;
 
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
-	add_route(&conf, "10.0.0.254");
-	add_route(&conf, "fd00::fe");
+	test_inet_conf();
+	add_route("10.0.0.254");
+	add_route("fd00::fe");
 	conf.nb_addrs = 5;
 	conf.addrs[4] = conf.addrs[1];
 	assert_int_equal(san_inet_addr_parse("10.0.1.1/24", &conf.addrs[1]), 0);
 	assert_int_equal(san_inet_addr_parse("10.0.1.130/29", &conf.addrs[2]), 0);
 	assert_int_equal(san_inet_addr_parse("10.9.0.1/16", &conf.addrs[3]), 0);
-	inet_host_init(&h, pool, &conf);
-	for (i = 0; i < RTE_DIM(sources); i++) {
-		peer = inet_ip(sources[i].peer);
-		want = inet_ip(sources[i].src);
+	test_inet_start();
+	UNIT_EACH(r, sources) {
+		peer = inet_ip(r->peer);
+		want = inet_ip(r->src);
 		assert_int_equal(san_inet_route_source(h.in, &peer, &src), 0);
 		assert_memory_equal(src.b, want.b, 16);
 	}
@@ -134,13 +136,11 @@ INET_CASE(source__longest_prefix)
 
 INET_CASE(source__other_family)
 {
-	struct san_inet_conf conf;
 	struct san_ip peer = inet_ip("fd00::2"), src;
 
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.nb_addrs = 1;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	assert_int_equal(san_inet_route_source(h.in, &peer, &src), -EADDRNOTAVAIL);
 	assert_int_equal(resolves("fd00::2"), -EHOSTUNREACH);
 }
@@ -149,11 +149,9 @@ INET_CASE(source__other_family)
 INET_CASE(source__no_route)
 {
 	struct san_ip far = inet_ip("192.168.5.5"), own, src;
-	struct san_inet_conf conf;
 
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
-	inet_host_init(&h, pool, &conf);
+	test_inet_conf();
+	test_inet_start();
 	assert_int_equal(san_inet_route_source(h.in, &far, &src), -ENETUNREACH);
 	/* an address without a prefix contains only itself */
 	own = conf.addrs[0].ip;
@@ -166,7 +164,7 @@ asked_for(const char *hop)
 {
 	struct san_ip ip = inet_ip(hop);
 
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(&out.b[ARP_TARGET], &ip.b[12], 4);
 }
 
@@ -183,25 +181,22 @@ static const struct {
 INET_CASE(source__by_routes)
 {
 	struct san_ip peer, src, want;
-	struct san_inet_conf conf;
-	unsigned int i;
 
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.nb_addrs = 2;
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.addrs[0]), 0);
 	assert_int_equal(san_inet_addr_parse("10.0.1.1/24", &conf.addrs[1]), 0);
-	add_route(&conf, "10.9.0.0/16,10.0.0.253");
-	add_route(&conf, "10.0.0.254");
-	add_route(&conf, "10.9.8.0/24,10.0.1.254");
-	inet_host_init(&h, pool, &conf);
-	for (i = 0; i < RTE_DIM(routed); i++) {
-		peer = inet_ip(routed[i].peer);
-		want = inet_ip(routed[i].src);
+	add_route("10.9.0.0/16,10.0.0.253");
+	add_route("10.0.0.254");
+	add_route("10.9.8.0/24,10.0.1.254");
+	test_inet_start();
+	UNIT_EACH(r, routed) {
+		peer = inet_ip(r->peer);
+		want = inet_ip(r->src);
 		assert_int_equal(san_inet_route_source(h.in, &peer, &src), 0);
 		assert_memory_equal(src.b, want.b, 16);
-		assert_int_equal(resolves(routed[i].peer), -EAGAIN);
-		asked_for(routed[i].hop);
+		assert_int_equal(resolves(r->peer), -EAGAIN);
+		asked_for(r->hop);
 	}
 	want = inet_ip("10.0.1.9");
 	assert_true(san_inet_route_is_on_link(&conf, &want));
@@ -230,14 +225,11 @@ INET_CASE(parse_route__refused)
 /* Several instances on one port: one answers, all learn. (SYS-1) */
 INET_CASE(quiet__learns_and_asks_only)
 {
-	struct san_inet_conf conf;
-
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.quiet = true;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(drain(), 0);
 	assert_int_equal(resolves("10.0.0.2"), 0);
 	assert_int_equal(resolves("10.0.0.3"), -EAGAIN);
@@ -259,7 +251,7 @@ INET_CASE(resolve__asks_and_learns)
 
 	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
 	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
 	assert_int_equal(drain(), 0);
@@ -286,7 +278,7 @@ INET_CASE(resolve__through_the_gateway)
 	struct rte_ether_addr mac;
 
 	assert_int_equal(resolve("192.168.5.5", &mac), -EAGAIN);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b + 38, inet_ip("10.0.0.254").b + 12, 4);
 	answer("10.0.0.254", inet_peer_mac);
 	assert_int_equal(resolve("192.168.5.5", &mac), 0);
@@ -337,13 +329,11 @@ INET_CASE(age__used_is_refreshed)
 	struct rte_ether_addr mac;
 	unsigned int i;
 
-	resolves("10.0.0.2");
-	answer("10.0.0.2", inet_peer_mac);
-	drain();
+	learn();
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(5 * SAN_NS_PER_S);
-		assert_true(inet_host_tx(&h, &out));
+		assert_tx();
 		/* unicast: no other host is disturbed */
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_int_equal(drain(), 0);
@@ -361,9 +351,7 @@ INET_CASE(verify__one_request)
 	const struct san_ip ip = inet_ip("10.0.0.2");
 	struct rte_ether_addr mac;
 
-	resolves("10.0.0.2");
-	answer("10.0.0.2", inet_peer_mac);
-	drain();
+	learn();
 	/* it has just confirmed its address */
 	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
 	assert_int_equal(drain(), 0);
@@ -380,9 +368,7 @@ INET_CASE(verify__one_request)
 
 INET_CASE(age__unused_is_forgotten)
 {
-	resolves("10.0.0.2");
-	answer("10.0.0.2", inet_peer_mac);
-	drain();
+	learn();
 	pass(64 * SAN_NS_PER_S);
 	assert_int_equal(drain(), 0);
 	assert_true(san_inet_tick(h.in, h.now_ns) != SAN_TIME_NEVER);
@@ -395,15 +381,14 @@ INET_CASE(age__unused_is_forgotten)
 /* It does not answer: after a unicast request a broadcast, then it is removed. */
 INET_CASE(age__gone)
 {
-	resolves("10.0.0.2");
-	answer("10.0.0.2", inet_peer_mac);
+	learn();
 	resolves("10.0.0.2");
 	drain();
 	pass(5 * SAN_NS_PER_S);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b, inet_peer_mac, 6);
 	pass(200 * MS);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b, inet_all_mac, 6);
 	pass(10 * SAN_NS_PER_S);
 	assert_int_equal(drain(), 4);
@@ -423,50 +408,50 @@ INET_CASE(learn__new_mac)
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 	assert_memory_equal(&mac, mac2, 6);
 	inet_make_arp(&f, 1, mac3, "10.0.0.2", "10.0.0.2");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(resolve("10.0.0.2", &mac), 0);
 	assert_memory_equal(&mac, mac3, 6);
 }
 
 /* ---- a table of bounded size ---- */
 
+static const char *
+host_text(unsigned int i)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "10.0.0.%u", i);
+	return text;
+}
+
 INET_CASE(table__replaces_the_oldest)
 {
-	char text[32];
 	unsigned int i;
 
 	for (i = 2; i < 10; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		assert_int_equal(resolves(text), -EAGAIN);
+		assert_int_equal(resolves(host_text(i)), -EAGAIN);
 		h.now_ns += 1000;
-		answer(text, inet_peer_mac);
+		answer(host_text(i), inet_peer_mac);
 		h.now_ns += 1000;
-		assert_int_equal(resolves(text), 0);
+		assert_int_equal(resolves(host_text(i)), 0);
 	}
 	/* full: .2 has the oldest confirmation */
 	assert_int_equal(resolves("10.0.0.20"), -EAGAIN);
-	for (i = 3; i < 10; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		assert_int_equal(resolves(text), 0);
-	}
+	for (i = 3; i < 10; i++)
+		assert_int_equal(resolves(host_text(i)), 0);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	/* an entry that is not looked up any more is replaced first */
 	pass(5 * SAN_NS_PER_S);
 	answer("10.0.0.9", inet_peer_mac);
 	for (i = 5; i < 9; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		answer(text, inet_peer_mac);
-		assert_int_equal(resolves(text), 0);
+		answer(host_text(i), inet_peer_mac);
+		assert_int_equal(resolves(host_text(i)), 0);
 	}
 	pass(5 * SAN_NS_PER_S);
-	for (i = 20; i < 24; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		assert_int_equal(resolves(text), -EAGAIN);
-	}
-	for (i = 5; i < 9; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		assert_int_equal(resolves(text), 0);
-	}
+	for (i = 20; i < 24; i++)
+		assert_int_equal(resolves(host_text(i)), -EAGAIN);
+	for (i = 5; i < 9; i++)
+		assert_int_equal(resolves(host_text(i)), 0);
 	assert_int_equal(resolves("10.0.0.9"), -EAGAIN);
 }
 
@@ -498,18 +483,15 @@ INET_CASE(age__moved)
 /* Neighbours that only send to us replace each other, but not those that we send to. */
 INET_CASE(table__strangers_do_not_evict)
 {
-	char text[32];
 	unsigned int i;
 
-	resolves("10.0.0.2");
-	answer("10.0.0.2", inet_peer_mac);
+	learn();
 	resolves("10.0.0.2");
 	drain();
 	for (i = 10; i < 250; i++) {
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		inet_make_arp(&f, 1, inet_peer_mac, text, "10.0.0.1");
+		inet_make_arp(&f, 1, inet_peer_mac, host_text(i), "10.0.0.1");
 		h.now_ns += 1000;
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_rx(SAN_DROP_NONE);
 		assert_int_equal(drain(), 1);
 	}
 	assert_int_equal(resolves("10.0.0.2"), 0);
@@ -530,8 +512,7 @@ INET_CASE(arp__request_is_answered)
 	struct rte_ether_addr mac;
 
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
-	assert_true(inet_host_tx(&h, &out));
+	assert_answered();
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
 	/* the sender of the request is known from now on; no packet waited for it */
@@ -547,7 +528,7 @@ INET_CASE(arp__padding)
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	memset(f.b + f.len, 0, 60u - f.len);
 	f.len = 60;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(drain(), 1);
 	assert_int_equal(out.len, 42);
 }
@@ -558,12 +539,13 @@ INET_CASE(arp__probe)
 	static const struct san_ip none;
 
 	inet_make_arp(&f, 1, inet_peer_mac, "0.0.0.0", "10.0.0.1");
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(drain(), 1);
 	assert_memory_equal(h.learned.b, none.b, 16);
 }
 
-struct arp_row {
+/* Nothing is learnt from these. */
+static const struct {
 	const char *what;
 	uint16_t op;
 	const char *spa, *tpa;
@@ -572,10 +554,7 @@ struct arp_row {
 	uint8_t value;
 	enum san_drop drop;
 	uint32_t nb_sent;
-};
-
-/* Nothing is learnt from these. */
-static const struct arp_row arp_rows[] = {
+} arp_rows[] = {
 	{"not for us", 1, "10.0.0.2", "10.0.0.9", 2, -1, 0, SAN_DROP_NONE, 0},
 	{"not asked for", 2, "10.0.0.2", "10.0.0.1", 2, -1, 0, SAN_DROP_NONE, 0},
 	{"from beyond the link", 1, "10.1.0.2", "10.0.0.1", 2, -1, 0, SAN_DROP_NONE, 1},
@@ -593,11 +572,8 @@ INET_CASE(arp__teaches_nothing)
 {
 	static const struct san_ip none;
 	uint8_t mac[6];
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(arp_rows); i++) {
-		const struct arp_row *r = &arp_rows[i];
-
+	UNIT_EACH(r, arp_rows) {
 		memcpy(mac, inet_peer_mac, 6);
 		mac[0] = r->mac0;
 		inet_make_arp(&f, r->op, mac, r->spa, r->tpa);
@@ -618,7 +594,7 @@ INET_CASE(arp__cut_off)
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (len = 0; len < 42; len++) {
 		f.len = len;
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+		assert_rx(SAN_DROP_INET_MALFORMED);
 		assert_int_equal(drain(), 0);
 	}
 }
@@ -630,7 +606,7 @@ INET_CASE(out__is_bounded)
 
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	for (i = 0; i < 1000; i++)
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_rx(SAN_DROP_NONE);
 	assert_int_equal(drain(), h.in->conf.max_out);
 	/* some stay: the next test must find none of them in the pool */
 	for (i = 0; i < 10; i++)
@@ -640,16 +616,11 @@ INET_CASE(out__is_bounded)
 /* No mbuf for the request: the retry sends it. */
 INET_CASE(out__no_mbuf)
 {
-	static struct rte_mbuf *all[255];
-	unsigned int n = 0;
-
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	assert_int_equal(drain(), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_NO_MBUF], 1);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	pass(200 * MS);
 	assert_int_equal(drain(), 1);
 }

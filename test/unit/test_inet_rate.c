@@ -38,7 +38,6 @@ take(uint32_t who, uint32_t n, uint64_t now_ns)
 static int
 setup(void **state)
 {
-	(void)state;
 	trust = SAN_INET_KNOWN;
 	san_inet_rate_init(&rate, EACH, BURST, 0x5eed);
 	return 0;

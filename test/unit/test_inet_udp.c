@@ -9,19 +9,17 @@ static uint8_t data[70000];
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_neighbours = 8;
 	conf.max_waiting = 7;
 	conf.max_groups = 4;
 	assert_int_equal(san_inet_addr_parse_route("10.0.0.254", &conf.routes[conf.nb_routes++]),
 			 0);
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	return 0;
 }
 
@@ -35,7 +33,7 @@ know(const char *who)
 		inet_make_arp(&f, 1, inet_peer_mac, who, "10.0.0.1");
 	else
 		inet_make_nd(&f, 135, who, "fd00::1", "fd00::1", 0, 1, inet_peer_mac);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_LEARNED);
 	drain();
 }
@@ -50,6 +48,14 @@ send_to(const char *dst, uint32_t n)
 	return san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns);
 }
 
+/** Send a datagram, which leaves at once. */
+static void
+send_out(const char *dst, uint32_t n)
+{
+	assert_int_equal(send_to(dst, n), 0);
+	assert_tx();
+}
+
 /* ---- in ---- */
 
 INET_CASE(rx__both_families)
@@ -61,7 +67,7 @@ INET_CASE(rx__both_families)
 		v6 = i & 1;
 		inet_make_udp(&f, v6 ? "fd00::2" : "10.0.0.2", v6 ? "fd00::1" : "10.0.0.1",
 			      sizes[i / 2]);
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+		assert_rx(SAN_DROP_NONE);
 		assert_int_equal(h.r.what, SAN_INET_UDP);
 		assert_memory_equal(&h.r.d.src, inet_ip(v6 ? "fd00::2" : "10.0.0.2").b, 16);
 		assert_memory_equal(&h.r.d.dst, inet_ip(v6 ? "fd00::1" : "10.0.0.1").b, 16);
@@ -74,7 +80,7 @@ INET_CASE(rx__both_families)
 		assert_int_equal(h.r.len, sizes[i / 2]);
 		assert_memory_equal(h.payload, f.b + h.r.off, h.r.len);
 	}
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 /* Ethernet padding is not data. */
@@ -83,7 +89,7 @@ INET_CASE(rx__padding)
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 3);
 	memset(f.b + f.len, 0xaa, 60u - f.len);
 	f.len = 60;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.len, 3);
 }
 
@@ -103,13 +109,11 @@ INET_CASE(rx__in_pieces)
 	}
 }
 
-struct who_row {
+static const struct {
 	const char *src, *dst;
 	enum san_drop drop;
 	bool group, is_echo; /* a copy of what this host's kernel sends to a group */
-};
-
-static const struct who_row who_rows[] = {
+} who_rows[] = {
 	{"10.0.0.2", "10.0.0.9", SAN_DROP_NOT_FOR_US, false},
 	{"10.0.0.2", "255.255.255.255", SAN_DROP_NONE, true},
 	{"10.0.0.2", "10.0.0.255", SAN_DROP_NONE, true},
@@ -138,14 +142,10 @@ static const struct who_row who_rows[] = {
 
 INET_CASE(rx__for_whom)
 {
-	unsigned int i;
-
 	assert_int_equal(join("239.1.2.3"), 0);
 	assert_int_equal(join("ff05::33"), 0);
 	drain();
-	for (i = 0; i < RTE_DIM(who_rows); i++) {
-		const struct who_row *r = &who_rows[i];
-
+	UNIT_EACH(r, who_rows) {
 		inet_make_udp(&f, r->src, r->dst, 9);
 		memmove(f.b + 6, r->is_echo ? h.in->conf.mac.addr_bytes : f.b + 6, 6);
 		if (inet_host_rx(&h, &f) != r->drop)
@@ -156,11 +156,11 @@ INET_CASE(rx__for_whom)
 	/* a unicast address in a broadcast frame: as Linux, not as RFC 1122, 3.3.6 */
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 9);
 	memset(f.b, 0xff, 6);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_UDP);
 	inet_make_udp(&f, "fd00::2", "fd00::1", 9);
 	f.b[0] = 0x33;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 }
 
 /* It must be left as often as it was joined. */
@@ -173,21 +173,19 @@ INET_CASE(join__counts)
 	assert_int_equal(join("239.1.2.3"), 0);
 	assert_int_equal(leave("239.1.2.3"), 0);
 	inet_make_udp(&f, "10.0.0.2", "239.1.2.3", 9);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(leave("239.1.2.3"), 0);
 	assert_int_equal(leave("239.1.2.3"), -ENOENT);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NOT_FOR_US);
+	assert_rx(SAN_DROP_NOT_FOR_US);
 }
 
-struct bad_row {
+static const struct {
 	const char *what;
 	bool v6;
 	int at; /* in the UDP header */
 	uint16_t value;
 	enum san_drop drop;
-};
-
-static const struct bad_row bad_rows[] = {
+} bad_rows[] = {
 	{"no checksum", false, 6, 0, SAN_DROP_NONE},
 	{"no checksum", true, 6, 0, SAN_DROP_INET_MALFORMED},
 	{"checksum", false, 6, 0xeeee, SAN_DROP_INET_MALFORMED},
@@ -203,11 +201,7 @@ static const struct bad_row bad_rows[] = {
 
 INET_CASE(rx__malformed)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(bad_rows); i++) {
-		const struct bad_row *r = &bad_rows[i];
-
+	UNIT_EACH(r, bad_rows) {
 		inet_make_udp(&f, r->v6 ? "fd00::2" : "10.0.0.2", r->v6 ? "fd00::1" : "10.0.0.1",
 			      20);
 		inet_set16(inet_udp_of(&f) + r->at, r->value);
@@ -217,7 +211,7 @@ INET_CASE(rx__malformed)
 	/* the address is part of the sum, too */
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	f.b[14 + 20] = 5;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 }
 
 /* IP may carry more than the UDP length. */
@@ -229,7 +223,7 @@ INET_CASE(rx__shorter_than_ip)
 	inet_set16(udp + 4, 8 + 11);
 	inet_set16(udp + 6, 0);
 	inet_set16(udp + 6, inet_sum_udp(ip, udp, 8 + 11));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.len, 11);
 }
 
@@ -242,21 +236,20 @@ INET_CASE(rx__cut_off)
 		inet_make_udp(&f, i ? "fd00::2" : "10.0.0.2", i ? "fd00::1" : "10.0.0.1", 20);
 		for (len = 0; len < (i ? 82 : 62); len++) {
 			f.len = len;
-			assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+			assert_rx(SAN_DROP_INET_MALFORMED);
 		}
 	}
 	/* and with a length field that matches */
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 20);
 	for (len = 20; len < 28; len++) {
 		inet_set16(f.b + 16, len);
-		inet_set16(f.b + 24, 0);
-		inet_set16(f.b + 24, inet_sum(f.b + 14, 20, 0));
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+		seal_ip(20);
+		assert_rx(SAN_DROP_INET_MALFORMED);
 	}
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	for (len = 0; len < 8; len++) {
 		inet_set16(f.b + 18, len);
-		assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+		assert_rx(SAN_DROP_INET_MALFORMED);
 	}
 }
 
@@ -281,15 +274,13 @@ insert(const char *bytes, uint16_t n, uint8_t next)
 	inet_set16(f.b + 24, inet_sum(f.b + 14, 20u + n, 0));
 }
 
-struct opt_row {
+static const struct {
 	const char *what;
 	const char *bytes;
 	uint16_t n;
 	uint8_t next; /* 0xff: IPv4 */
 	enum san_drop drop;
-};
-
-static const struct opt_row opt_rows[] = {
+} opt_rows[] = {
 	{"nothing", "\x01\x01\x01\x00", 4, 0xff, SAN_DROP_NONE},
 	{"router alert", "\x94\x04\x00\x00", 4, 0xff, SAN_DROP_NONE},
 	{"behind the end", "\x00\xff\xff\xff", 4, 0xff, SAN_DROP_NONE},
@@ -317,10 +308,7 @@ static const struct opt_row opt_rows[] = {
 
 INET_CASE(rx__options)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(opt_rows); i++) {
-		const struct opt_row *r = &opt_rows[i];
+	UNIT_EACH(r, opt_rows) {
 		bool v4 = r->next == 0xff;
 
 		inet_make_udp(&f, v4 ? "10.0.0.2" : "fd00::2", v4 ? "10.0.0.1" : "fd00::1", 20);
@@ -342,13 +330,13 @@ INET_CASE(rx__many_headers)
 	insert("\x11\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	for (i = 0; i < 2; i++)
 		insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	assert_rx(SAN_DROP_INET_UNWANTED);
 	/* and only a limited length */
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	insert(long_one, sizeof(long_one), 60);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_UNWANTED);
+	assert_rx(SAN_DROP_INET_UNWANTED);
 }
 
 /* ---- out ---- */
@@ -364,8 +352,7 @@ INET_CASE(send__v4)
 	uint16_t id;
 
 	know("10.0.0.2");
-	assert_int_equal(send_to("10.0.0.2", 5), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("10.0.0.2", 5);
 	assert_int_equal(out.len, 14 + 33);
 	assert_memory_equal(out.b, want, sizeof(want));
 	assert_int_equal(inet_get16(out.b + 20), 0); /* not DF */
@@ -379,8 +366,7 @@ INET_CASE(send__v4)
 	assert_memory_equal(out.b + 42, data, 5);
 	/* the next one has another identification */
 	id = inet_get16(out.b + 18);
-	assert_int_equal(send_to("10.0.0.2", 5), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("10.0.0.2", 5);
 	assert_int_not_equal(inet_get16(out.b + 18), id);
 }
 
@@ -393,8 +379,7 @@ INET_CASE(send__v6)
 	/* clang-format on */
 
 	know("fd00::2");
-	assert_int_equal(send_to("fd00::2", 5), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("fd00::2", 5);
 	assert_int_equal(out.len, 54 + 13);
 	assert_memory_equal(out.b, want, sizeof(want));
 	assert_memory_equal(out.b + 22, inet_ip("fd00::1").b, 16);
@@ -409,8 +394,7 @@ INET_CASE(send__to_ourselves)
 	unsigned int i;
 
 	for (i = 0; i <= 1472; i += 92) {
-		assert_int_equal(send_to(i & 4 ? "10.0.0.1" : "fd00::1", RTE_MIN(i, 1452u)), 0);
-		assert_true(inet_host_tx(&h, &out));
+		send_out(i & 4 ? "10.0.0.1" : "fd00::1", RTE_MIN(i, 1452u));
 		assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NONE);
 		assert_int_equal(h.r.len, RTE_MIN(i, 1452u));
 		assert_memory_equal(h.payload, data, h.r.len);
@@ -418,13 +402,11 @@ INET_CASE(send__to_ourselves)
 	}
 }
 
-struct mac_row {
+static const struct {
 	const char *dst;
 	uint8_t mac[6];
 	uint8_t hops;
-};
-
-static const struct mac_row mac_rows[] = {
+} mac_rows[] = {
 	{"255.255.255.255", {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 64},
 	{"10.0.0.255", {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 64},
 	{"224.0.0.1", {0x01, 0x00, 0x5e, 0, 0, 1}, 1},
@@ -436,16 +418,11 @@ static const struct mac_row mac_rows[] = {
 
 INET_CASE(send__to_many)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(mac_rows); i++) {
-		const struct mac_row *r = &mac_rows[i];
-
-		assert_int_equal(send_to(r->dst, 50), 0);
-		assert_true(inet_host_tx(&h, &out));
+	UNIT_EACH(r, mac_rows) {
+		send_out(r->dst, 50);
 		assert_memory_equal(out.b, r->mac, 6);
 		assert_int_equal(out.b[out.b[12] == 8 ? 22 : 21], r->hops);
-		assert_false(inet_host_tx(&h, &out));
+		assert_no_tx();
 	}
 }
 
@@ -458,13 +435,13 @@ INET_CASE(send__as_told)
 	d.src = inet_ip("10.0.0.1");
 	d.dst = inet_ip("10.0.0.2");
 	assert_int_equal(san_inet_udp_send(h.in, &d, iov, 3, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(inet_get16(out.b + 20), 0x4000);
 	assert_int_equal(out.b[22], 9);
 	assert_memory_equal(out.b + 42, data, 11);
 	d.dst = inet_ip("239.1.1.1");
 	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(out.b[22], 9);
 	assert_int_equal(out.len, 42);
 }
@@ -479,10 +456,10 @@ INET_CASE(send__sum_of_zero)
 	know("fd00::2");
 	d.dst = inet_ip("fd00::2");
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	memcpy(two, out.b + 60, 2);
 	assert_int_equal(san_inet_udp_send(h.in, &d, &iov, 1, h.now_ns), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(inet_get16(out.b + 60), 0xffff);
 	assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NOT_FOR_US);
 }
@@ -512,7 +489,7 @@ INET_CASE(send__refused)
 	d.df = true;
 	assert_int_equal(san_inet_udp_send(h.in, &d, &(struct iovec){data, 1473}, 1, h.now_ns),
 			 -EMSGSIZE);
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 INET_CASE(send__no_room)
@@ -522,35 +499,28 @@ INET_CASE(send__no_room)
 	for (i = 0; i < h.in->conf.max_out; i++)
 		assert_int_equal(send_to("10.0.0.1", 5), 0);
 	assert_int_equal(send_to("10.0.0.1", 5), -EAGAIN);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_int_equal(send_to("10.0.0.1", 5), 0);
 }
 
 INET_CASE(send__no_mbuf)
 {
-	static struct rte_mbuf *all[255];
-	unsigned int n = 0;
-
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	assert_int_equal(send_to("10.0.0.1", 5), -ENOMEM);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	assert_int_equal(send_to("10.0.0.1", 5), 0);
 }
 
 /* Longer than an mbuf: a chain. */
 INET_CASE(send__many_segments)
 {
-	struct san_inet_conf conf;
 	unsigned int i;
 
 	san_inet_destroy(h.in);
 	inet_host_conf(small_pool, &conf);
 	inet_host_init(&h, small_pool, &conf);
 	h.pool = pool;
-	assert_int_equal(send_to("10.0.0.1", 1471), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("10.0.0.1", 1471);
 	assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NONE);
 	assert_int_equal(h.r.len, 1471);
 	assert_memory_equal(h.payload, data, 1471);
@@ -568,22 +538,21 @@ INET_CASE(wait__sent_with_the_answer)
 
 	for (i = 1; i <= 3; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b, inet_all_mac, 6);
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 	answer("10.0.0.2", inet_peer_mac);
 	for (i = 1; i <= 3; i++) {
-		assert_true(inet_host_tx(&h, &out));
+		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_int_equal(out.len, 42 + i);
 	}
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 	/* through the router, too */
-	assert_int_equal(send_to("192.168.1.1", 9), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("192.168.1.1", 9);
 	assert_memory_equal(out.b + 38, inet_ip("10.0.0.254").b + 12, 4);
 	answer("10.0.0.254", inet_peer_mac);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	assert_memory_equal(out.b + 30, inet_ip("192.168.1.1").b + 12, 4);
 }
 
@@ -595,13 +564,13 @@ INET_CASE(wait__the_oldest_goes)
 	for (i = 1; i <= 5; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 2);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 	answer("10.0.0.2", inet_peer_mac);
 	for (i = 3; i <= 5; i++) {
-		assert_true(inet_host_tx(&h, &out));
+		assert_tx();
 		assert_int_equal(out.len, 42 + i);
 	}
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }
 
 /* For all neighbours together the number of places is the limit. */
@@ -638,10 +607,9 @@ INET_CASE(wait__nobody_answers)
 	/* new requests after a while */
 	h.now_ns += 2 * SAN_NS_PER_S;
 	san_inet_tick(h.in, h.now_ns);
-	assert_int_equal(send_to("10.0.0.2", 5), 0);
-	assert_true(inet_host_tx(&h, &out));
+	send_out("10.0.0.2", 5);
 	answer("10.0.0.2", inet_peer_mac);
-	assert_true(inet_host_tx(&h, &out));
+	assert_tx();
 }
 
 /* When an entry is replaced, its waiting packets are dropped. */
@@ -663,5 +631,5 @@ INET_CASE(wait__evicted)
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	drain();
 	answer("10.0.0.2", inet_peer_mac);
-	assert_false(inet_host_tx(&h, &out));
+	assert_no_tx();
 }

@@ -22,13 +22,10 @@ static uint32_t nb_bytes;
 static int
 setup(void **state)
 {
-	struct san_inet_conf conf;
-
-	(void)state;
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_partial = NB_PARTIALS;
 	conf.max_frags = NB_FRAGS;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	id = 1;
 	ip_proto = 17;
 	return 0;
@@ -369,8 +366,7 @@ INET_CASE(whole__malformed)
 			inet_set16(f.b + 56, (uint16_t)(p->at | p->more));
 		} else {
 			inet_set16(f.b + 20, (uint16_t)(p->at / 8 | (p->more ? 0x2000 : 0)));
-			inet_set16(f.b + 24, 0);
-			inet_set16(f.b + 24, inet_sum(f.b + 14, 20, 0));
+			seal_ip(20);
 		}
 		if (inet_host_rx(&h, &f) != SAN_DROP_INET_MALFORMED)
 			fail_msg("%u %u", i, p->at);
@@ -393,9 +389,8 @@ INET_CASE(whole__too_long_with_options)
 	f.len += 4;
 	f.b[14] = 0x46;
 	inet_set16(f.b + 16, (uint16_t)(24 + PIECE));
-	inet_set16(f.b + 24, 0);
-	inet_set16(f.b + 24, inet_sum(f.b + 14, 24, 0));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	seal_ip(24);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_NOTHING);
 	assert_int_equal(nb_lost(), 45);
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
@@ -432,7 +427,7 @@ INET_CASE(whole__v6_alone)
 	memmove(f.b + 62, f.b + 54, f.len - 54u);
 	f.len += 8;
 	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 	/* even if it is the result of a reassembly */
 	ip_proto = 44;
 	rx_waits(0, 80, true);
@@ -444,7 +439,7 @@ INET_CASE(whole__v6_short)
 	make("fd00::2", 2000);
 	cut(0, 0, true);
 	inet_set16(f.b + 18, 7); /* only a part of the header */
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 }
 
 /* Headers in front of it, and behind it; the first fragment has all of them (RFC 7112). */
@@ -453,7 +448,7 @@ INET_CASE(whole__v6_headers)
 	make("fd00::2", 2000);
 	cut(0, PIECE, true);
 	put_options(54, 20, 44);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(rx(PIECE, nb_bytes - PIECE, false), SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_UDP);
 	assert_int_equal(h.r.off, 70);
@@ -462,10 +457,10 @@ INET_CASE(whole__v6_headers)
 	cut(0, PIECE, true);
 	put_options(62, 54, 17);
 	inet_set16(f.b + 56, 1);
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	cut(PIECE, nb_bytes - PIECE, false);
 	inet_set16(f.b + 56, (uint16_t)(PIECE + 8));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_NONE);
+	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.what, SAN_INET_UDP);
 	assert_memory_equal(h.payload, bytes + 8, 2000);
 	/* nothing behind the options, or only a part of them */
@@ -473,11 +468,11 @@ INET_CASE(whole__v6_headers)
 	put_options(62, 54, 17);
 	f.len -= 8;
 	inet_set16(f.b + 18, (uint16_t)(f.len - 54));
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 	cut(0, 8, true);
 	put_options(62, 54, 17);
 	f.b[63] = 1;
-	assert_int_equal(inet_host_rx(&h, &f), SAN_DROP_INET_MALFORMED);
+	assert_rx(SAN_DROP_INET_MALFORMED);
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
@@ -563,13 +558,11 @@ INET_CASE(whole__share_of_fragments)
 /* Whatever the share of a source: no path makes so many fragments of a packet. (RT-36) */
 INET_CASE(whole__too_many_pieces)
 {
-	struct san_inet_conf conf;
 	uint32_t i;
 
-	san_inet_destroy(h.in);
-	test_inet_conf(&conf);
+	test_inet_conf();
 	conf.max_frags = 8 * INET_NB_FRAGS;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	make("10.0.0.2", 40000);
 	for (i = INET_NB_FRAGS; i > 0; i--)
 		rx_waits(8 + i * 8, 8, true);
@@ -644,34 +637,29 @@ INET_CASE(whole__crowded_by_mbufs)
 /* A segmented fragment needs an mbuf; without one it is dropped, and the packet stays. */
 INET_CASE(whole__no_mbuf)
 {
-	static struct rte_mbuf *all[TEST_INET_MBUFS];
 	struct rte_mbuf *m;
-	uint32_t n = 0;
 
 	make("10.0.0.2", 2000);
 	cut(0, PIECE, true);
 	m = test_eal_exact(pool, f.b, 100);
 	rte_pktmbuf_chain(m, test_eal_exact(pool, f.b + 100, f.len - 100));
-	while (n < RTE_DIM(all) && (all[n] = rte_pktmbuf_alloc(pool)) != NULL)
-		n++;
+	take_mbufs();
 	assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NO_MBUF);
 	san_inet_whole_check(h.in);
-	while (n > 0)
-		rte_pktmbuf_free(all[--n]);
+	give_mbufs(UINT32_MAX);
 	rx_all(PIECE);
 }
 
 /* Without room for it there is no reassembly. */
 INET_CASE(whole__not_wanted)
 {
-	struct san_inet_conf conf = h.in->conf;
 	struct san_inet *in;
 
 	conf.max_frags--;
 	assert_int_equal(san_inet_create(&conf, &in), -EINVAL);
 	san_inet_destroy(h.in);
 	conf.max_partial = 0;
-	inet_host_init(&h, pool, &conf);
+	test_inet_start();
 	make("10.0.0.2", 2000);
 	assert_int_equal(rx(0, PIECE, true), SAN_DROP_INET_UNWANTED);
 	make("fd00::2", 2000);

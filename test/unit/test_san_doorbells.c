@@ -18,7 +18,6 @@ static uint32_t cursor, rang[MAX];
 static int
 setup(void **state)
 {
-	(void)state;
 	doorbells = aligned_alloc(64, san_doorbells_bytes(MAX));
 	memset(doorbells, 0, san_doorbells_bytes(MAX));
 	cursor = 0;
@@ -28,7 +27,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	free(doorbells);
 	return 0;
 }

@@ -111,17 +111,16 @@ UNIT_CASE(san_key_set__values)
 		{"name", "seven77", "seven77"},
 	};
 	char text[SAN_KEY_TEXT], again[SAN_KEY_TEXT];
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct san_key *k = san_key_find(keys, NULL, cases[i].name);
+	UNIT_EACH(r, cases) {
+		const struct san_key *k = san_key_find(keys, NULL, r->name);
 
-		if (set(cases[i].name, cases[i].text) != 0)
+		if (set(r->name, r->text) != 0)
 			fail_msg("%s", err);
 		assert_true(san_key_value(k, &conf, text, sizeof(text)));
-		if (strcmp(text, cases[i].written) != 0)
-			fail_msg("%s=%s is %s, not %s", cases[i].name, cases[i].text, text,
-				 cases[i].written);
+		if (strcmp(text, r->written) != 0)
+			fail_msg("%s=%s is %s, not %s", r->name, r->text, text,
+				 r->written);
 		assert_int_equal(set(k->name, text), 0);
 		assert_true(san_key_value(k, &conf, again, sizeof(again)));
 		assert_string_equal(again, text);
@@ -185,14 +184,13 @@ UNIT_CASE(san_key_set__refuses)
 		{"own", "yours", "own: \"yours\" is not mine"},
 	};
 	struct conf before;
-	size_t i;
 
 	memcpy(&before, &conf, sizeof(before));
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		if (set(cases[i].name, cases[i].text) != -EINVAL)
-			fail_msg("%s=%s is not refused", cases[i].name, cases[i].text);
-		if (strstr(err, cases[i].says) == NULL)
-			fail_msg("\"%s\" does not say \"%s\"", err, cases[i].says);
+	UNIT_EACH(r, cases) {
+		if (set(r->name, r->text) != -EINVAL)
+			fail_msg("%s=%s is not refused", r->name, r->text);
+		if (strstr(err, r->says) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", err, r->says);
 		assert_memory_equal(&conf, &before, sizeof(conf));
 	}
 }

@@ -122,7 +122,6 @@ UNIT_CASE(san_mem_open__invalid)
 	struct san_mem *mem, *again;
 	uint64_t *hole, *words;
 	uint8_t *part;
-	size_t i;
 	int fd;
 
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
@@ -141,12 +140,12 @@ UNIT_CASE(san_mem_open__invalid)
 	san_mem_close(mem);
 	words = mmap(NULL, MAX, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(words != MAP_FAILED);
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t was = words[cases[i].word];
+	UNIT_EACH(r, cases) {
+		uint64_t was = words[r->word];
 
-		words[cases[i].word] = cases[i].value;
+		words[r->word] = r->value;
 		assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EPROTO);
-		words[cases[i].word] = was;
+		words[r->word] = was;
 	}
 	/* holes: the first one lies before its successor, which has none */
 	hole = (uint64_t *)((uintptr_t)words + ((uintptr_t)hole - AT));

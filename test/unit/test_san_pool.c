@@ -17,14 +17,12 @@ static struct san_pool pool;
 static int
 setup(void **state)
 {
-	(void)state;
 	return san_pool_create(&pool, NULL, objs, NB, sizeof(objs[0]));
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	san_pool_destroy(&pool, NULL);
 	return 0;
 }

@@ -13,7 +13,6 @@ static struct san_wheel wheel;
 static int
 setup(void **state)
 {
-	(void)state;
 	san_wheel_init(&wheel, 0);
 	return 0;
 }

@@ -33,14 +33,12 @@ nb_fds(void)
 static int
 setup(void **state)
 {
-	(void)state;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
@@ -98,10 +96,9 @@ TEST(san_shmq_recv__something_else)
 	} cases[] = {{SIZE, 2}, {SIZE, 4}, {SIZE, 5}, {SIZE, 64}, {SIZE - 1, 1}, {SIZE + 1, 1}};
 	char in[SIZE];
 	int before = nb_fds(), fd;
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		send_raw(cases[i].size, cases[i].fds);
+	UNIT_EACH(r, cases) {
+		send_raw(r->size, r->fds);
 		assert_int_equal(san_shmq_recv(ends[1], in, SIZE, &fd, true), -EPROTO);
 		assert_int_equal(fd, -1);
 		assert_int_equal(nb_fds(), before);

@@ -56,7 +56,6 @@ shmq_guard__page_fails(void **state)
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
 	uint16_t owner = 0;
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(mem[0], 0x5a);
 	assert_false(is_told());
@@ -86,7 +85,6 @@ shmq_guard__holes(void **state)
 	uint16_t owner = 0;
 	uint32_t range;
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(ftruncate(fd, 8 * MIB), 0);
 	mem = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -134,7 +132,6 @@ shmq_guard__waits(void **state)
 	uint32_t range, i;
 	uint16_t owner;
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(posix_fallocate(fd, 0, 64 * MIB), 0);
 	mem = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -177,7 +174,6 @@ shmq_guard__any_thread(void **state)
 	uint16_t owner;
 	size_t i;
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, touch, i % 2 ? good : bad), 0);
@@ -198,7 +194,6 @@ san_shmq_guard_add__no_more(void **state)
 	static uint8_t mem[RANGES + 1][PAGE];
 	uint32_t i, ranges[RANGES];
 
-	(void)state;
 	for (i = 0; i < RANGES; i++) {
 		ranges[i] = san_shmq_guard_add(mem[i], PAGE, 1);
 		assert_int_not_equal(ranges[i], SHMQ_GUARD_NONE);
@@ -235,7 +230,6 @@ read_it(volatile uint8_t *mem)
 static void
 is_sent(volatile uint8_t *mem)
 {
-	(void)mem;
 	kill(getpid(), SIGBUS);
 	pause();
 }
@@ -248,7 +242,6 @@ san_shmq_guard_disown__left_behind(void **state)
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
 	uint16_t owner = 7;
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	san_shmq_guard_disown(7);
 	mem[0] = 1;
@@ -264,7 +257,6 @@ shmq_guard__not_ours(void **state)
 	uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add(mem, BYTES, 1);
 
-	(void)state;
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(ends_by(read_it, mem), 0);
 	san_shmq_guard_del(range);
@@ -276,7 +268,6 @@ shmq_guard__not_ours(void **state)
 static int
 group_setup(void **state)
 {
-	(void)state;
 	if (san_shmq_guard_init(RANGES, &event_fd) != 0)
 		return -1;
 	return sigaction(SIGBUS, NULL, &guards);

@@ -6,7 +6,6 @@
  */
 
 #include "test_sim_one.h"
-#include "unit.h"
 
 #define LEN 1000
 
@@ -127,19 +126,32 @@ talkers(void)
 	world(WORDS(ALL_KINDS));
 }
 
-static void
-talkers_unordered(void)
+static int
+setup_ordered(void **state)
 {
-	world(WORDS(ALL_KINDS, "load.unordered=1"));
+	setup(state);
+	talkers();
+	return 0;
 }
 
+static int
+setup_unordered(void **state)
+{
+	setup(state);
+	world(WORDS(ALL_KINDS, "load.unordered=1"));
+	return 0;
+}
+
+/* The world is there when a case begins. */
+#define ORDERED(name)   UNIT_CASE_WITH(name, setup_ordered, teardown)
+#define UNORDERED(name) UNIT_CASE_WITH(name, setup_unordered, teardown)
+
 /* Without an error no checker fails: the other tests change one thing each. */
-SIM_CASE(san_sim_check_note__what_is_right)
+ORDERED(san_sim_check_note__what_is_right)
 {
 	struct sim_op *op[8];
 	uint32_t i;
 
-	talkers();
 	for (i = 0; i < 8; i++)
 		op[i] = post((uint8_t)(RTSAN_WR_SEND + i % SIM_KINDS));
 	for (i = 0; i < 8; i++) {
@@ -164,24 +176,20 @@ SIM_CASE(san_sim_check_note__what_is_right)
 
 /* ---- order ---- */
 
-SIM_CASE(sim_check_order__received_twice)
+UNORDERED(sim_check_order__received_twice)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_SEND);
 
-	talkers_unordered();
-	op = post(RTSAN_WR_SEND);
 	receive(op);
 	assert_fine();
 	receive(op);
 	assert_fails("order", "side 1: received 0 twice");
 }
 
-SIM_CASE(sim_check_order__push_imm_twice)
+UNORDERED(sim_check_order__push_imm_twice)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PUSH_IMM);
 
-	talkers_unordered();
-	op = post(RTSAN_WR_PUSH_IMM);
 	place(op);
 	receive(op);
 	assert_fine();
@@ -189,26 +197,20 @@ SIM_CASE(sim_check_order__push_imm_twice)
 	assert_fails("order", "received 0 twice");
 }
 
-SIM_CASE(sim_check_order__received_out_of_order)
+ORDERED(sim_check_order__received_out_of_order)
 {
-	struct sim_op *first, *second;
+	struct sim_op *first = post(RTSAN_WR_SEND), *second = post(RTSAN_WR_SEND);
 
-	talkers();
-	first = post(RTSAN_WR_SEND);
-	second = post(RTSAN_WR_SEND);
 	receive(second);
 	assert_fine();
 	receive(first);
 	assert_fails("order", "received 0 after 1");
 }
 
-SIM_CASE(sim_check_order__unordered_may)
+UNORDERED(sim_check_order__unordered_may)
 {
-	struct sim_op *first, *second;
+	struct sim_op *first = post(RTSAN_WR_SEND), *second = post(RTSAN_WR_SEND);
 
-	talkers_unordered();
-	first = post(RTSAN_WR_SEND);
-	second = post(RTSAN_WR_SEND);
 	receive(second);
 	receive(first);
 	complete(second, SAN_ST_OK);
@@ -217,43 +219,36 @@ SIM_CASE(sim_check_order__unordered_may)
 	assert_fine();
 }
 
-SIM_CASE(sim_check_order__received_what_was_not_sent)
+ORDERED(sim_check_order__received_what_was_not_sent)
 {
 	struct sim_op op = {.seq = 5, .op = RTSAN_WR_SEND, .len = LEN};
 
-	talkers();
 	post(RTSAN_WR_SEND);
 	receive(&op);
 	assert_fails("order", "received 5, which was not sent");
 }
 
-SIM_CASE(sim_check_order__received_what_has_no_receive)
+ORDERED(sim_check_order__received_what_has_no_receive)
 {
-	struct sim_op op;
+	struct sim_op op = *post(RTSAN_WR_PUSH);
 
-	talkers();
-	op = *post(RTSAN_WR_PUSH);
 	op.op = RTSAN_WR_SEND;
 	receive(&op);
 	assert_fails("order", "received 0, which was not sent");
 }
 
-SIM_CASE(sim_check_order__completed_out_of_order)
+ORDERED(sim_check_order__completed_out_of_order)
 {
-	struct sim_op *first, *second;
+	struct sim_op *first = post(RTSAN_WR_SEND), *second = post(RTSAN_WR_SEND);
 
-	talkers();
-	first = post(RTSAN_WR_SEND);
-	second = post(RTSAN_WR_SEND);
 	complete(second, SAN_ST_OK);
 	assert_fine();
 	complete(first, SAN_ST_OK);
 	assert_fails("order", "request 0 completed after 1");
 }
 
-SIM_CASE(sim_check_order__succeeded_and_not_received)
+ORDERED(sim_check_order__succeeded_and_not_received)
 {
-	talkers();
 	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	assert_fine();
 	san_sim_check_settled(w);
@@ -261,9 +256,8 @@ SIM_CASE(sim_check_order__succeeded_and_not_received)
 }
 
 /* A failed operation may have been received or not, and so may one whose process died. */
-SIM_CASE(sim_check_order__excuses)
+ORDERED(sim_check_order__excuses)
 {
-	talkers();
 	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
 	*side(1)->counter = 0;
 	note(SIM_NOTE_RESTARTED, 1);
@@ -273,24 +267,20 @@ SIM_CASE(sim_check_order__excuses)
 	assert_fine();
 }
 
-SIM_CASE(sim_check_order__lost_is_not_completed)
+ORDERED(sim_check_order__lost_is_not_completed)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_SEND);
 
-	talkers();
-	op = post(RTSAN_WR_SEND);
 	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
 	side(0)->nb_done++;
 	san_sim_check_settled(w);
 	assert_fine();
 }
 
-SIM_CASE(sim_check_order__addition_twice)
+ORDERED(sim_check_order__addition_twice)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_FETCH_ADD);
 
-	talkers();
-	op = post(RTSAN_WR_FETCH_ADD);
 	*side(1)->counter = 2;
 	complete_atomic(op, 0);
 	assert_fine();
@@ -298,114 +288,95 @@ SIM_CASE(sim_check_order__addition_twice)
 	assert_fails("order", "counter");
 }
 
-SIM_CASE(sim_check_order__addition_lost)
+ORDERED(sim_check_order__addition_lost)
 {
-	talkers();
 	complete_atomic(post(RTSAN_WR_FETCH_ADD), 0);
 	san_sim_check_settled(w);
 	assert_fails("order", "counter");
 }
 
-SIM_CASE(sim_check_order__atomic_sees_the_past)
+ORDERED(sim_check_order__atomic_sees_the_past)
 {
-	struct sim_op *first, *second;
+	struct sim_op *first = post(RTSAN_WR_FETCH_ADD), *second = post(RTSAN_WR_CMP_SWAP);
 
-	talkers();
-	first = post(RTSAN_WR_FETCH_ADD);
-	second = post(RTSAN_WR_CMP_SWAP);
 	complete_atomic(first, 0);
 	assert_fine();
 	complete_atomic(second, 0);
 	assert_fails("order", "saw 0 after 0");
 }
 
-SIM_CASE(sim_check_order__atomic_sees_the_future)
+UNORDERED(sim_check_order__atomic_sees_the_future)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_FETCH_ADD);
 
-	talkers_unordered();
-	op = post(RTSAN_WR_FETCH_ADD);
 	complete_atomic(op, 1);
 	assert_fails("order", "saw 1 of 1");
 }
 
 /* ---- bytes ---- */
 
-SIM_CASE(sim_check_bytes__push)
+ORDERED(sim_check_bytes__push)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PUSH);
 
-	talkers();
-	op = post(RTSAN_WR_PUSH);
 	place(op)[LEN - 1] ^= 1;
 	complete(op, SAN_ST_OK);
 	assert_fails("bytes", "push of 1000 bytes: byte 999");
 }
 
-SIM_CASE(sim_check_bytes__push_not_placed)
+ORDERED(sim_check_bytes__push_not_placed)
 {
-	talkers();
 	complete(post(RTSAN_WR_PUSH), SAN_ST_OK);
 	assert_fails("bytes", "push of 1000 bytes: byte 0 is 0xee");
 }
 
-SIM_CASE(sim_check_bytes__pull)
+ORDERED(sim_check_bytes__pull)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PULL);
 
-	talkers();
-	op = post(RTSAN_WR_PULL);
 	place(op)[500] ^= 0x80;
 	complete(op, SAN_ST_OK);
 	assert_fails("bytes", "pull of 1000 bytes: byte 500");
 }
 
 /* It is checked at the target's completion, before the initiator's. */
-SIM_CASE(sim_check_bytes__push_imm)
+ORDERED(sim_check_bytes__push_imm)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PUSH_IMM);
 
-	talkers();
-	op = post(RTSAN_WR_PUSH_IMM);
 	place(op)[0] ^= 1;
 	receive(op);
 	assert_fails("bytes", "push with immediate of 1000 bytes: byte 0");
 }
 
-SIM_CASE(sim_check_bytes__send)
+ORDERED(sim_check_bytes__send)
 {
-	uint8_t *data;
+	uint8_t *data = arrived(post(RTSAN_WR_SEND));
 
-	talkers();
-	data = arrived(post(RTSAN_WR_SEND));
 	data[SIM_HEADER] ^= 1;
 	receive_bytes(data, LEN);
 	assert_fails("bytes", "send of 984 bytes: byte 0");
 }
 
-SIM_CASE(sim_check_bytes__send_of_another_length)
+ORDERED(sim_check_bytes__send_of_another_length)
 {
-	uint8_t *data;
+	uint8_t *data = arrived(post(RTSAN_WR_SEND));
 
-	talkers();
-	data = arrived(post(RTSAN_WR_SEND));
 	receive_bytes(data, LEN - 1);
 	assert_fails("bytes", "a send of 999 bytes says 1000");
 }
 
-SIM_CASE(sim_check_bytes__send_without_header)
+ORDERED(sim_check_bytes__send_without_header)
 {
-	talkers();
 	receive_bytes(arrived(post(RTSAN_WR_SEND)), SIM_HEADER - 1);
 	assert_fails("bytes", "a send of 15 bytes");
 }
 
 /* Operations that failed, or whose target died, have no bytes to compare. */
-SIM_CASE(sim_check_bytes__not_of_what_failed)
+ORDERED(sim_check_bytes__not_of_what_failed)
 {
 	struct sim_op *op;
 
-	talkers();
 	complete(post(RTSAN_WR_PUSH), RTSAN_WC_FLUSHED);
 	complete(post(RTSAN_WR_PULL), RTSAN_WC_FLUSHED);
 	op = post(RTSAN_WR_PUSH);
@@ -435,8 +406,6 @@ SIM_CASE(sim_check_complete__statuses_have_reasons)
 		talkers();
 		complete(post(RTSAN_WR_PULL), never[i]);
 		assert_fails("complete", "pull 0 completed with");
-		san_sim_world_destroy(w);
-		w = NULL;
 	}
 }
 
@@ -458,47 +427,41 @@ SIM_CASE(sim_check_complete__statuses_with_reasons)
 	assert_fine();
 }
 
-SIM_CASE(sim_check_complete__wrong_key_succeeds)
+ORDERED(sim_check_complete__wrong_key_succeeds)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_FETCH_ADD);
 
-	talkers();
-	op = post(RTSAN_WR_FETCH_ADD);
 	op->bad = true;
 	*side(1)->counter = 1;
 	complete_atomic(op, 0);
 	assert_fails("complete", "of a wrong key completed with");
 }
 
-SIM_CASE(sim_check_complete__flushed_and_still_connected)
+ORDERED(sim_check_complete__flushed_and_still_connected)
 {
-	talkers();
 	complete(post(RTSAN_WR_PUSH), RTSAN_WC_RETRY_EXC);
 	assert_fine();
 	san_sim_check_settled(w);
 	assert_fails("complete", "flushed, but never disconnected");
 }
 
-SIM_CASE(sim_check_complete__ends_before_its_requests)
+ORDERED(sim_check_complete__ends_before_its_requests)
 {
-	talkers();
 	post(RTSAN_WR_PUSH);
 	note(SIM_NOTE_DOWN, 0);
 	assert_fails("complete", "ended before 1");
 }
 
-SIM_CASE(sim_check_complete__receives_not_flushed)
+ORDERED(sim_check_complete__receives_not_flushed)
 {
-	talkers();
 	side(1)->nb_recvs = 3;
 	note(SIM_NOTE_DOWN, 1);
 	side(1)->nb_recvs = 0;
 	assert_fails("complete", "3 receives were not flushed");
 }
 
-SIM_CASE(sim_check_complete__never_completes)
+ORDERED(sim_check_complete__never_completes)
 {
-	talkers();
 	post(RTSAN_WR_PUSH);
 	complete(post(RTSAN_WR_SEND), RTSAN_WC_FLUSHED);
 	san_sim_check_settled(w);
@@ -520,53 +483,44 @@ SIM_CASE(sim_check_place__before_and_behind)
 		{1024, "bytes around slot"},
 		{1024 + SIM_GUARD - 1, "bytes around slot"},
 	};
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(cases); i++) {
+	UNIT_EACH(r, cases) {
 		struct sim_op *op;
 
 		talkers();
 		assert_int_equal(w->load->slot_bytes, 1024);
 		op = post(RTSAN_WR_PUSH);
-		place(op)[cases[i].at] ^= 1;
+		place(op)[r->at] ^= 1;
 		complete(op, SAN_ST_OK);
-		assert_fails("place", cases[i].text);
-		san_sim_world_destroy(w);
-		w = NULL;
+		assert_fails("place", r->text);
 	}
 }
 
 /* A push with an invalid key places nothing, whatever is reported. */
-SIM_CASE(sim_check_place__without_a_right_to)
+ORDERED(sim_check_place__without_a_right_to)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PUSH);
 
-	talkers();
-	op = post(RTSAN_WR_PUSH);
 	op->bad = true;
 	place(op);
 	complete(op, SAN_ST_ACCESS);
 	assert_fails("place", "written without a right to");
 }
 
-SIM_CASE(sim_check_place__after_the_key_was_revoked)
+ORDERED(sim_check_place__after_the_key_was_revoked)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PUSH);
 
-	talkers();
-	op = post(RTSAN_WR_PUSH);
 	san_sim_load_new_life(w, side(1));
 	*san_sim_load_slot(w, side(1), op->slot) = 0;
 	complete(op, SAN_ST_REVOKED);
 	assert_fails("place", "written without a right to");
 }
 
-SIM_CASE(sim_check_place__behind_a_pull)
+ORDERED(sim_check_place__behind_a_pull)
 {
-	struct sim_op *op;
+	struct sim_op *op = post(RTSAN_WR_PULL);
 
-	talkers();
-	op = post(RTSAN_WR_PULL);
 	place(op)[LEN] ^= 1;
 	complete(op, SAN_ST_OK);
 	assert_fails("place", "pull 0: bytes behind it written");

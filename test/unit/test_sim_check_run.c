@@ -13,26 +13,8 @@
 #include <unistd.h>
 
 #include "ulp_priv.h"
-#include "unit.h"
 
 /* ---- with a load that runs ---- */
-
-static void
-connect_all(void)
-{
-	while (w->load->nb_up < w->load->nb_sides)
-		assert_true(san_sim_world_step(w, 60 * SAN_NS_PER_S));
-}
-
-static void
-run_ns(uint64_t ns)
-{
-	uint64_t end_ns = w->now_ns + ns;
-
-	while (san_sim_world_step(w, end_ns))
-		;
-	assert_fine();
-}
 
 static void
 load_for(const char *const *words, uint64_t ns)
@@ -133,8 +115,6 @@ SIM_CASE(san_sim_fault_may_break__causes)
 		w->now_ns += 60 * SAN_NS_PER_S; /* over, but remembered */
 		if (san_sim_fault_may_break(w, side(0)) != cases[i].may)
 			fail_msg("case %u: %s", i, kind);
-		san_sim_world_destroy(w);
-		w = NULL;
 	}
 }
 
@@ -249,8 +229,7 @@ SIM_CASE(sim_check_grant__records_above_the_budget)
 
 	assert_non_null(r);
 	r->granted += tl->conf.budget_bytes;
-	san_sim_check_round(w, &w->hosts[1]);
-	assert_fails("grant", "host 1: ");
+	assert_round_fails(1, "grant", "host 1: ");
 }
 
 SIM_CASE(sim_check_grant__lapsed_records_above_their_bound)
@@ -283,8 +262,7 @@ SIM_CASE(sim_check_grant__crumbs)
 	r = TAILQ_FIRST(&TAILQ_FIRST(&TAILQ_FIRST(&tl->admit[0])->admit)->grants);
 	assert_true(r->granted != 0);
 	r->length = r->granted + 1472;
-	san_sim_check_round(w, &w->hosts[0]);
-	assert_fails("grant", "all but 1472 bytes");
+	assert_round_fails(0, "grant", "all but 1472 bytes");
 }
 
 /* RT-41: if the budget is enough for the path, nothing is granted beyond it. */
@@ -324,10 +302,7 @@ SIM_CASE(sim_check_grant__counters)
 	uint32_t expired;
 
 	tl->budget_used = tl->conf.budget_bytes + 1;
-	san_sim_check_round(w, &w->hosts[1]);
-	assert_fails("grant", "the budget is");
-	san_sim_world_destroy(w);
-	w = NULL;
+	assert_round_fails(1, "grant", "the budget is");
 	tl = granting();
 	expired = tl->hosts[0].expired;
 	tl->hosts[0].expired = UINT32_MAX;
@@ -345,8 +320,7 @@ SIM_CASE(sim_check_pcb__budget)
 	load_for(WORDS("load.depth=4"), MS);
 	pdl = san_core_pdl(w->hosts[0].core);
 	pdl->inflight = pdl->conf.budget_pkts + 1;
-	san_sim_check_round(w, &w->hosts[0]);
-	assert_fails("pcb", "packets in flight, budget");
+	assert_round_fails(0, "pcb", "packets in flight, budget");
 }
 
 SIM_CASE(sim_check_pcb__messages)
@@ -359,8 +333,7 @@ SIM_CASE(sim_check_pcb__messages)
 	while (!tl->conns[slot].open)
 		slot++;
 	tl->conns[slot].nb_msgs = 8;
-	san_sim_check_round(w, &w->hosts[0]);
-	assert_fails("pcb", "has 8 messages, limit 7");
+	assert_round_fails(0, "pcb", "has 8 messages, limit 7");
 }
 
 static struct san_pdl_conn *
@@ -382,8 +355,7 @@ SIM_CASE(sim_check_pcb__virtual_window)
 	c = open_conn(0);
 	assert_true(c->pcb.inflight <= 9);
 	c->pcb.inflight = 10;
-	san_sim_check_round(w, &w->hosts[0]);
-	assert_fails("pcb", "10 packets in flight, virtual window 9");
+	assert_round_fails(0, "pcb", "10 packets in flight, virtual window 9");
 }
 
 /* Retransmissions need no room. */
@@ -445,8 +417,7 @@ SIM_CASE(san_sim_check_round__as_often_as_asked_for)
 	san_sim_check_round(w, &w->hosts[0]);
 	assert_fine();
 	w->hosts[0].nb_rounds = 20;
-	san_sim_check_round(w, &w->hosts[0]);
-	assert_fails("pcb", "in flight");
+	assert_round_fails(0, "pcb", "in flight");
 }
 
 /* ---- progress ---- */
@@ -479,7 +450,6 @@ SIM_CASE(sim_check_progress__silence)
 {
 	ran(WORDS(SILENT, "run.silence-max=1 s"));
 	assert_true(w->longest_silence_ns > 5 * MS);
-	san_sim_world_destroy(w);
 	world(WORDS(SILENT, "run.silence-max=5 ms"));
 	san_sim_world_run(w);
 	assert_fails("progress", "side 0 stood still for");
@@ -524,7 +494,6 @@ SIM_CASE(sim_check_fair__less_than_asked_for)
 SIM_CASE(sim_check_fair__enough)
 {
 	ran(WORDS(UNFAIR, "run.jain-min=0.51"));
-	san_sim_world_destroy(w);
 	ran(WORDS(UNFAIR));
 }
 

@@ -17,7 +17,6 @@ static struct sim_events_lane lane[LANES];
 static int
 setup(void **state)
 {
-	(void)state;
 	san_sim_event_init(&q);
 	return 0;
 }
@@ -27,7 +26,6 @@ teardown(void **state)
 {
 	uint32_t i;
 
-	(void)state;
 	san_sim_event_check(&q);
 	san_sim_event_fini(&q);
 	for (i = 0; i < LANES; i++)

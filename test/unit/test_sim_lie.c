@@ -6,7 +6,6 @@
  */
 
 #include "test_sim_one.h"
-#include "unit.h"
 
 #define LIE(lie) "fault.f.kind=lie", "fault.f.where=host:1", "fault.f.lie=" lie
 
@@ -17,16 +16,6 @@
 static struct san_pdl_conn *peer; /* connection 0 at the innocent host */
 static uint32_t base;             /* ... and its base when the lie began */
 
-static void
-run_ns(uint64_t ns)
-{
-	uint64_t end_ns = w->now_ns + ns;
-
-	while (san_sim_world_step(w, end_ns))
-		;
-	assert_fine();
-}
-
 /* Host 0 and host 1 push to each other while host 1 lies. */
 static void
 lied(const char *const *words)
@@ -34,8 +23,7 @@ lied(const char *const *words)
 	struct san_pdl *pdl;
 
 	world(words);
-	while (w->load->nb_up < w->load->nb_sides)
-		assert_true(san_sim_world_step(w, 60 * SAN_NS_PER_S));
+	connect_all();
 	pdl = san_core_pdl(w->hosts[0].core);
 	for (peer = pdl->conns; peer->state != SAN_CONN_OPEN;)
 		peer++;
@@ -164,8 +152,6 @@ SIM_CASE(san_sim_lie__innocents_complete)
 			if (side(k)->innocent)
 				assert_int_equal(side(k)->nb_done - side(k)->nb_failed, 8);
 		}
-		san_sim_world_destroy(w);
-		w = NULL;
 	}
 }
 

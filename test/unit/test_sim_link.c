@@ -88,17 +88,17 @@ UNIT_CASE(san_sim_link_send__rates)
 		{"link.rate=1333331 Mb/s", 1333331},
 		{"link.rate=1600 Gb/s", 1600000},
 	};
-	uint32_t i, k;
+	uint32_t k;
 
-	for (i = 0; i < RTE_DIM(rates); i++) {
-		struct sim_world *w = PAIR(rates[i].word, "link.delay=0");
+	UNIT_EACH(r, rates) {
+		struct sim_world *w = PAIR(r->word, "link.delay=0");
 		uint64_t last_ns = 0;
 		double want_ns = 0;
 
 		for (k = 0; k < 1000; k++) {
 			san_sim_world_send(w, &w->links[0],
 					   test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
-			want_ns += (64 + k + EXTRA) * 8 * 1000 / rates[i].mbps;
+			want_ns += (64 + k + EXTRA) * 8 * 1000 / r->mbps;
 		}
 		for (k = 0; k < 1000; k++)
 			last_ns = arrival_ns(w);
@@ -343,12 +343,11 @@ UNIT_CASE(san_sim_link_send__loss_rate)
 		const char *rate;
 		double p;
 	} rates[] = {{"0.1 %", 0.001}, {"1 %", 0.01}, {"20 %", 0.2}, {"50 %", 0.5}, {"99 %", 0.99}};
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(rates); i++) {
-		struct sim_world *w = with_fault("loss", rates[i].rate, NULL);
+	UNIT_EACH(r, rates) {
+		struct sim_world *w = with_fault("loss", r->rate, NULL);
 
-		assert_share(lose(w, MANY, NULL), MANY, rates[i].p);
+		assert_share(lose(w, MANY, NULL), MANY, r->p);
 		test_sim_network_free(w);
 	}
 }
@@ -388,17 +387,17 @@ UNIT_CASE(san_sim_link_send__burst_rate_and_length)
 		double p;
 	} rates[] = {{"1 %", 0.01}, {"10 %", 0.1}, {"50 %", 0.5}};
 	static char which[10 * MANY + 1];
-	uint32_t i, k, runs;
+	uint32_t k, runs;
 
-	for (i = 0; i < RTE_DIM(rates); i++) {
-		struct sim_world *w = with_fault("burst", rates[i].rate, NULL);
+	UNIT_EACH(r, rates) {
+		struct sim_world *w = with_fault("burst", r->rate, NULL);
 		uint32_t n = lose(w, 10 * MANY, which);
 		double length;
 
 		for (k = 1, runs = which[0] == '1'; k < 10 * MANY; k++)
 			runs += which[k] == '1' && which[k - 1] == '0';
 		length = (double)n / runs;
-		assert_true(__builtin_fabs(n / (10.0 * MANY) - rates[i].p) < 0.15 * rates[i].p);
+		assert_true(__builtin_fabs(n / (10.0 * MANY) - r->p) < 0.15 * r->p);
 		assert_true(length > 7.2 && length < 8.8);
 		test_sim_network_free(w);
 	}
@@ -625,16 +624,15 @@ UNIT_CASE(san_sim_fault_event__blocking)
 		{"duplicate", "5 %", false},
 		{"down", "0", true},
 	};
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(cases); i++) {
-		struct sim_world *w = with_fault(cases[i].kind, cases[i].rate, "fault.f.arg=1 us");
+	UNIT_EACH(r, cases) {
+		struct sim_world *w = with_fault(r->kind, r->rate, "fault.f.arg=1 us");
 
-		assert_int_equal(w->nb_blocking, cases[i].blocks);
+		assert_int_equal(w->nb_blocking, r->blocks);
 		w->now_ns = 77;
 		san_sim_fault_event(w, 0, false);
 		assert_int_equal(w->nb_blocking, 0);
-		assert_int_equal(w->unblocked_ns, cases[i].blocks ? 77 : 0);
+		assert_int_equal(w->unblocked_ns, r->blocks ? 77 : 0);
 		test_sim_network_free(w);
 	}
 }
@@ -685,15 +683,14 @@ UNIT_CASE(san_sim_fault_create__wrong_places)
 		{"restart", "spine:0", false},
 	};
 	char kind[64], where[64];
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(cases); i++) {
+	UNIT_EACH(r, cases) {
 		struct sim_world *w;
 
-		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
-		snprintf(where, sizeof(where), "fault.f.where=%s", cases[i].where);
+		snprintf(kind, sizeof(kind), "fault.f.kind=%s", r->kind);
+		snprintf(where, sizeof(where), "fault.f.where=%s", r->where);
 		w = PAIR(kind, where, "fault.f.rate=1 %");
-		if (san_sim_fault_create(w) != (cases[i].fine ? 0 : -EINVAL))
+		if (san_sim_fault_create(w) != (r->fine ? 0 : -EINVAL))
 			fail_msg("%s %s", kind, where);
 		test_sim_network_free(w);
 	}

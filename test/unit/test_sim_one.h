@@ -20,7 +20,6 @@ static struct sim_world *w;
 static inline int
 setup(void **state)
 {
-	(void)state;
 	test_eal_init();
 	w = NULL;
 	return 0;
@@ -29,16 +28,17 @@ setup(void **state)
 static inline int
 teardown(void **state)
 {
-	(void)state;
 	if (w != NULL)
 		san_sim_world_destroy(w);
+	w = NULL;
 	return 0;
 }
 
-/* Two hosts, one connection; sides 0 and 1. No checker has failed. */
+/* Two hosts, one connection; sides 0 and 1. No checker has failed. The world before it ends. */
 static inline void
 world(const char *const *words)
 {
+	teardown(NULL);
 	test_sim_world(&w, words);
 }
 
@@ -58,6 +58,33 @@ static inline struct sim_side *
 side(uint32_t id)
 {
 	return &w->load->sides[id];
+}
+
+/* ---- steps of a run ---- */
+
+static inline void
+connect_all(void)
+{
+	while (w->load->nb_up < w->load->nb_sides)
+		assert_true(san_sim_world_step(w, 60 * SAN_NS_PER_S));
+}
+
+static inline void
+run_ns(uint64_t ns)
+{
+	uint64_t end_ns = w->now_ns + ns;
+
+	while (san_sim_world_step(w, end_ns))
+		;
+	assert_fine();
+}
+
+/* A round of a host's checkers fails. */
+static inline void
+assert_round_fails(uint32_t host, const char *check, const char *text)
+{
+	san_sim_check_round(w, &w->hosts[host]);
+	assert_fails(check, text);
 }
 
 #define SIM_CASE(name) UNIT_CASE_WITH(name, setup, teardown)

@@ -5,7 +5,6 @@
 #include "test_sim_one.h"
 
 #include "sim_load.h"
-#include "unit.h"
 
 static void
 ran(const char *const *words)

@@ -46,10 +46,10 @@ network(const struct shape *s, const char *more)
 
 UNIT_CASE(san_sim_topo_create__links_both_ways)
 {
-	uint32_t i, k, s;
+	uint32_t i, k;
 
-	for (s = 0; s < RTE_DIM(shapes); s++) {
-		struct sim_world *w = network(&shapes[s], NULL);
+	UNIT_EACH(r, shapes) {
+		struct sim_world *w = network(r, NULL);
 
 		for (i = 0; i < w->nb_links; i++) {
 			const struct sim_link *l = &w->links[i], *back = &w->links[i ^ 1];
@@ -145,14 +145,12 @@ everybody_reaches_everybody(struct sim_world *w)
 
 UNIT_CASE(san_sim_topo_arrive__everybody_reaches_everybody)
 {
-	uint32_t s;
-
-	for (s = 0; s < RTE_DIM(shapes); s++) {
-		struct sim_world *w = network(&shapes[s], NULL);
+	UNIT_EACH(r, shapes) {
+		struct sim_world *w = network(r, NULL);
 
 		everybody_reaches_everybody(w);
 		test_sim_network_free(w);
-		w = network(&shapes[s], "host.ipv6=yes");
+		w = network(r, "host.ipv6=yes");
 		everybody_reaches_everybody(w);
 		test_sim_network_free(w);
 	}

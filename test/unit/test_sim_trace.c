@@ -19,7 +19,6 @@ static uint8_t content[FILE_MAX];
 static int
 setup(void **state)
 {
-	(void)state;
 	strcpy(path, "/tmp/test_sim_trace.XXXXXX");
 	return close(mkstemp(path));
 }
@@ -27,7 +26,6 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	(void)state;
 	return unlink(path);
 }
 
@@ -172,15 +170,15 @@ TEST(san_sim_trace_packet__snaplen)
 		{64, 65, 64},
 		{65, 1500, 65},
 	};
-	size_t i, at;
+	size_t at;
 
-	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		at = one_packet(table[i].snaplen, table[i].len, NULL);
+	UNIT_EACH(r, table) {
+		at = one_packet(r->snaplen, r->len, NULL);
 		assert_int_equal(le32_at(at), 6);
 		assert_int_equal(le32_at(at + 8), 1);
-		assert_int_equal(le32_at(at + 20), table[i].kept);
-		assert_int_equal(le32_at(at + 24), table[i].len);
-		assert_int_equal(le32_at(at + 4), 44 + (table[i].kept + 3) / 4 * 4);
+		assert_int_equal(le32_at(at + 20), r->kept);
+		assert_int_equal(le32_at(at + 24), r->len);
+		assert_int_equal(le32_at(at + 4), 44 + (r->kept + 3) / 4 * 4);
 	}
 }
 

@@ -69,7 +69,6 @@ st_setup(void **state)
 {
 	uint32_t i, k;
 
-	(void)state;
 	if (pair.end[0].s != NULL) /* of the row before */
 		pair_fini(&pair);
 	pair_init(&pair, 1);
@@ -91,7 +90,6 @@ st_setup(void **state)
 static inline int
 st_teardown(void **state)
 {
-	(void)state;
 	pair_fini(&pair);
 	pair.end[0].s = NULL;
 	return 0;
@@ -549,6 +547,35 @@ raw_start(void)
 	assert_null(san_stream_fault(to->s));
 }
 
-#define ST_TEST(name) UNIT_CASE_WITH(name, st_setup, st_teardown)
+/* ---- cases, by what is there when they begin ---- */
+
+static inline int
+st_setup_open(void **state)
+{
+	st_setup(state);
+	st_start();
+	return 0;
+}
+
+static inline int
+st_setup_large(void **state)
+{
+	st_setup(state);
+	st_start_large();
+	return 0;
+}
+
+static inline int
+st_setup_raw(void **state)
+{
+	st_setup(state);
+	raw_start();
+	return 0;
+}
+
+#define ST_TEST(name)  UNIT_CASE_WITH(name, st_setup, st_teardown)       /* nothing */
+#define ST_OPEN(name)  UNIT_CASE_WITH(name, st_setup_open, st_teardown)  /* two sessions */
+#define ST_LARGE(name) UNIT_CASE_WITH(name, st_setup_large, st_teardown) /* in large mode */
+#define ST_RAW(name)   UNIT_CASE_WITH(name, st_setup_raw, st_teardown)   /* one and a peer */
 
 #endif /* TEST_STREAM_H */

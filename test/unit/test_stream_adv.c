@@ -13,11 +13,10 @@
 /* ---- which sets are advertised ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
-ST_TEST(build__each_posted_set)
+ST_LARGE(build__each_posted_set)
 {
 	const struct san_sm *m;
 
-	st_start_large();
 	st_recv(to, LARGE);
 	st_recv_settle(to, 2 * LARGE);
 	m = st_msg(to, SAN_SM_ADV);
@@ -39,11 +38,10 @@ ST_TEST(build__each_posted_set)
  * one of them could continue in the next set, but the sender counts one set for each message
  * (AFC-12).
  */
-ST_TEST(build__none_behind_a_small_one)
+ST_RAW(build__none_behind_a_small_one)
 {
 	struct san_sm m;
 
-	raw_start();
 	st_recv(to, 5000);
 	st_recv(to, 100);
 	st_recv(to, LARGE);
@@ -70,11 +68,10 @@ ST_TEST(build__none_behind_a_small_one)
 }
 
 /* Withdrawn by the sender it belongs to the application; with WAITALL not before it is full. */
-ST_TEST(withdrawn__waits_for_all)
+ST_RAW(withdrawn__waits_for_all)
 {
 	struct san_sm m;
 
-	raw_start();
 	st_recv_flags(to, 10000, RTSAN_RECV_WAITALL);
 	raw_put(raw_large_msg(0));
 	m = raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
@@ -97,9 +94,8 @@ ST_TEST(withdrawn__waits_for_all)
 }
 
 /* Nothing is advertised behind a WAITALL receive: where the next set begins is unknown. */
-ST_TEST(build__waitall_is_the_last)
+ST_LARGE(build__waitall_is_the_last)
 {
-	st_start_large();
 	st_recv_flags(to, LARGE, RTSAN_RECV_WAITALL);
 	st_recv_settle(to, LARGE);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
@@ -125,25 +121,23 @@ ST_TEST(build__only_what_is_large)
 		{LARGE, RTSAN_RECV_DONTWAIT, 0},
 		{0, RTSAN_RECV_LOAN, 0},
 	};
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
 		st_start_large();
-		st_recv_flags(to, rows[i].len, rows[i].flags);
+		st_recv_flags(to, row->len, row->flags);
 		st_settle();
-		assert_int_equal(st_said(to, SAN_SM_ADV), rows[i].nb);
+		assert_int_equal(st_said(to, SAN_SM_ADV), row->nb);
 	}
 }
 
 /* All pieces of a set are written (AFC-21). */
-ST_TEST(build__pieces)
+ST_OPEN(build__pieces)
 {
 	struct st_side *side = st_of(to);
 	struct san_ulp_recv r = {.wr_id = 0, .nb_sge = 4};
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 4; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
@@ -156,11 +150,10 @@ ST_TEST(build__pieces)
 }
 
 /* No more than the peer can store (AFC-7). */
-ST_TEST(build__no_more_than_agreed)
+ST_LARGE(build__no_more_than_agreed)
 {
 	uint32_t i;
 
-	st_start_large();
 	for (i = 0; i < 40; i++)
 		st_recv(to, 8 * KB);
 	st_settle();
@@ -174,9 +167,8 @@ ST_TEST(build__no_more_than_agreed)
 }
 
 /* A set whose memory cannot be registered: the data comes in messages (AFC-20). */
-ST_TEST(build__no_memory)
+ST_OPEN(build__no_memory)
 {
-	st_start();
 	to->max_regs = 0;
 	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
@@ -211,30 +203,29 @@ ST_TEST(hear__stale)
 		{2, 0, 1, false},
 		{2, 0, 2, true},
 	};
-	uint32_t i, k, before;
+	uint32_t k, before;
 	struct san_sm m;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
-		for (k = 0; k < rows[i].sent; k++) {
+		for (k = 0; k < row->sent; k++) {
 			raw_send(100);
 		}
-		for (k = 0; k <= rows[i].matched; k++) {
+		for (k = 0; k <= row->matched; k++) {
 			before = st_view(to).nb_advs;
 			m = raw_adv(k + 1, 8 * KB);
-			m.nb_rcvd = rows[i].rcvd;
+			m.nb_rcvd = row->rcvd;
 			raw_put(m);
 		}
-		assert_int_equal(st_view(to).nb_advs - before, rows[i].kept);
-		assert_int_equal(st_stats(to).nb_stale, rows[i].matched + !rows[i].kept);
+		assert_int_equal(st_view(to).nb_advs - before, row->kept);
+		assert_int_equal(st_stats(to).nb_stale, row->matched + !row->kept);
 	}
 }
 
 /* A later data message uses up the oldest known advertisement (AFC-12). */
-ST_TEST(spend__oldest)
+ST_RAW(spend__oldest)
 {
-	raw_start();
 	raw_put(raw_adv(1, 8 * KB));
 	raw_put(raw_adv(2, 8 * KB));
 	assert_int_equal(st_view(to).nb_advs, 2);
@@ -245,9 +236,8 @@ ST_TEST(spend__oldest)
 }
 
 /* One message per set, even if there is room left in it (AFC-12). */
-ST_TEST(spend__one_message_each)
+ST_LARGE(spend__one_message_each)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	st_send_settle(from, 100);
 	st_send_settle(from, 100);
@@ -260,11 +250,10 @@ ST_TEST(spend__one_message_each)
 }
 
 /* Both applications at full speed: messages in flight fill sets being advertised (AFC-12). */
-ST_TEST(spend__under_way)
+ST_LARGE(spend__under_way)
 {
 	uint32_t i;
 
-	st_start_large();
 	for (i = 0; i < 20; i++) {
 		/* neither has received a message of the other */
 		st_send(from, 100);
@@ -406,9 +395,8 @@ ST_TEST(may_advertise__not_before_the_read)
 /* ---- filling (AFC-21, AFC-24, AFC-25) ---- */
 
 /* Each set exactly, with one write per set; the last one is short (AFC-21). */
-ST_TEST(wrote__exact_fill_and_short_last)
+ST_LARGE(wrote__exact_fill_and_short_last)
 {
-	st_start_large();
 	st_recv(to, 10000);
 	st_recv(to, 20000);
 	st_recv_settle(to, 50000);
@@ -421,11 +409,10 @@ ST_TEST(wrote__exact_fill_and_short_last)
 }
 
 /* It continues as further sets are posted, and the sender completes with the last (AFC-21). */
-ST_TEST(wrote__goes_on_as_sets_are_posted)
+ST_LARGE(wrote__goes_on_as_sets_are_posted)
 {
 	uint32_t i;
 
-	st_start_large();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		assert_false(st_has(from, RTSAN_WC_SEND));
@@ -437,11 +424,10 @@ ST_TEST(wrote__goes_on_as_sets_are_posted)
 }
 
 /* Registered before it is advertised, and deregistered after the done message (AFC-24). */
-ST_TEST(end__keys_are_dead)
+ST_LARGE(end__keys_are_dead)
 {
 	uint32_t key;
 
-	st_start_large();
 	st_recv(to, LARGE);
 	assert_int_equal(to->nb_regs, 0);
 	pair_pump(&pair);
@@ -457,9 +443,8 @@ ST_TEST(end__keys_are_dead)
 /* ---- withdrawn (AFC-28) ---- */
 
 /* A cancelled receive that is advertised completes when the peer has answered. */
-ST_TEST(withdraw__waits_for_the_answer)
+ST_LARGE(withdraw__waits_for_the_answer)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
@@ -476,9 +461,8 @@ ST_TEST(withdraw__waits_for_the_answer)
 }
 
 /* The write was in flight: the bytes are there, and the receive completes with them (AFC-28). */
-ST_TEST(withdraw__crosses_a_write)
+ST_LARGE(withdraw__crosses_a_write)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
@@ -490,9 +474,8 @@ ST_TEST(withdraw__crosses_a_write)
 }
 
 /* During a withdrawal no others are sent: the old ones return first (AFC-28). */
-ST_TEST(withdraw__others_wait)
+ST_LARGE(withdraw__others_wait)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	st_recv(to, LARGE);
@@ -543,11 +526,10 @@ ST_TEST(hear__too_long)
 	break_hear(has_more_than_4_gib);
 }
 
-ST_TEST(hear__more_than_agreed)
+ST_RAW(hear__more_than_agreed)
 {
 	uint32_t i;
 
-	raw_start();
 	for (i = 0; i < STREAM_ADVS; i++) {
 		raw_put(raw_adv(i + 1, 8 * KB));
 	}
@@ -557,11 +539,10 @@ ST_TEST(hear__more_than_agreed)
 }
 
 /* A set that crosses a notice is filled at least by an initial portion. */
-ST_TEST(hear__smaller_than_a_message)
+ST_RAW(hear__smaller_than_a_message)
 {
 	struct san_sm m;
 
-	raw_start();
 	raw_send(LARGE);
 	m = raw_adv(1, 100);
 	m.lrsq = st_msg(to, SAN_SM_NOTICE)->seq - 1;

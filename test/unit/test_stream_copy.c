@@ -108,9 +108,8 @@ ST_TEST(copy_waiting__bit_by_bit)
 }
 
 /* Without a send buffer a send completes when it is sent (AFC-14). */
-ST_TEST(copy_aside__off)
+ST_OPEN(copy_aside__off)
 {
-	st_start();
 	st_send_settle(from, LARGE);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 }

@@ -36,16 +36,15 @@ ST_TEST(hear__recomputed)
 	for (i = 0; i < 4; i++) {
 		raw_send(100);
 	}
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		raw_credit(rows[i].pr, rows[i].lost);
-		assert_int_equal(st_view(to).credit, rows[i].credit);
+	UNIT_EACH(row, rows) {
+		raw_credit(row->pr, row->lost);
+		assert_int_equal(st_view(to).credit, row->credit);
 	}
 }
 
 /* More in flight than receives are posted: 0, not 4 billion (AFC-14). */
-ST_TEST(hear__negative_is_none)
+ST_RAW(hear__negative_is_none)
 {
-	raw_start();
 	raw_send(100);
 	raw_send(100);
 	raw_credit(1, 2);
@@ -58,11 +57,10 @@ ST_TEST(hear__negative_is_none)
 }
 
 /* An overtaken header has old values (AFC-14, AFC-17). */
-ST_TEST(hear__late_header)
+ST_RAW(hear__late_header)
 {
 	struct san_sm late, next;
 
-	raw_start();
 	late = raw_msg(0);
 	next = raw_msg(0);
 	late.pr = 3;
@@ -119,11 +117,10 @@ ST_TEST(left__never_without)
 }
 
 /* At credit 1 everything but an update waits: the end, modes, larger buffers (AFC-16). */
-ST_TEST(left__last_one_is_reserved)
+ST_RAW(left__last_one_is_reserved)
 {
 	struct san_sm m;
 
-	raw_start();
 	raw_credit(1, 0);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	m = raw_msg(SAN_SM_RESIZE);
@@ -234,11 +231,10 @@ ST_TEST(may_update__slow_reader)
 }
 
 /* Data in both directions carries all updates: no messages for them (AFC-15). */
-ST_TEST(may_update__both_ways)
+ST_OPEN(may_update__both_ways)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 300; i++) {
 		st_send(from, 100);
 		st_send_settle(to, 100);

@@ -102,11 +102,10 @@ small_large_by_write(bool can_read, uint8_t read)
 }
 
 /* A late receiver without a notice posts directly: it does not wait for data (AFC-5, AFC-22). */
-ST_TEST(learn__late_is_direct)
+ST_OPEN(learn__late_is_direct)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 3; i++) {
 		st_send_settle(from, 64 * KB);
 		st_recv(to, 64 * KB);
@@ -116,11 +115,10 @@ ST_TEST(learn__late_is_direct)
 }
 
 /* The receives of the initial portion count, too (AFC-22). */
-ST_TEST(learn__told_by_the_beginning)
+ST_OPEN(learn__told_by_the_beginning)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 3; i++) {
 		st_send_settle(from, 64 * KB);
 		st_recv_settle(to, 16);
@@ -157,9 +155,8 @@ ST_TEST(learn__small)
 }
 
 /* Another class restarts the count (AFC-6). */
-ST_TEST(learn__another_resets)
+ST_OPEN(learn__another_resets)
 {
-	st_start();
 	st_large(LARGE);
 	st_large(LARGE);
 	st_after(LARGE);
@@ -228,14 +225,13 @@ ST_TEST(leave__at_the_first_other)
 		{st_small, st_after, SAN_SM_SMALL_RECV, SAN_STREAM_WHY_LARGE, true},
 	};
 	struct san_stream_view v;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
-		pair.caps.can_read = rows[i].can_read;
+		pair.caps.can_read = row->can_read;
 		st_start();
-		st_learn(rows[i].learn, rows[i].mode);
-		if (rows[i].why == SAN_STREAM_WHY_SMALL) {
+		st_learn(row->learn, row->mode);
+		if (row->why == SAN_STREAM_WHY_SMALL) {
 			/* a small one is posted before, so the sender need not wait for one */
 			st_recv(to, 1000);
 			st_wait(MS);
@@ -243,20 +239,19 @@ ST_TEST(leave__at_the_first_other)
 			assert_int_equal(st_received(to), 1000);
 			st_read(to, LARGE - 1000, 1000);
 		} else {
-			rows[i].other(LARGE);
+			row->other(LARGE);
 		}
 		v = st_view(from);
 		assert_int_equal(v.mode, SAN_SM_DISCOVERY);
 		assert_int_equal(v.nb_change, 2);
-		assert_int_equal(v.change[1].from, rows[i].mode);
-		assert_int_equal(v.change[1].why, rows[i].why);
+		assert_int_equal(v.change[1].from, row->mode);
+		assert_int_equal(v.change[1].why, row->why);
 	}
 }
 
 /* From large: an application that waits for data has no buffer posted (AFC-22). */
-ST_TEST(leave__large_by_waiting)
+ST_LARGE(leave__large_by_waiting)
 {
-	st_start_large();
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
@@ -321,9 +316,8 @@ ST_TEST(way__large_by_choice_and_waiting)
 }
 
 /* Large receive mode is reported at once: the sender may have nothing else to send (AFC-22). */
-ST_TEST(way__mode_message)
+ST_OPEN(way__mode_message)
 {
-	st_start();
 	st_ctl_settle(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_LARGE_RECV);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	assert_int_equal(st_of(from)->msg[0].flags, 0);
@@ -349,11 +343,10 @@ ask(void)
 }
 
 /* Receive-send: the advertisement waits for the small send and shares its message (AFC-11). */
-ST_TEST(ride__receive_send)
+ST_OPEN(ride__receive_send)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
@@ -364,11 +357,10 @@ ST_TEST(ride__receive_send)
 }
 
 /* Held in vain: after the time limit it is sent by itself (AFC-11). */
-ST_TEST(ride__hold_ends)
+ST_OPEN(ride__hold_ends)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
@@ -407,11 +399,10 @@ answer(void)
 }
 
 /* Send-receive: the small send waits for the receive and carries its advertisement (AFC-11). */
-ST_TEST(ride__send_receive)
+ST_OPEN(ride__send_receive)
 {
 	uint32_t i;
 
-	st_start();
 	st_recv_settle(to, LARGE);
 	for (i = 0; i < 3; i++) {
 		answer();
@@ -427,11 +418,10 @@ ST_TEST(ride__send_receive)
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
 }
 
-ST_TEST(ride__gather_ends)
+ST_OPEN(ride__gather_ends)
 {
 	uint32_t i;
 
-	st_start();
 	st_recv_settle(to, LARGE);
 	for (i = 0; i < 3; i++) {
 		answer();

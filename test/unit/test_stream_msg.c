@@ -129,9 +129,8 @@ ST_TEST(msg_check_hello__not_possible)
 	}
 }
 
-ST_TEST(msg_check_hello__twice)
+ST_RAW(msg_check_hello__twice)
 {
-	raw_start();
 	raw_put(raw_hello());
 	assert_non_null(san_stream_fault(to->s));
 }
@@ -139,12 +138,11 @@ ST_TEST(msg_check_hello__twice)
 /* ---- order (AFC-17) ---- */
 
 /* Messages that overtake others wait for them. */
-ST_TEST(receive__overtaken)
+ST_RAW(receive__overtaken)
 {
 	struct san_sm m[4];
 	uint32_t i;
 
-	raw_start();
 	for (i = 0; i < 4; i++) {
 		m[i] = raw_msg(0);
 		m[i].len = 100;
@@ -202,12 +200,10 @@ ST_TEST(receive__number_out_of_bounds)
 	}
 }
 
-ST_TEST(receive__number_twice)
+ST_RAW(receive__number_twice)
 {
-	struct san_sm m;
+	struct san_sm m = raw_msg(0);
 
-	raw_start();
-	m = raw_msg(0);
 	m.seq += 3;
 	raw_put(m);
 	assert_null(san_stream_fault(to->s));
@@ -217,19 +213,17 @@ ST_TEST(receive__number_twice)
 
 /* ---- invalid messages ---- */
 
-ST_TEST(receive__no_message)
+ST_RAW(receive__no_message)
 {
 	static const uint8_t zeros[100];
 
-	raw_start();
 	raw_put_bytes(zeros, sizeof(zeros));
 	assert_non_null(san_stream_fault(to->s));
 }
 
 /* The length that the provider reports is checked, too. */
-ST_TEST(receive__longer_than_its_buffer)
+ST_RAW(receive__longer_than_its_buffer)
 {
-	raw_start();
 	pair_done(to, to->recv_cookie[to->recv_head++ % PAIR_REQS], 0, 1 << 20);
 	raw_run();
 	assert_non_null(san_stream_fault(to->s));
@@ -242,9 +236,8 @@ ST_TEST(receive__counts)
 		int32_t lrsq, nb_freed;
 	} rows[] = {{1, 0}, {0, 1}, {-3, 0}, {0, -1}, {-100, 0}};
 	struct san_sm m;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
 		raw_send(100);
@@ -252,8 +245,8 @@ ST_TEST(receive__counts)
 		raw_put(raw_msg(0)); /* everything is acknowledged */
 		assert_null(san_stream_fault(to->s));
 		m = raw_msg(0);
-		m.lrsq += (uint32_t)rows[i].lrsq;
-		m.nb_freed += (uint32_t)rows[i].nb_freed;
+		m.lrsq += (uint32_t)row->lrsq;
+		m.nb_freed += (uint32_t)row->nb_freed;
 		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
@@ -277,12 +270,10 @@ ST_TEST(receive__more_than_there_is_room_for)
 	assert_non_null(san_stream_fault(to->s));
 }
 
-ST_TEST(receive__behind_the_end)
+ST_RAW(receive__behind_the_end)
 {
-	struct san_sm m;
+	struct san_sm m = raw_msg(SAN_SM_FIN);
 
-	raw_start();
-	m = raw_msg(SAN_SM_FIN);
 	m.len = 10;
 	raw_put(m);
 	assert_null(san_stream_fault(to->s));
@@ -293,12 +284,11 @@ ST_TEST(receive__behind_the_end)
 }
 
 /* After a fault nothing is received or sent: the owner ends the connection. */
-ST_TEST(fault__is_the_end)
+ST_RAW(fault__is_the_end)
 {
 	struct san_sm m;
 	uint32_t said;
 
-	raw_start();
 	raw_put(raw_hello());
 	said = st_of(to)->nb_msgs;
 	st_send(to, 100);
@@ -317,11 +307,10 @@ ST_TEST(fault__is_the_end)
 /* ---- combined messages ---- */
 
 /* All parts are combined into one message, with the data. */
-ST_TEST(msg_build__all_in_one)
+ST_LARGE(msg_build__all_in_one)
 {
 	const struct san_sm *m;
 
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	st_forget_msgs();
 	st_send(from, LARGE);

@@ -9,12 +9,15 @@
 
 #define LARGE (64 * KB)
 
-static void
-start_pull(void)
+static int
+setup_pull(void **state)
 {
-	st_start();
+	st_setup_open(state);
 	st_learn(st_after, SAN_SM_SMALL_LARGE);
+	return 0;
 }
+
+#define ST_PULL(name) UNIT_CASE_WITH(name, setup_pull, st_teardown)
 
 /* The beginning of a large send of *len* bytes; *offer*: the rest may be read. */
 static struct san_sm
@@ -34,11 +37,10 @@ raw_begin(bool offer, uint32_t len)
 /* ---- notices (AFC-5) ---- */
 
 /* The first message has the initial portion and the size of the rest (AFC-3, AFC-5). */
-ST_TEST(notice__says_how_much)
+ST_OPEN(notice__says_how_much)
 {
 	const struct san_sm *m;
 
-	st_start();
 	st_send_settle(from, LARGE);
 	assert_int_equal(st_of(from)->nb_msgs, 1);
 	m = st_msg(from, SAN_SM_NOTICE | SAN_SM_INITIAL);
@@ -51,28 +53,25 @@ ST_TEST(notice__says_how_much)
 }
 
 /* Answer: the place of the buffer, posted before or after the notice (AFC-5, AFC-22). */
-ST_TEST(notice__buffer_posted_before)
+ST_OPEN(notice__buffer_posted_before)
 {
-	st_start();
 	st_large(LARGE);
 	assert_false(st_msg(to, SAN_SM_ADV)->adv[0].after);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->adv[0].where.seg[0].len,
 			 st_msg(from, SAN_SM_NOTICE)->rest);
 }
 
-ST_TEST(notice__buffer_posted_after)
+ST_OPEN(notice__buffer_posted_after)
 {
-	st_start();
 	st_after(LARGE);
 	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
 }
 
 /* Posted after the initial portion was read by itself (AFC-22). */
-ST_TEST(notice__initial_portion_was_consumed)
+ST_OPEN(notice__initial_portion_was_consumed)
 {
 	uint32_t initial;
 
-	st_start();
 	st_send_settle(from, LARGE);
 	initial = st_view(to).nb_unread_bytes;
 	/* small ones, but none for the rest */
@@ -86,9 +85,8 @@ ST_TEST(notice__initial_portion_was_consumed)
 }
 
 /* Answer: too small, the rest in messages (AFC-5). */
-ST_TEST(notice__buffer_too_small)
+ST_OPEN(notice__buffer_too_small)
 {
-	st_start();
 	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
@@ -100,11 +98,10 @@ ST_TEST(notice__buffer_too_small)
 }
 
 /* An application that waits for more data has no buffer for it. */
-ST_TEST(notice__program_waits)
+ST_OPEN(notice__program_waits)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send_settle(from, LARGE);
 	st_read(to, st_view(to).nb_unread_bytes, 100);
 	st_ctl_settle(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
@@ -113,9 +110,8 @@ ST_TEST(notice__program_waits)
 }
 
 /* Two scans without a buffer: the rest is sent in messages, as far as there is room (AFC-13). */
-ST_TEST(notice__nobody_posts)
+ST_OPEN(notice__nobody_posts)
 {
-	st_start();
 	st_send(from, LARGE);
 	st_wait(conf[0].scan_ns * 2 - 1);
 	assert_int_equal(st_said_data(from), 1);
@@ -127,11 +123,10 @@ ST_TEST(notice__nobody_posts)
 }
 
 /* The answer was in flight when the sender stopped waiting: it is late, and has no effect. */
-ST_TEST(notice__answered_too_late)
+ST_RAW(notice__answered_too_late)
 {
 	struct san_sm m;
 
-	raw_start();
 	raw_send(LARGE);
 	pair.now_ns += conf[1].scan_ns;
 	san_stream_tick(to->s, pair.now_ns);
@@ -161,11 +156,10 @@ ST_TEST(notice__as_many_scans_as_asked_for)
 }
 
 /* A buffer restarts the count (AFC-13). */
-ST_TEST(notice__scans_in_a_row)
+ST_OPEN(notice__scans_in_a_row)
 {
 	uint32_t i;
 
-	st_start();
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		st_wait(conf[0].scan_ns);
@@ -176,9 +170,8 @@ ST_TEST(notice__scans_in_a_row)
 }
 
 /* Large receive mode without a buffer or a wait: discovery, the rest in messages (AFC-13). */
-ST_TEST(large_mode__nobody_posts)
+ST_LARGE(large_mode__nobody_posts)
 {
-	st_start_large();
 	st_send(from, LARGE);
 	st_wait(conf[0].scan_ns * 2 - 1);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
@@ -193,11 +186,10 @@ ST_TEST(large_mode__nobody_posts)
 /* ---- offers (AFC-8) ---- */
 
 /* Registered before it is offered, only for reading, and deregistered after RDONE (AFC-24). */
-ST_TEST(offer__keys_are_dead)
+ST_PULL(offer__keys_are_dead)
 {
 	uint32_t key;
 
-	start_pull();
 	st_send(from, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_regs, 1);
@@ -211,9 +203,8 @@ ST_TEST(offer__keys_are_dead)
 }
 
 /* Reads fill each set exactly and continue as sets are posted; the last is short (AFC-21). */
-ST_TEST(offer__several_sets)
+ST_PULL(offer__several_sets)
 {
-	start_pull();
 	st_listen();
 	st_send_settle(from, LARGE);
 	st_heard();
@@ -258,9 +249,8 @@ ST_TEST(offer__pieces)
 }
 
 /* Too small a buffer: the offer is returned, the rest comes in messages (AFC-5). */
-ST_TEST(offer__buffer_too_small)
+ST_PULL(offer__buffer_too_small)
 {
-	start_pull();
 	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
@@ -270,9 +260,8 @@ ST_TEST(offer__buffer_too_small)
 }
 
 /* Half of it is read, then a small buffer: the part that was read is not sent again. */
-ST_TEST(offer__part_was_read)
+ST_PULL(offer__part_was_read)
 {
-	start_pull();
 	st_send_settle(from, LARGE);
 	st_recv_settle(to, LARGE / 2);
 	assert_int_equal(st_received(to), LARGE / 2);
@@ -283,9 +272,8 @@ ST_TEST(offer__part_was_read)
 }
 
 /* No buffer: the receiver returns it after its scans; the sender does not (AFC-13, AFC-28). */
-ST_TEST(offer__nobody_posts)
+ST_PULL(offer__nobody_posts)
 {
-	start_pull();
 	st_send(from, LARGE);
 	st_wait(conf[1].scan_ns * 2 - 1);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
@@ -300,9 +288,8 @@ ST_TEST(offer__nobody_posts)
 }
 
 /* The application cancels an offered send: it stays offered until the peer has answered. */
-ST_TEST(withdraw__offered)
+ST_PULL(withdraw__offered)
 {
-	start_pull();
 	st_send_settle(from, LARGE);
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair);
@@ -320,11 +307,10 @@ ST_TEST(withdraw__offered)
 }
 
 /* The same after a notice. */
-ST_TEST(withdraw__noticed)
+ST_OPEN(withdraw__noticed)
 {
 	uint32_t initial;
 
-	st_start();
 	st_send_settle(from, LARGE);
 	initial = st_msg(from, SAN_SM_NOTICE)->len;
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
@@ -341,11 +327,10 @@ ST_TEST(withdraw__noticed)
 }
 
 /* It was being read: the receiver has those bytes, and both sides report that (AFC-28). */
-ST_TEST(withdraw__while_it_is_read)
+ST_PULL(withdraw__while_it_is_read)
 {
 	struct pair_req read;
 
-	start_pull();
 	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
@@ -363,9 +348,8 @@ ST_TEST(withdraw__while_it_is_read)
 }
 
 /* Only a part of it was read: the rest is cancelled. */
-ST_TEST(withdraw__while_a_part_is_read)
+ST_PULL(withdraw__while_a_part_is_read)
 {
-	start_pull();
 	st_send_settle(from, LARGE);
 	st_recv_flags(to, LARGE / 2, RTSAN_RECV_WAITALL);
 	pair_pump(&pair);
@@ -380,9 +364,8 @@ ST_TEST(withdraw__while_a_part_is_read)
 }
 
 /* The answer crosses the withdrawal: it is not withdrawn twice. */
-ST_TEST(withdraw__answered_already)
+ST_PULL(withdraw__answered_already)
 {
-	start_pull();
 	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
@@ -397,18 +380,16 @@ ST_TEST(withdraw__answered_already)
 
 /* ---- invalid messages of a peer ---- */
 
-ST_TEST(hear__behind_an_offer)
+ST_RAW(hear__behind_an_offer)
 {
-	raw_start();
 	raw_put(raw_begin(true, LARGE));
 	assert_null(san_stream_fault(to->s));
 	raw_put(raw_begin(true, LARGE));
 	assert_non_null(san_stream_fault(to->s));
 }
 
-ST_TEST(hear__fin_behind_an_offer)
+ST_RAW(hear__fin_behind_an_offer)
 {
-	raw_start();
 	raw_put(raw_begin(true, LARGE));
 	raw_put(raw_msg(SAN_SM_FIN));
 	assert_non_null(san_stream_fault(to->s));
@@ -421,14 +402,13 @@ ST_TEST(hear__other_than_what_is_left)
 		uint32_t rest, room;
 	} rows[] = {{false, 0, 1}, {true, 0, 1}, {true, 5000, 4999}, {true, 5000, 5001}};
 	struct san_sm m;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
-		m = raw_begin(rows[i].offer, LARGE);
-		m.rest = rows[i].rest;
-		m.offer.seg[0].len = rows[i].room;
+		m = raw_begin(row->offer, LARGE);
+		m.rest = row->rest;
+		m.offer.seg[0].len = row->room;
 		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
@@ -448,27 +428,25 @@ ST_TEST(returned__not_offered)
 	};
 	const struct san_sm *offer;
 	struct san_sm m;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
 		conf[1].mode = SAN_SM_SMALL_LARGE;
 		raw_start();
 		raw_send(LARGE);
 		offer = st_msg(to, SAN_SM_OFFER);
 		m = raw_msg(SAN_SM_RDONE);
-		m.rdone.id = offer->send_id + rows[i].id_off;
-		m.rdone.bytes = rows[i].all ? offer->rest + rows[i].more : 0;
+		m.rdone.id = offer->send_id + row->id_off;
+		m.rdone.bytes = row->all ? offer->rest + row->more : 0;
 		m.rdone.mode = SAN_SM_SMALL_LARGE;
 		raw_put(m);
-		assert_int_equal(san_stream_fault(to->s) != NULL, rows[i].fault);
+		assert_int_equal(san_stream_fault(to->s) != NULL, row->fault);
 	}
 }
 
 /* A failed read is the peer's fault: it offered unreadable memory. */
-ST_TEST(on_read__fails)
+ST_RAW(on_read__fails)
 {
-	raw_start();
 	raw.status = 1;
 	raw_put(raw_begin(true, LARGE));
 	st_recv(to, LARGE);
@@ -482,12 +460,11 @@ ST_TEST(on_read__fails)
 }
 
 /* The second piece can be read, the first could not: nothing was received. */
-ST_TEST(on_read__first_piece_fails)
+ST_RAW(on_read__first_piece_fails)
 {
 	struct san_sm m;
 	uint32_t i;
 
-	raw_start();
 	m = raw_begin(true, LARGE);
 	m.offer.nb_seg = 2;
 	m.offer.seg[1] = m.offer.seg[0];

@@ -21,11 +21,10 @@ ST_TEST(init__with_the_session)
 }
 
 /* Always as many receives as the peer has credit for: a message is replaced at once (AFC-27). */
-ST_TEST(post__always_as_many)
+ST_OPEN(post__always_as_many)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < conf[1].nb_store; i++) {
 		assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
 		st_send_settle(from, 100);
@@ -38,20 +37,15 @@ static uint32_t nb_refused;
 static int
 refuse(void *arg, uint64_t cookie, void *buf, uint32_t len)
 {
-	(void)arg;
-	(void)cookie;
-	(void)buf;
-	(void)len;
 	nb_refused++;
 	return -EAGAIN;
 }
 
 /* The provider accepts no more receives: only the credit shrinks. */
-ST_TEST(post__provider_is_full)
+ST_OPEN(post__provider_is_full)
 {
 	struct san_stream_ops ops = pair_ops;
 
-	st_start();
 	ops.recv = refuse;
 	nb_refused = 0;
 	san_stream_resume(to->s, &ops, to);
@@ -100,9 +94,8 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 }
 
 /* No third size before the first one is freed: the answer is the current size. */
-ST_TEST(resize__one_at_a_time)
+ST_RAW(resize__one_at_a_time)
 {
-	raw_start();
 	raw_put(raw_resize(3000));
 	st_forget_msgs();
 	raw_put(raw_resize(4000));
@@ -111,9 +104,8 @@ ST_TEST(resize__one_at_a_time)
 }
 
 /* The session may end during a resize: st_teardown() finds leaks. */
-ST_TEST(resize__ends_in_the_middle)
+ST_RAW(resize__ends_in_the_middle)
 {
-	raw_start();
 	raw_put(raw_resize(3000));
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);

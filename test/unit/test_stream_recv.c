@@ -10,12 +10,11 @@
 #define LARGE (64 * KB)
 
 /* Any size of receive for any size of send (AFC-1). */
-ST_TEST(take__any_size)
+ST_OPEN(take__any_size)
 {
 	static const uint32_t sizes[] = {1, 7, 100, 1508, 1509, 4095, 4096, 9000, 70000};
 	uint32_t i, k, n = sizeof(sizes) / sizeof(sizes[0]);
 
-	st_start();
 	for (i = 0; i < n; i++) {
 		for (k = 2; k < n; k++) {
 			st_send_settle(from, sizes[i]);
@@ -26,9 +25,8 @@ ST_TEST(take__any_size)
 }
 
 /* A receive completes with the data that is there, even of several sends. */
-ST_TEST(take__what_is_there)
+ST_OPEN(take__what_is_there)
 {
-	st_start();
 	st_send_settle(from, 100);
 	st_send_settle(from, 200);
 	st_recv_settle(to, 1000);
@@ -36,11 +34,10 @@ ST_TEST(take__what_is_there)
 }
 
 /* A peek leaves the data, and copies no more than its size (AFC-1). */
-ST_TEST(stream_recv_peek_data__leaves_it)
+ST_OPEN(stream_recv_peek_data__leaves_it)
 {
 	uint32_t i;
 
-	st_start();
 	st_send_settle(from, 100);
 	st_send_settle(from, 200);
 	for (i = 0; i < 2; i++) {
@@ -53,9 +50,8 @@ ST_TEST(stream_recv_peek_data__leaves_it)
 }
 
 /* It waits if there is no data. */
-ST_TEST(stream_recv_peek_data__waits)
+ST_OPEN(stream_recv_peek_data__waits)
 {
-	st_start();
 	st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 	st_settle();
 	assert_false(st_has(to, RTSAN_WC_RECV));
@@ -65,11 +61,10 @@ ST_TEST(stream_recv_peek_data__waits)
 }
 
 /* A list with more bytes than a receive can take is cut; the sum does not overflow. */
-ST_TEST(take__more_than_there_is)
+ST_OPEN(take__more_than_there_is)
 {
 	struct san_ulp_recv r = {.nb_sge = 2};
 
-	st_start();
 	r.sge[0] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
 	r.sge[1] = (struct rtsan_sge){.addr = st_of(to)->dst, .length = 1u << 31};
 	st_of(to)->recv[0].buf = st_of(to)->dst;
@@ -81,9 +76,8 @@ ST_TEST(take__more_than_there_is)
 }
 
 /* All bytes, or the end. */
-ST_TEST(waitall__until_it_is_full)
+ST_OPEN(waitall__until_it_is_full)
 {
-	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send_settle(from, 1000);
 	st_send_settle(from, 1000);
@@ -96,9 +90,8 @@ ST_TEST(waitall__until_it_is_full)
 }
 
 /* A peek, too: for later data, for the end, and for a large send without a buffer. */
-ST_TEST(waitall__peek)
+ST_OPEN(waitall__peek)
 {
-	st_start();
 	st_recv_flags(to, 300, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	st_send_settle(from, 100);
 	st_send_settle(from, 100);
@@ -118,11 +111,10 @@ ST_TEST(waitall__peek)
 }
 
 /* But not for data that has no room before some is read. */
-ST_TEST(waitall__peek_of_too_much)
+ST_OPEN(waitall__peek_of_too_much)
 {
 	uint32_t i, nb = conf[1].nb_store;
 
-	st_start();
 	st_recv_flags(to, nb * 10 + 1, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
 	for (i = 0; i < nb; i++) {
 		assert_false(st_has(to, RTSAN_WC_RECV));
@@ -150,9 +142,8 @@ ST_TEST(waitall__of_several_large)
 	}
 }
 
-ST_TEST(dontwait__there_or_not)
+ST_OPEN(dontwait__there_or_not)
 {
-	st_start();
 	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
 	st_settle();
 	assert_int_equal(st_received_as(to, RTSAN_WC_AGAIN), 0);
@@ -227,11 +218,10 @@ ST_TEST(unread__holds_up_nothing_else)
 }
 
 /* Unread data is copied in steps, so that others get turns, into one receive or many. */
-ST_TEST(take__bit_by_bit)
+ST_OPEN(take__bit_by_bit)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 20; i++)
 		st_send(from, ST_INNER);
 	st_settle();
@@ -256,9 +246,8 @@ ST_TEST(take__bit_by_bit)
 }
 
 /* But data for an advertised buffer is in it before the next message. */
-ST_TEST(take__at_once_if_advertised)
+ST_LARGE(take__at_once_if_advertised)
 {
-	st_start_large();
 	st_recv(to, LARGE);
 	st_recv(to, LARGE);
 	st_recv_settle(to, LARGE);
@@ -278,11 +267,10 @@ ST_TEST(take__at_once_if_advertised)
 /* ---- ends ---- */
 
 /* One direction ends, the other one does not (AFC-1). */
-ST_TEST(fin__one_direction)
+ST_OPEN(fin__one_direction)
 {
 	uint32_t i;
 
-	st_start();
 	st_send(from, 100);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_true(san_stream_has_fin(to->s));
@@ -307,9 +295,8 @@ ST_TEST(fin__one_direction)
 
 /* ---- cancelled (AFC-28) ---- */
 
-ST_TEST(cancel__waiting)
+ST_OPEN(cancel__waiting)
 {
-	st_start();
 	st_recv(to, 100);
 	st_recv(to, 100);
 	st_ctl_settle(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
@@ -320,9 +307,8 @@ ST_TEST(cancel__waiting)
 }
 
 /* Data received before is not lost: the receive completes with it. */
-ST_TEST(cancel__with_what_came)
+ST_OPEN(cancel__with_what_came)
 {
-	st_start();
 	st_recv_flags(to, 3000, RTSAN_RECV_WAITALL);
 	st_send_settle(from, 1000);
 	st_ctl_settle(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);

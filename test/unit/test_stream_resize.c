@@ -87,9 +87,8 @@ ST_TEST(hear__fixed_size_there)
 }
 
 /* Without memory the answer is the old size, and everything continues as before (AFC-18). */
-ST_TEST(hear__no_memory)
+ST_OPEN(hear__no_memory)
 {
-	st_start();
 	to->max_mem = to->mem;
 	fragmented(8);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
@@ -102,9 +101,8 @@ ST_TEST(hear__no_memory)
 }
 
 /* The sender has no memory itself: it continues with its own size. */
-ST_TEST(run__no_memory_here)
+ST_OPEN(run__no_memory_here)
 {
-	st_start();
 	from->max_mem = from->mem;
 	fragmented(60);
 	assert_int_equal(st_view(from).peer_msg_size, 1536);
@@ -186,12 +184,10 @@ ST_TEST(resized__more_than_asked_for)
 }
 
 /* Without a request the size stays. */
-ST_TEST(resized__unasked)
+ST_RAW(resized__unasked)
 {
-	struct san_sm m;
+	struct san_sm m = raw_msg(SAN_SM_RESIZED);
 
-	raw_start();
-	m = raw_msg(SAN_SM_RESIZED);
 	m.resized.bytes = 4000;
 	raw_put(m);
 	assert_int_equal(st_view(to).peer_msg_size, 1536);
@@ -261,11 +257,10 @@ ST_TEST(cross__connecting_side)
 }
 
 /* Two sessions, in both directions at once: both sizes are granted. */
-ST_TEST(cross__both_get_theirs)
+ST_OPEN(cross__both_get_theirs)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 100; i++) {
 		st_send(from, SEND);
 		st_send_settle(to, SEND - 500);

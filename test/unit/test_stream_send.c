@@ -12,11 +12,10 @@
 /* ---- small ones ---- */
 
 /* A header and the payload in one message (AFC-3). */
-ST_TEST(small__in_one_message)
+ST_OPEN(small__in_one_message)
 {
 	const struct san_sm *m;
 
-	st_start();
 	st_send(from, 300);
 	pair_pump(&pair);
 	assert_int_equal(st_sent(from), 300);
@@ -29,11 +28,10 @@ ST_TEST(small__in_one_message)
 }
 
 /* Sends posted together share a message. */
-ST_TEST(small__together)
+ST_OPEN(small__together)
 {
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i < 5; i++)
 		st_send(from, 300);
 	st_settle();
@@ -61,20 +59,18 @@ ST_TEST(small__inlined)
 }
 
 /* An empty send completes, and sends nothing. */
-ST_TEST(small__empty)
+ST_OPEN(small__empty)
 {
-	st_start();
 	st_send_settle(from, 0);
 	assert_int_equal(st_sent(from), 0);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 }
 
 /* An unsignaled send completes only if it has failed. */
-ST_TEST(small__unsignaled)
+ST_OPEN(small__unsignaled)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 1, .length = 100};
 
-	st_start();
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 100};
 	st_of(from)->src_used = 100;
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
@@ -99,22 +95,21 @@ ST_TEST(threshold__from_where)
 		{4096, 0, 9000, 9000},
 		{4096, 500, 700, 700},
 	};
-	uint32_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	UNIT_EACH(row, rows) {
 		st_setup(state);
-		pair.caps.threshold = rows[i].caps;
-		conf[0].threshold = rows[i].a;
-		conf[1].threshold = rows[i].b;
+		pair.caps.threshold = row->caps;
+		conf[0].threshold = row->a;
+		conf[1].threshold = row->b;
 		st_start();
-		assert_int_equal(st_view(from).threshold, rows[i].both);
-		assert_int_equal(st_view(to).threshold, rows[i].both);
-		st_send_settle(from, rows[i].both - 1);
-		st_read(to, rows[i].both - 1, rows[i].both);
+		assert_int_equal(st_view(from).threshold, row->both);
+		assert_int_equal(st_view(to).threshold, row->both);
+		st_send_settle(from, row->both - 1);
+		st_read(to, row->both - 1, row->both);
 		assert_int_equal(st_said(from, SAN_SM_NOTICE), 0);
-		st_send_settle(from, rows[i].both);
+		st_send_settle(from, row->both);
 		assert_int_equal(st_said(from, SAN_SM_NOTICE), 1);
-		st_read(to, rows[i].both, rows[i].both);
+		st_read(to, row->both, row->both);
 	}
 }
 
@@ -258,9 +253,8 @@ ST_TEST(write__done_behind_the_result)
 }
 
 /* If they may not, it is posted right behind them. */
-ST_TEST(write__done_in_order)
+ST_LARGE(write__done_in_order)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
 	pair_pump(&pair);
@@ -417,9 +411,8 @@ ST_TEST(cancel__of_the_set_in_the_middle)
 /* ---- cancelled, ended ---- */
 
 /* A send that has not begun is cancelled at once; earlier ones are sent. */
-ST_TEST(cancel__not_begun)
+ST_LARGE(cancel__not_begun)
 {
-	st_start_large();
 	st_send_settle(from, LARGE);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_ctl_settle(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
@@ -482,9 +475,8 @@ ST_TEST(cancel__not_the_urgent_byte)
 }
 
 /* Half of it is written: that is reported, and the stream continues behind it (AFC-28). */
-ST_TEST(cancel__partly_written)
+ST_LARGE(cancel__partly_written)
 {
-	st_start_large();
 	st_recv_settle(to, 10000);
 	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), 10000);
@@ -496,11 +488,10 @@ ST_TEST(cancel__partly_written)
 }
 
 /* The end of the stream cannot be cancelled either: the peer waits for it. */
-ST_TEST(cancel__not_the_end)
+ST_LARGE(cancel__not_the_end)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start_large();
 	st_send(from, LARGE);
 	st_ctl_settle(from, 7, SAN_WR_SHUTDOWN, 0, 0);
 	st_ctl_settle(from, 8, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
@@ -512,11 +503,10 @@ ST_TEST(cancel__not_the_end)
 }
 
 /* Behind the end nothing is sent. */
-ST_TEST(end__nothing_behind_it)
+ST_OPEN(end__nothing_behind_it)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send(from, 100);
 	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
 	st_send_settle(from, 100);

@@ -195,9 +195,8 @@ ST_TEST(on_done__failed)
 /* ---- over ---- */
 
 /* All posted work completes, with the reason; received data stays readable. */
-ST_TEST(on_over__all_completes)
+ST_OPEN(on_over__all_completes)
 {
-	st_start();
 	st_send_settle(from, 100);
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	st_send(to, LARGE);
@@ -234,9 +233,8 @@ ST_TEST(on_over__nothing_is_reachable)
 }
 
 /* After an orderly end a receive returns the end, not an error. */
-ST_TEST(on_over__behind_the_end)
+ST_OPEN(on_over__behind_the_end)
 {
-	st_start();
 	st_send(from, 100);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
@@ -248,9 +246,8 @@ ST_TEST(on_over__behind_the_end)
 }
 
 /* A message for which the provider had no room is dropped with the rest. */
-ST_TEST(on_over__provider_was_full)
+ST_OPEN(on_over__provider_was_full)
 {
-	st_start();
 	to->max_req = 0;
 	st_send(to, 100);
 	pair_pump(&pair);
@@ -275,11 +272,10 @@ ST_TEST(on_over__before_it_opened)
 /* ---- reported ---- */
 
 /* Receives are separate from the rest: a queue that is not polled blocks only its own (AFC-1). */
-ST_TEST(peek__each_kind_by_itself)
+ST_OPEN(peek__each_kind_by_itself)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send(from, 100);
 	st_recv(to, 100);
 	st_send(to, 200);
@@ -297,9 +293,8 @@ ST_TEST(peek__each_kind_by_itself)
 /* ---- time ---- */
 
 /* Without waiters there is no timer. A timer is due at the time it was announced for (AFC-13). */
-ST_TEST(deadline__only_what_waits)
+ST_OPEN(deadline__only_what_waits)
 {
-	st_start();
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
 	st_large(LARGE);
 	assert_true(san_stream_deadline_ns(from->s) == UINT64_MAX);
@@ -323,11 +318,10 @@ counted_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
 }
 
 /* Live restart: afterwards the new functions are called. */
-ST_TEST(resume__new_functions)
+ST_OPEN(resume__new_functions)
 {
 	struct san_stream_ops ops = pair_ops;
 
-	st_start();
 	ops.send = counted_send;
 	nb_sends = 0;
 	san_stream_resume(from->s, &ops, from);
@@ -337,12 +331,10 @@ ST_TEST(resume__new_functions)
 }
 
 /* Work that is due but blocked waits for what it needs, not for a time in the past. */
-ST_TEST(deadline__not_what_is_blocked)
+ST_RAW(deadline__not_what_is_blocked)
 {
-	struct san_sm m;
+	struct san_sm m = raw_large_msg(0);
 
-	raw_start();
-	m = raw_large_msg(0);
 	m.pr = 1;
 	raw_put(m);
 	st_recv(to, LARGE);
@@ -393,11 +385,10 @@ ST_TEST(orphan__goes_on)
 }
 
 /* The peer may have written before it was notified: that is not a fault, and is dropped. */
-ST_TEST(orphan__was_written_to)
+ST_RAW(orphan__was_written_to)
 {
 	struct san_sm m;
 
-	raw_start();
 	raw_put(raw_large_msg(0));
 	st_recv(to, LARGE);
 	raw_run();
@@ -412,9 +403,8 @@ ST_TEST(orphan__was_written_to)
 }
 
 /* Advertised memory is withdrawn first: the peer must not access memory that is released. */
-ST_TEST(orphan__memory_was_advertised)
+ST_LARGE(orphan__memory_was_advertised)
 {
-	st_start_large();
 	st_recv_settle(to, LARGE);
 	assert_int_equal(to->nb_regs, 1);
 	san_stream_orphan(to->s);
@@ -422,9 +412,8 @@ ST_TEST(orphan__memory_was_advertised)
 }
 
 /* Its memory is needed: it cannot end without the application, so the owner ends it. */
-ST_TEST(orphan__memory_is_needed)
+ST_OPEN(orphan__memory_is_needed)
 {
-	st_start();
 	st_send_settle(to, LARGE);
 	assert_false(san_stream_orphan(to->s));
 }

@@ -74,13 +74,12 @@ ST_TEST(view__changes)
 }
 
 /* A region cannot be removed while posted work uses it. */
-ST_TEST(names_key__of_posted_work)
+ST_OPEN(names_key__of_posted_work)
 {
 	struct st_side *side = st_of(to);
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 2, .length = LARGE + 10};
 	struct san_ulp_recv r = {.nb_sge = 1};
 
-	st_start();
 	assert_false(san_stream_show_names_key(to->s, 7));
 	wr.sge[0] = (struct rtsan_sge){.addr = side->src, .length = 10, .lkey = 6};
 	wr.sge[1] = (struct rtsan_sge){.addr = side->src + 10, .length = LARGE, .lkey = 7};

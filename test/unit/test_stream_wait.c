@@ -27,11 +27,10 @@ wait_for(struct pair_end *e, uint64_t id, uint32_t events)
 }
 
 /* Without a wait, events complete nothing, so no thread is woken (AFC-19). */
-ST_TEST(wait__nobody)
+ST_OPEN(wait__nobody)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send_flags(from, 100, RTSAN_WR_OOB);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_false(pair_poll(to, &wc));
@@ -40,9 +39,8 @@ ST_TEST(wait__nobody)
 }
 
 /* Each event, when it happens, and not before (AFC-19). */
-ST_TEST(wait__each_kind)
+ST_OPEN(wait__each_kind)
 {
-	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	wait_for(to, 2, RTSAN_STREAM_URGENT);
 	wait_for(to, 3, RTSAN_STREAM_ENDED);
@@ -60,11 +58,10 @@ ST_TEST(wait__each_kind)
 }
 
 /* If the condition holds already, the wait completes at once (AFC-19). */
-ST_TEST(wait__at_once)
+ST_OPEN(wait__at_once)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send_settle(from, 70);
 	wait_for(to, 1, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT);
 	wait_for(to, 2, RTSAN_STREAM_WRITABLE);
@@ -76,11 +73,10 @@ ST_TEST(wait__at_once)
 }
 
 /* An event completes all waits for it, in order, and none twice (AFC-19). */
-ST_TEST(wait__all_in_order)
+ST_OPEN(wait__all_in_order)
 {
 	uint64_t id;
 
-	st_start();
 	for (id = 1; id <= 5; id++)
 		wait_for(to, id, id == 3 ? RTSAN_STREAM_URGENT : RTSAN_STREAM_READABLE);
 	st_send_settle(from, 10);
@@ -93,12 +89,10 @@ ST_TEST(wait__all_in_order)
 }
 
 /* Writable: was blocked by flow control, and is not any more (AFC-19). */
-ST_TEST(wait__writable)
+ST_RAW(wait__writable)
 {
-	struct san_sm m;
+	struct san_sm m = raw_msg(0);
 
-	raw_start();
-	m = raw_msg(0);
 	m.pr = 1;
 	raw_put(m);
 	wait_for(to, 1, RTSAN_STREAM_WRITABLE);
@@ -145,21 +139,19 @@ ST_TEST(wait__writable_behind_a_send)
 }
 
 /* The end is readable: a receive would complete. */
-ST_TEST(wait__readable_at_the_end)
+ST_OPEN(wait__readable_at_the_end)
 {
-	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_int_equal(waited(to, 1), RTSAN_STREAM_READABLE);
 }
 
 /* The number of waits of a stream is limited; a further one is refused, not lost. */
-ST_TEST(wait__too_many)
+ST_OPEN(wait__too_many)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i;
 
-	st_start();
 	for (i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
 	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
@@ -169,11 +161,10 @@ ST_TEST(wait__too_many)
 }
 
 /* Cancelled waits complete as such, and a later event completes none (AFC-19). */
-ST_TEST(cancel__waits)
+ST_OPEN(cancel__waits)
 {
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	wait_for(to, 2, RTSAN_STREAM_URGENT);
 	pair_ctl(to, 9, SAN_WR_CANCEL, RTSAN_STREAM_WAITS, 0);
@@ -188,12 +179,11 @@ ST_TEST(cancel__waits)
 }
 
 /* If completions are not polled, no more work is taken, and nothing is overwritten. */
-ST_TEST(post__nobody_takes)
+ST_OPEN(post__nobody_takes)
 {
 	struct san_ulp_wc wc = {0};
 	uint32_t i, taken = 0;
 
-	st_start();
 	for (i = 0; i < 8; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
 	for (i = 0; i < 200; i++)
@@ -225,12 +215,11 @@ urgent(struct pair_end *e, uint8_t status)
 }
 
 /* It is not part of the stream, it is taken once, and no receive passes its place. */
-ST_TEST(urgent__beside_the_stream)
+ST_OPEN(urgent__beside_the_stream)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	urgent(to, RTSAN_WC_INVALID);
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
@@ -252,12 +241,11 @@ ST_TEST(urgent__beside_the_stream)
 }
 
 /* A peek does not pass it either. */
-ST_TEST(urgent__peek)
+ST_OPEN(urgent__peek)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
 	pair_post_send(from, 2, bytes + 3, 3, 0);
@@ -269,9 +257,8 @@ ST_TEST(urgent__peek)
 }
 
 /* It is announced before the data in front of it is sent. */
-ST_TEST(urgent__announced_first)
+ST_OPEN(urgent__announced_first)
 {
-	st_start();
 	st_send_settle(from, LARGE);
 	st_of(from)->src[LARGE] = 77;
 	st_send_flags(from, 1, RTSAN_WR_OOB);
@@ -372,12 +359,11 @@ ST_TEST(give_back__room_beside)
 }
 
 /* After the end of the connection, data can still be read. */
-ST_TEST(give_back__after_the_end)
+ST_OPEN(give_back__after_the_end)
 {
 	uint32_t first, second;
 	struct san_ulp_wc wc = {0};
 
-	st_start();
 	st_send_settle(from, 1000);
 	first = borrow(0, 1000);
 	st_send_settle(from, 500);
@@ -402,11 +388,10 @@ ST_TEST(give_back__after_the_end)
 }
 
 /* An orphan reads no more. */
-ST_TEST(give_back__by_an_orphan)
+ST_OPEN(give_back__by_an_orphan)
 {
 	uint32_t loan;
 
-	st_start();
 	st_send_settle(from, 1000);
 	loan = borrow(0, 1000);
 	assert_true(san_stream_orphan(to->s));
@@ -449,9 +434,8 @@ ST_TEST(option__values)
 }
 
 /* From the next transfer on; learning continues from that mode. */
-ST_TEST(option__mode)
+ST_OPEN(option__mode)
 {
-	st_start();
 	pair_ctl(from, 1, SAN_WR_OPTION, SAN_STREAM_OPT_MODE, SAN_SM_SMALL_RECV);
 	st_large(LARGE);
 	assert_int_equal(st_stats(from).tx.message, LARGE);
