@@ -105,6 +105,56 @@ pair_wait(bool at_a, bool recv)
 	return pair.wc.status;
 }
 
+/** The next completion of that queue has this status and number. */
+static inline void
+pair_wait_for(bool at_a, bool recv, uint8_t status, uint64_t wr_id)
+{
+	assert_int_equal(pair_wait(at_a, recv), status);
+	assert_int_equal(pair.wc.wr_id, wr_id);
+}
+
+/** The next *n* requests of that side succeed. */
+static inline void
+pair_done(bool at_a, uint32_t n)
+{
+	while (n-- > 0)
+		assert_int_equal(pair_wait(at_a, false), SAN_ST_OK);
+}
+
+/** Post one request, which succeeds. */
+static inline void
+pair_do(bool from_a, enum rtsan_wr_opcode op, uint64_t off, uint32_t len, uint64_t wr_id,
+	uint8_t flags)
+{
+	pair_post(from_a, op, off, len, wr_id, flags);
+	pair_done(from_a, 1);
+}
+
+/** The connection ends at both sides. */
+static inline void
+pair_wait_end(void)
+{
+	while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
+		world_step(pair.w);
+}
+
+/** Within the limit the next request or receive of a queue pair succeeds. */
+static inline void
+world_wait_ok(struct world *w, uint32_t q, bool recv, struct san_ulp_wc *wc, uint64_t limit_ns)
+{
+	assert_true(world_wait(w, q, recv, wc, limit_ns));
+	assert_int_equal(wc->status, SAN_ST_OK);
+}
+
+/** Parse a packet as its receiver does; false: it is none of the transport. */
+static inline bool
+world_parse(struct rte_mbuf *m, struct san_wire_pkt *pkt)
+{
+	static struct san_wire_ack ack;
+
+	return san_wire_parse(m, SAN_WIRE_PORT, pkt, &ack) == SAN_DROP_NONE;
+}
+
 static inline struct san_pdl_conn *
 pair_conn(bool of_a)
 {

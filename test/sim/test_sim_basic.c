@@ -15,8 +15,7 @@ run_wr(enum rtsan_wr_opcode op, uint32_t len, uint8_t flags)
 	world_wr(&wr, op, pair.a, len, (uint64_t)(uintptr_t)pair.b, pair.kb, 42, flags);
 	wr.imm = 0xfeedbeef;
 	world_post(pair.w, pair.qa, &wr);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 42);
+	pair_wait_for(true, false, SAN_ST_OK, 42);
 }
 
 static void
@@ -63,12 +62,11 @@ static void
 each_kind(uint32_t len)
 {
 	static const uint8_t ways[] = {0, RTSAN_WR_SOLICITED, RTSAN_WR_UNSOLICITED};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(ways); i++) {
-		push(len, ways[i]);
-		send_recv(len, ways[i]);
-		push_imm(len, ways[i]);
+	UNIT_EACH(way, ways) {
+		push(len, *way);
+		send_recv(len, *way);
+		push_imm(len, *way);
 	}
 	/* RT-11: pull */
 	world_pattern(pair.b, len, 9);
@@ -105,12 +103,11 @@ all_kinds(bool ordered)
 {
 	static const uint32_t sizes[] = {0, 1, 4, 8, 63, 1000,
 					 1372, 1376, 1400, 8191, 8192, 100001};
-	unsigned int i;
 
 	pair.param.ordered = ordered;
 	pair_open(LEN);
-	for (i = 0; i < RTE_DIM(sizes); i++)
-		each_kind(sizes[i]);
+	UNIT_EACH(size, sizes)
+		each_kind(*size);
 	each_kind(LEN);
 	atomics();
 	pair_close();

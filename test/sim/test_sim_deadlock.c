@@ -123,13 +123,11 @@ PAIR_CASE(sim_deadlock__record_for_a_piece_that_is_off)
 	world_post(pair.w, pair.qa, &wr);
 	world_wr(&wr, RTSAN_WR_PUSH, pair.a, 10, (uint64_t)(uintptr_t)pair.b, pair.kb, 2, 0);
 	world_post(pair.w, qa, &wr);
-	assert_true(world_wait(pair.w, qa, false, &pair.wc, SAN_NS_PER_S));
-	assert_int_equal(pair.wc.status, SAN_ST_OK);
+	world_wait_ok(pair.w, qa, false, &pair.wc, SAN_NS_PER_S);
 	assert_true(world_wait(pair.w, pair.qa, false, &pair.wc, 0));
 	assert_int_not_equal(pair.wc.status, SAN_ST_OK);
 	/* and it can get the record again when it has work */
-	pair_post(true, RTSAN_WR_PUSH, 0, 10, 3, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, 10, 3, 0);
 	world_disconnect(pair.w, qa, qb);
 }
 
@@ -180,9 +178,8 @@ drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 {
 	const struct no_pull_data *f = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
-	return f->stop || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	return f->stop || !world_parse(m, &pkt) ||
 		pkt.op != SAN_OP_PULL_DATA;
 }
 
@@ -206,10 +203,8 @@ PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 	world_post(pair.w, qa, &wr);
 	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	f.stop = true;
-	assert_true(world_wait(pair.w, qa, false, &pair.wc, PAIR_LIMIT));
-	assert_int_equal(pair.wc.status, SAN_ST_OK);
-	for (k = 0; k < 8; k++)
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	world_wait_ok(pair.w, qa, false, &pair.wc, PAIR_LIMIT);
+	pair_done(true, 8);
 	world_disconnect(pair.w, qa, qb);
 	pair_close();
 }
@@ -218,24 +213,21 @@ PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 PAIR_CASE(sim_deadlock__no_receive_until_own_push_done)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	unsigned int i, k;
+	unsigned int k;
 
-	for (i = 0; i < RTE_DIM(ways); i++) {
+	UNIT_EACH(way, ways) {
 		pair_open(3 * CHUNK);
 		for (k = 0; k < 20; k++)
-			pair_post(true, RTSAN_WR_SEND, 0, CHUNK, k, ways[i]);
+			pair_post(true, RTSAN_WR_SEND, 0, CHUNK, k, *way);
 		world_run_for(pair.w, 5 * SAN_NS_PER_MS);
-		pair_post(false, RTSAN_WR_PUSH, 0, CHUNK, 1, ways[i]);
-		pair_post(false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
-		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
+		pair_post(false, RTSAN_WR_PUSH, 0, CHUNK, 1, *way);
+		pair_do(false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
 		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
 		for (k = 0; k < 20; k++)
 			world_post_recv(pair.w, pair.qb, pair.b, CHUNK, k);
 		for (k = 0; k < 20; k++) {
-			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-			assert_int_equal(pair.wc.wr_id, k);
-			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
-			assert_int_equal(pair.wc.wr_id, k);
+			pair_wait_for(true, false, SAN_ST_OK, k);
+			pair_wait_for(false, true, SAN_ST_OK, k);
 			assert_int_equal(pair.wc.byte_len, CHUNK);
 		}
 		pair_close();
@@ -254,10 +246,9 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 {
 	struct drop_once *d = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 	uint32_t id, i;
 
-	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != d->op)
+	if (!world_parse(m, &pkt) || pkt.op != d->op)
 		return 1;
 	/* an ACK is identified by its contents, other packets by their number */
 	id = pkt.op == SAN_OP_ACK     ? pkt.data_ebsn * 31 + pkt.req_ebsn :
@@ -289,12 +280,10 @@ lost_once(uint8_t op, bool ordered)
 	world_run_for(pair.w, 3 * SAN_NS_PER_MS);
 	for (k = 0; k < 5; k++)
 		world_post_recv(pair.w, pair.qb, pair.b, CHUNK, 1000 + k);
-	for (k = 0; k < 5; k++)
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_done(true, 5);
 	for (k = 0; k < 30; k++) /* in packed packets */
 		pair_post(true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
-	for (k = 0; k < 30; k++)
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_done(true, 30);
 	mixed_both_ways(30, op, ordered);
 	if (d->nb == 0)
 		fail_msg("no packet of type %#x", op);
@@ -304,24 +293,15 @@ lost_once(uint8_t op, bool ordered)
 
 PAIR_CASE(sim_deadlock__each_packet_lost_once)
 {
-	static const uint8_t ops[] = {
-		SAN_OP_ACK,
-		SAN_OP_PUSH_GRNT,
-		SAN_OP_NACK,
-		SAN_OP_RESYNC,
-		SAN_OP_PULL_DATA,
-		SAN_OP_PUSH_SLCTD_REQ,
-		SAN_OP_PULL_REQ,
-		SAN_OP_PUSH_SLCTD_DATA,
-		SAN_OP_PUSH_UNSLCTD_DATA,
-		SAN_OP_PUSH_PACKED,
-	};
-	unsigned int i;
+	static const uint8_t ops[] = {SAN_OP_ACK, SAN_OP_PUSH_GRNT, SAN_OP_NACK, SAN_OP_RESYNC,
+				      SAN_OP_PULL_DATA, SAN_OP_PUSH_SLCTD_REQ, SAN_OP_PULL_REQ,
+				      SAN_OP_PUSH_SLCTD_DATA, SAN_OP_PUSH_UNSLCTD_DATA,
+				      SAN_OP_PUSH_PACKED};
 
-	for (i = 0; i < RTE_DIM(ops); i++) {
-		lost_once(ops[i], true);
-		if (ops[i] != SAN_OP_NACK && ops[i] != SAN_OP_RESYNC)
-			lost_once(ops[i], false);
+	UNIT_EACH(op, ops) {
+		lost_once(*op, true);
+		if (*op != SAN_OP_NACK && *op != SAN_OP_RESYNC)
+			lost_once(*op, false);
 	}
 }
 
@@ -333,11 +313,9 @@ PAIR_CASE(sim_deadlock__1gib_through_64_packets)
 	pair_open(SAN_WIRE_LENGTH_MAX);
 	pair.w->check = false;
 	world_pattern(pair.a, pair.len, 3);
-	pair_post(true, RTSAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, SAN_WIRE_LENGTH_MAX, 1, 0);
 	assert_int_equal(memcmp(pair.a, pair.b, pair.len), 0);
 	memset(pair.a, 0, pair.len);
-	pair_post(true, RTSAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PULL, 0, SAN_WIRE_LENGTH_MAX, 2, 0);
 	assert_int_equal(memcmp(pair.a, pair.b, pair.len), 0);
 }

@@ -32,15 +32,11 @@ refused_between_good_ones(enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr,
 	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 1, 0);
 	post_raw(op, len, raddr, key, flags);
 	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
-	pair_post(true, RTSAN_WR_PULL, 0, 3000, 3, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PULL, 0, 3000, 3, 0);
 	assert_int_equal(pair.wc.wr_id, 1);
-	assert_int_equal(pair_wait(true, false), status);
-	assert_int_equal(pair.wc.wr_id, 9);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 2);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 3);
+	pair_wait_for(true, false, status, 9);
+	pair_wait_for(true, false, SAN_ST_OK, 2);
+	pair_wait_for(true, false, SAN_ST_OK, 3);
 	assert_false(pair.w->qp[pair.qa].disconnected);
 }
 
@@ -50,26 +46,26 @@ PAIR_CASE(sim_error__bad_key_bounds_rights)
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	uint32_t ro;
-	unsigned int i, k;
+	unsigned int k;
 
 	open_default(true);
-	for (i = 0; i < RTE_DIM(ops); i++) {
+	UNIT_EACH(op, ops) {
 		for (k = 0; k < RTE_DIM(ways); k++) {
 			uint64_t b = (uint64_t)(uintptr_t)pair.b;
-			uint32_t len = ops[i] == RTSAN_WR_FETCH_ADD ? 8 : 5000;
+			uint32_t len = *op == RTSAN_WR_FETCH_ADD ? 8 : 5000;
 
-			if (ops[i] != RTSAN_WR_PUSH && k > 0)
+			if (*op != RTSAN_WR_PUSH && k > 0)
 				continue;
-			refused_between_good_ones(ops[i], len, b, pair.kb ^ 0x40000000, ways[k],
+			refused_between_good_ones(*op, len, b, pair.kb ^ 0x40000000, ways[k],
 						  SAN_ST_ACCESS);
-			refused_between_good_ones(ops[i], len, b + LEN - len + 8, pair.kb, ways[k],
+			refused_between_good_ones(*op, len, b + LEN - len + 8, pair.kb, ways[k],
 						  SAN_ST_ACCESS);
-			refused_between_good_ones(ops[i], len, UINT64_MAX - 7, pair.kb, ways[k],
+			refused_between_good_ones(*op, len, UINT64_MAX - 7, pair.kb, ways[k],
 						  SAN_ST_ACCESS);
 			ro = world_mr(pair.w, 1, pair.b, LEN, 0);
-			refused_between_good_ones(ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
+			refused_between_good_ones(*op, len, b, ro, ways[k], SAN_ST_ACCESS);
 			world_mr_del(pair.w, 1, ro);
-			refused_between_good_ones(ops[i], len, b, ro, ways[k], SAN_ST_ACCESS);
+			refused_between_good_ones(*op, len, b, ro, ways[k], SAN_ST_ACCESS);
 		}
 	}
 	refused_between_good_ones(RTSAN_WR_FETCH_ADD, 8, (uint64_t)(uintptr_t)pair.b + 4,
@@ -79,22 +75,19 @@ PAIR_CASE(sim_error__bad_key_bounds_rights)
 PAIR_CASE(sim_error__send_longer_than_receive)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	unsigned int k;
 
 	open_default(true);
-	for (k = 0; k < RTE_DIM(ways); k++) {
+	UNIT_EACH(way, ways) {
 		memset(pair.b, 0, LEN);
 		memset(pair.a, 1, LEN);
 		world_post_recv(pair.w, pair.qb, pair.b, 100, 1);
 		world_post_recv(pair.w, pair.qb, pair.b, 5000, 2);
-		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
-		post_raw(RTSAN_WR_SEND, 5000, 0, 0, ways[k]);
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, *way);
+		post_raw(RTSAN_WR_SEND, 5000, 0, 0, *way);
 		assert_int_equal(pair_wait(true, false), SAN_ST_LENGTH);
 		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair_wait(false, true), RTSAN_WC_LOC_LENGTH);
-		assert_int_equal(pair.wc.wr_id, 1);
-		assert_int_equal(pair_wait(false, true), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, 2);
+		pair_wait_for(false, true, RTSAN_WC_LOC_LENGTH, 1);
+		pair_wait_for(false, true, SAN_ST_OK, 2);
 	}
 }
 
@@ -150,22 +143,20 @@ PAIR_CASE(sim_error__region_revoked_in_flight)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	uint8_t *big;
-	unsigned int i;
 	uint32_t key;
 
-	for (i = 0; i < RTE_DIM(ops); i++) {
+	UNIT_EACH(op, ops) {
 		pair.conf.link.mbps = 1000;
 		pair_open(1 << 20);
 		big = malloc(1 << 20);
 		key = world_mr(pair.w, 1, big, 1 << 20, PAIR_ALL);
-		post_raw(ops[i], 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
+		post_raw(*op, 1 << 20, (uint64_t)(uintptr_t)big, key, 0);
 		world_run_for(pair.w, SAN_NS_PER_MS); /* of about 9 ms */
 		world_mr_del(pair.w, 1, key);
 		free(big); /* a sanitizer would detect a later access */
 		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
 		assert_true(pair.wc.status == SAN_ST_REVOKED || pair.wc.status == SAN_ST_ACCESS);
-		pair_post(true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 3000, 2, 0);
 		pair_close();
 	}
 }
@@ -187,8 +178,7 @@ PAIR_CASE(sim_error__peer_vanishes)
 	for (i = 0; i < 10; i++)
 		pair_post(true, i & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 3000, i, 0);
 	for (i = 0; i < 10; i++) {
-		assert_int_equal(pair_wait(true, false), RTSAN_WC_RETRY_EXC);
-		assert_int_equal(pair.wc.wr_id, i);
+		pair_wait_for(true, false, RTSAN_WC_RETRY_EXC, i);
 	}
 	/* upper bound of all timeouts: the initial value, doubled up to the maximum */
 	for (sum = 0, rto = pdl->conf.rto_init_ns * 4, i = 0; i <= pdl->conf.max_retries; i++) {
@@ -231,8 +221,7 @@ PAIR_CASE(sim_error__peer_restarts)
 	pair.kb = world_mr(pair.w, 1, pair.b, LEN, PAIR_ALL);
 	pair.qa = q0;
 	pair.qb = q1;
-	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, 3000, 0, 0);
 }
 
 static void
@@ -319,10 +308,9 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	struct forge *f = arg;
 	struct san_wire_path path;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 	struct rte_mbuf *copy;
 
-	if (f->done || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	if (f->done || from != 0 || !world_parse(m, &pkt) ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	f->done = true;
@@ -350,21 +338,20 @@ PAIR_CASE(sim_error__forged_packets)
 					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
 	uint64_t drops[SAN_DROP_MAX];
 	struct forge f;
-	unsigned int i, k;
+	unsigned int k;
 
-	for (i = 0; i < RTE_DIM(wants); i++) {
+	UNIT_EACH(r, wants) {
 		open_default(true);
-		f.want = wants[i];
+		f.want = *r;
 		f.done = false;
 		pair.w->filter = forge_copy;
 		pair.w->filter_arg = &f;
 		for (k = 0; k < 10; k++)
 			pair_post(true, RTSAN_WR_PUSH, 0, 1000, k, 0);
-		for (k = 0; k < 10; k++)
-			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_done(true, 10);
 		assert_true(f.done);
 		san_core_drops(pair.w->node[1].core, drops);
-		assert_int_equal(drops[wants[i]], 1);
+		assert_int_equal(drops[*r], 1);
 		world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 		assert_false(pair.w->qp[pair.qa].disconnected);
 		pair_close();
@@ -465,8 +452,7 @@ PAIR_CASE(sim_error__queue_pair_used_again)
 	pair.w->qp[pair.qa].disconnected = false;
 	connect_to(pair.w, pair.qa, &ip, &pair.param);
 	pair.qb = pair.w->nb_qps; /* the one that the other side creates */
-	pair_post(true, RTSAN_WR_PUSH, 0, 3000, 5, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, 3000, 5, 0);
 	assert_int_equal(pair.wc.wr_id, 5);
 }
 
@@ -534,19 +520,16 @@ PAIR_CASE(sim_error__neighbour_moves)
 	uint64_t start_ns;
 
 	open_default(true);
-	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	pair.w->filter = move_node_1;
 	pair.w->filter_arg = &mv;
 	start_ns = pair.w->now_ns;
-	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_in_range(pair.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
 	assert_in_range(mv.nb_asked, 1, 4);
 	mv.nb_asked = 0;
 	for (start_ns = pair.w->now_ns; pair.w->now_ns < start_ns + SAN_NS_PER_S;) {
-		pair_post(true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
 		world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	}
 	assert_int_equal(mv.nb_asked, 0);

@@ -140,22 +140,11 @@ assert_equal(struct sim_conf *conf, const char *name, struct outcome *all)
 	all->nb_tx += with.nb_tx;
 }
 
-static const char *const small[] = {
-	"topology.type=star",
-	"topology.hosts=4",
-	"load.connections=6",
-	"load.both-ways=yes",
-	"load.depth=16",
-	"load.size-min=1",
-	"load.size-max=1200",
-	"load.send=2",
-	"load.push=2",
-	"load.push-imm=1",
-	"load.unordered=30 %",
-	"host.pack=no",
-	"run.duration=300 us",
-	NULL,
-};
+static const char *const small[] = {"topology.type=star", "topology.hosts=4", "load.connections=6",
+				    "load.both-ways=yes", "load.depth=16", "load.size-min=1",
+				    "load.size-max=1200", "load.send=2", "load.push=2",
+				    "load.push-imm=1", "load.unordered=30 %", "host.pack=no",
+				    "run.duration=300 us", NULL};
 
 /* Faults of some of the packets, added to *small*. */
 static const char *const faults[][3] = {

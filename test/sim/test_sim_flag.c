@@ -22,10 +22,9 @@ lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct lose *l = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
 	if (!l->hold || from != l->from ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE || pkt.op != l->op ||
+	    !world_parse(m, &pkt) || pkt.op != l->op ||
 	    pkt.offset != l->offset)
 		return 1;
 	l->nb++;
@@ -76,8 +75,7 @@ shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost
 	assert_true(shows || tl->drops[SAN_DROP_HELD] != 0);
 	assert_true(to[LEN - 1] == (shows ? 0x55 : 0));
 	l.hold = false;
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 7);
+	pair_wait_for(true, false, SAN_ST_OK, 7);
 	assert_int_equal(to[lost], 0x55);
 	assert_int_equal(to[LEN - 1], 0x55);
 	pair_close();
@@ -113,8 +111,7 @@ PAIR_CASE(sim_flag__end_in_between)
 		san_core_conn_abort(pair.w->node[0].core, pair.w->qp[pair.qa].qp, pair.w->now_ns);
 		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
 		pair.w->filter = NULL;
-		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
-			world_step(pair.w);
+		pair_wait_end();
 		pair_close();
 	}
 }
@@ -162,8 +159,7 @@ ends_on_error(enum rtsan_wr_opcode refused, enum rtsan_wr_opcode later, uint8_t 
 			assert_int_equal(pair.b[i * 64], 0);
 	}
 	if (ends) {
-		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
-			world_step(pair.w);
+		pair_wait_end();
 		/* work posted now is flushed, too */
 		post_one(0, RTSAN_WR_PUSH, 0);
 		assert_int_equal(pair_wait(true, false), RTSAN_WC_FLUSHED);
@@ -176,13 +172,13 @@ PAIR_CASE(sim_flag__end_on_error)
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t flags[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	unsigned int i, k, n;
+	unsigned int i, k;
 
 	for (i = 0; i < RTE_DIM(ops); i++)
 		for (k = 0; k < RTE_DIM(ops); k++)
-			for (n = 0; n < RTE_DIM(flags); n++) {
-				ends_on_error(ops[i], ops[k], flags[n], true);
-				ends_on_error(ops[i], ops[k], flags[n], false);
+			UNIT_EACH(flag, flags) {
+				ends_on_error(ops[i], ops[k], *flag, true);
+				ends_on_error(ops[i], ops[k], *flag, false);
 			}
 }
 
@@ -192,10 +188,9 @@ static bool is_resync_sent;
 static int
 drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
-	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
+	if (!world_parse(m, &pkt))
 		return 1;
 	is_resync_sent |= from == 0 && pkt.op == SAN_OP_RESYNC;
 	return from == 0 || !is_resync_sent || pkt.op != SAN_OP_ACK;
@@ -235,8 +230,7 @@ PAIR_CASE(sim_flag__not_with_the_end)
 		world_run_for(pair.w, SAN_NS_PER_MS);
 		assert_int_equal(pair.a[4096], 0);
 		pair.w->filter = NULL;
-		while (!pair.w->qp[pair.qa].disconnected || !pair.w->qp[pair.qb].disconnected)
-			world_step(pair.w);
+		pair_wait_end();
 		pair_close();
 	}
 }

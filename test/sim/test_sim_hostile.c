@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Silent and lying peers: what they hold is limited, expires, and leaves enough for other peers. */
 
-#include "pair.h"
+#include "crowd.h"
 #include "wire.h"
 
 #define MIB (1u << 20)
@@ -66,18 +66,18 @@ PAIR_CASE(sim_hostile__keys_are_not_guessed)
 /* ---- many connections that request grants and send nothing ---- */
 
 #define HOSTS  10
-#define SILENT (HOSTS + 1) /* node 0 is the target, node 1 is honest, then the silent ones */
+#define SILENT (HOSTS + 1) /* the last node: node 0 is the target, then the honest one */
+#define HONEST 1           /* connects first */
 
 static bool is_silent; /* they send only requests and first packets */
 
 static int
 drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
 	if (!is_silent || from < 2 ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
+	    !world_parse(m, &pkt))
 		return 1;
 	return pkt.op != SAN_OP_PUSH_SLCTD_DATA &&
 		(pkt.op != SAN_OP_PUSH_UNSLCTD_DATA || pkt.offset == 0);
@@ -104,11 +104,7 @@ tune_hosts(struct san_core_conf *conf, uint32_t node, void *arg)
 static void
 silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 {
-	uint32_t n = HOSTS * per_host, *q, qb, honest, key, i;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	uint8_t *src, *dst;
-	struct world *w;
+	uint32_t n = HOSTS * per_host, i;
 
 	pair.conf.nb_nodes = SILENT + 1;
 	pair.conf.max_conns = n + 1;
@@ -117,46 +113,26 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	pair.conf.link.mbps = 10000;
 	pair.conf.tune = tune_hosts;
 	pair.conf.tune_arg = &per_host;
-	w = world_create(&pair.conf);
-	w->check = false;
-	w->filter = drop_all_but_first;
-	q = calloc(n, sizeof(*q));
-	src = calloc(1, MIB);
-	dst = calloc(1, MIB);
-	key = world_mr(w, 0, dst, MIB, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
+	crowd_open(drop_all_but_first, MIB, MIB);
+	crowd.w->check = false;
+	crowd_connect(HONEST);
 	is_silent = true;
 	for (i = 0; i < n; i++)
-		world_connect(w, 2 + i % HOSTS, 0, &pair.param, &pair.param, &q[i], &qb);
-	for (i = 0; i < n; i++) {
-		world_wr(&wr, RTSAN_WR_PUSH, src, solicited_len, (uint64_t)(uintptr_t)dst, key, i,
-			 RTSAN_WR_SOLICITED);
-		world_post(w, q[i], &wr);
-	}
-	world_run_for(w, SAN_NS_PER_MS);
-	world_wr(&wr, RTSAN_WR_PUSH, src, 64 << 10, (uint64_t)(uintptr_t)dst, key, 1,
-		 RTSAN_WR_SOLICITED);
+		crowd_connect(2 + i % HOSTS);
+	for (i = 1; i <= n; i++)
+		crowd_post(i, RTSAN_WR_PUSH, 0, solicited_len, RTSAN_WR_SOLICITED);
+	world_run_for(crowd.w, SAN_NS_PER_MS);
 	for (i = 0; i < 3; i++) {
-		world_post(w, honest, &wr);
-		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
-		assert_int_equal(wc.status, SAN_ST_OK);
+		crowd_post(0, RTSAN_WR_PUSH, 0, 64 << 10, RTSAN_WR_SOLICITED);
+		crowd_done(0, 100 * SAN_NS_PER_MS);
 	}
-	san_tl_check(san_core_tl(w->node[0].core));
-	world_run_for(w, silent_ns);
+	san_tl_check(san_core_tl(crowd.w->node[0].core));
+	world_run_for(crowd.w, silent_ns);
 	is_silent = false;
-	for (i = 0; i < n; i++) {
-		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
-		assert_int_equal(wc.status, SAN_ST_OK);
-	}
-	assert_int_equal(san_core_tl(w->node[0].core)->expired_used, 0);
-	for (i = 0; i < n; i++)
-		world_disconnect(w, q[i], q[i] + 1);
-	world_disconnect(w, honest, honest + 1);
-	world_mr_del(w, 0, key);
-	world_destroy(w);
-	free(q);
-	free(src);
-	free(dst);
+	for (i = 1; i <= n; i++)
+		crowd_done(i, PAIR_LIMIT);
+	assert_int_equal(san_core_tl(crowd.w->node[0].core)->expired_used, 0);
+	crowd_close();
 }
 
 PAIR_CASE(sim_hostile__silent_connections_stop_nobody)
@@ -190,70 +166,38 @@ tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
 	conf->tl.max_rxns = 1;
 }
 
-/* Each of *n* queue pairs pushes HEAD_LEN bytes with *flags*. */
-static void
-push_heads(struct world *w, const uint32_t *q, uint32_t n, uint8_t *src, uint64_t raddr,
-	   uint32_t key, uint32_t flags)
-{
-	struct san_ulp_wr wr;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		world_wr(&wr, RTSAN_WR_PUSH, src, HEAD_LEN, raddr, key, i, flags);
-		world_post(w, q[i], &wr);
-	}
-}
-
 /* *to_their_end*: only the end of the connections frees their records. */
 static void
 silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_end)
 {
-	uint32_t nb_ended = 0;
-	uint32_t honest, qb, q[MANY_HOSTS], key, i;
-	struct san_ulp_wc wc;
-	uint8_t *src, *dst;
-	uint64_t raddr;
-	struct world *w;
+	uint32_t nb_ended = 0, i;
 
 	pair.conf.nb_nodes = MANY_HOSTS + 2;
 	pair.conf.nb_mbufs = 65535;
 	pair.conf.link.mbps = 10000;
 	pair.conf.tune = tune_heads;
-	w = world_create(&pair.conf);
-	w->check = false;
-	w->filter = drop_all_but_first;
 	pair.param.ordered = ordered;
-	src = calloc(1, HEAD_LEN);
-	dst = calloc(1, HEAD_LEN);
-	raddr = (uint64_t)(uintptr_t)dst;
-	key = world_mr(w, 0, dst, HEAD_LEN, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
-	for (i = 0; i < MANY_HOSTS; i++)
-		world_connect(w, 2 + i, 0, &pair.param, &pair.param, &q[i], &qb);
+	crowd_open(drop_all_but_first, HEAD_LEN, HEAD_LEN);
+	crowd.w->check = false;
+	for (i = 0; i <= MANY_HOSTS; i++)
+		crowd_connect(HONEST + i);
 	is_silent = true;
-	push_heads(w, q, MANY_HOSTS, src, raddr, key, flags);
-	world_run_for(w, SAN_NS_PER_MS);
+	for (i = 1; i <= MANY_HOSTS; i++)
+		crowd_post(i, RTSAN_WR_PUSH, 0, HEAD_LEN, flags);
+	world_run_for(crowd.w, SAN_NS_PER_MS);
 	for (i = 0; i < 3; i++) {
-		push_heads(w, &honest, 1, src, raddr, key, flags);
-		assert_true(world_wait(w, honest, false, &wc, timeout_ns));
-		assert_int_equal(wc.status, SAN_ST_OK);
+		crowd_post(0, RTSAN_WR_PUSH, 0, HEAD_LEN, flags);
+		crowd_done(0, timeout_ns);
 	}
-	san_tl_check(san_core_tl(w->node[0].core));
-	world_run_for(w, SAN_NS_PER_S);
+	san_tl_check(san_core_tl(crowd.w->node[0].core));
+	world_run_for(crowd.w, SAN_NS_PER_S);
 	is_silent = false;
-	for (i = 0; i < MANY_HOSTS; i++) {
-		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
-		if (wc.status == SAN_ST_OK)
-			world_disconnect(w, q[i], q[i] + 1);
-		else
-			nb_ended++;
+	for (i = 1; i <= MANY_HOSTS; i++) {
+		assert_true(world_wait(crowd.w, crowd.q[i], false, &pair.wc, PAIR_LIMIT));
+		nb_ended += pair.wc.status != SAN_ST_OK;
 	}
 	assert_int_equal(nb_ended != 0, to_their_end);
-	world_disconnect(w, honest, honest + 1);
-	world_mr_del(w, 0, key);
-	world_destroy(w);
-	free(src);
-	free(dst);
+	crowd_close();
 }
 
 /* RT-35: pushes of many hosts that begin and do not continue lose their records. */
@@ -279,11 +223,10 @@ static bool is_deaf;
 static int
 drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	static struct san_wire_ack ack;
 	struct san_wire_pkt pkt;
 
 	return !is_deaf || from != 2 ||
-		san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+		!world_parse(m, &pkt) ||
 		pkt.op == SAN_OP_PULL_REQ || pkt.op == SAN_OP_ATOMIC_REQ;
 }
 
@@ -299,53 +242,32 @@ tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 /* RT-30, RT-35: answers that one host never acknowledges do not occupy all records. */
 PAIR_CASE(sim_hostile__answers_never_acknowledged)
 {
-	uint32_t honest, qb, q[PULLERS], key, i;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	uint64_t *src, *dst;
-	struct world *w;
+	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_FETCH_ADD};
+	uint32_t i;
 
 	pair.conf.nb_nodes = 3;
 	pair.conf.max_conns = PULLERS + 1;
 	pair.conf.nb_mbufs = 32768;
 	pair.conf.link.mbps = 10000;
 	pair.conf.tune = tune_pullers;
-	w = world_create(&pair.conf);
-	w->check = false;
-	w->filter = drop_acks;
-	src = calloc(1, 4096);
-	dst = calloc(1, 4096);
-	key = world_mr(w, 0, dst, 4096, PAIR_ALL);
-	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
+	crowd_open(drop_acks, 4096, 4096);
+	crowd.w->check = false;
+	crowd_connect(HONEST);
 	for (i = 0; i < PULLERS; i++)
-		world_connect(w, 2, 0, &pair.param, &pair.param, &q[i], &qb);
+		crowd_connect(2);
 	is_deaf = true;
-	for (i = 0; i < PULLERS; i++) {
-		world_wr(&wr, i % 2 == 0 ? RTSAN_WR_PULL : RTSAN_WR_FETCH_ADD, src, 8,
-			 (uint64_t)(uintptr_t)dst, key, i, 0);
-		world_post(w, q[i], &wr);
-	}
-	world_run_for(w, SAN_NS_PER_MS);
-	for (i = 0; i < 4; i++) {
-		world_wr(&wr, i % 2 == 0 ? RTSAN_WR_PULL : RTSAN_WR_FETCH_ADD, src, 8,
-			 (uint64_t)(uintptr_t)dst, key, i, 0);
-		world_post(w, honest, &wr);
-		assert_true(world_wait(w, honest, false, &wc, 100 * SAN_NS_PER_MS));
-		assert_int_equal(wc.status, SAN_ST_OK);
-	}
-	san_tl_check(san_core_tl(w->node[0].core));
-	is_deaf = false;
-	for (i = 0; i < PULLERS; i++) {
-		assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
-		assert_int_equal(wc.status, SAN_ST_OK);
-	}
 	for (i = 0; i < PULLERS; i++)
-		world_disconnect(w, q[i], q[i] + 1);
-	world_disconnect(w, honest, honest + 1);
-	world_mr_del(w, 0, key);
-	world_destroy(w);
-	free(src);
-	free(dst);
+		crowd_post(1 + i, ops[i % 2], 0, 8, 0);
+	world_run_for(crowd.w, SAN_NS_PER_MS);
+	for (i = 0; i < 4; i++) {
+		crowd_post(0, ops[i % 2], 0, 8, 0);
+		crowd_done(0, 100 * SAN_NS_PER_MS);
+	}
+	san_tl_check(san_core_tl(crowd.w->node[0].core));
+	is_deaf = false;
+	for (i = 1; i <= PULLERS; i++)
+		crowd_done(i, PAIR_LIMIT);
+	crowd_close();
 }
 
 /* ---- packets that wait for a missing base ---- */
@@ -365,7 +287,6 @@ struct base_filter {
 static int
 drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	static struct san_wire_ack ack;
 	struct base_filter *f = arg;
 	struct san_wire_pkt pkt;
 	uint32_t i;
@@ -374,7 +295,7 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 		return 1;
 	if (f->mute)
 		return 0;
-	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	if (!world_parse(m, &pkt) ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	for (i = 0; f->seen[i] && f->dcid[i] != pkt.dcid; i++)
@@ -387,22 +308,18 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	return pkt.rsn != f->rsn[i];
 }
 
-/* Bytes that *q* pushes within *ns*. */
+/* Bytes that the honest node pushes within *ns*. */
 static uint64_t
-push_for(struct world *w, uint32_t q, uint8_t *src, uint64_t raddr, uint32_t key, uint64_t ns)
+push_for(uint64_t ns)
 {
-	uint64_t end = w->now_ns + ns, bytes = 0;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
+	uint64_t end = crowd.w->now_ns + ns, bytes = 0;
 
-	while (w->now_ns < end) {
-		do
-			world_wr(&wr, RTSAN_WR_PUSH, src, RATE_LEN, raddr, key, 0,
-				 RTSAN_WR_UNSOLICITED);
-		while (world_try_post(w, q, &wr));
-		world_step(w);
-		while (san_ulp_cq_poll(w->qp[q].send_cq, &wc, 1) == 1) {
-			assert_int_equal(wc.status, SAN_ST_OK);
+	while (crowd.w->now_ns < end) {
+		while (crowd_try_post(0, RTSAN_WR_PUSH, 0, RATE_LEN, RTSAN_WR_UNSOLICITED))
+			;
+		world_step(crowd.w);
+		while (san_ulp_cq_poll(crowd.w->qp[crowd.q[0]].send_cq, &pair.wc, 1) == 1) {
+			assert_int_equal(pair.wc.status, SAN_ST_OK);
 			bytes += RATE_LEN;
 		}
 	}
@@ -426,63 +343,43 @@ tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
  */
 PAIR_CASE(sim_hostile__held_for_bases_that_do_not_come)
 {
-	uint32_t honest, qb, q[QUIET], key, i, k, posted[QUIET] = {0};
+	uint32_t i, k, posted[QUIET + 1] = {0};
 	struct base_filter filter = {.on = true};
-	uint64_t before, after, raddr;
+	uint64_t before, after;
 	struct san_tl *tl;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	uint8_t *src, *dst;
-	struct world *w;
 
 	pair.conf.nb_nodes = 3;
 	pair.conf.nb_mbufs = 65535;
 	pair.conf.link.mbps = 10000;
 	pair.conf.tune = tune_quiet;
-	w = world_create(&pair.conf);
-	w->check = false;
-	w->filter = drop_bases;
-	w->filter_arg = &filter;
-	tl = san_core_tl(w->node[0].core);
 	pair.param.max_txn = pair.param.msg_limit = 256;
 	pair.param.data_win = 512;
 	pair.param.first_win = 1024;
-	src = calloc(1, RATE_LEN);
-	dst = calloc(1, RATE_LEN);
-	raddr = (uint64_t)(uintptr_t)dst;
-	key = world_mr(w, 0, dst, RATE_LEN, RTSAN_REMOTE_PUSH);
-	world_connect(w, 1, 0, &pair.param, &pair.param, &honest, &qb);
+	crowd_open(drop_bases, RATE_LEN, RATE_LEN);
+	crowd.w->check = false;
+	crowd.w->filter_arg = &filter;
+	tl = san_core_tl(crowd.w->node[0].core);
+	crowd_connect(HONEST);
 	for (i = 0; i < QUIET; i++)
-		world_connect(w, 2, 0, &pair.param, &pair.param, &q[i], &qb);
-	before = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
-	for (i = 0; i < QUIET; i++) {
-		for (k = 0; k < 255; k++) {
-			world_wr(&wr, RTSAN_WR_PUSH, src, HELD_LEN, raddr, key, k,
-				 RTSAN_WR_UNSOLICITED);
-			posted[i] += world_try_post(w, q[i], &wr);
-		}
-	}
-	push_for(w, honest, src, raddr, key, 20 * SAN_NS_PER_MS);
+		crowd_connect(2);
+	before = push_for(10 * SAN_NS_PER_MS);
+	for (i = 1; i <= QUIET; i++)
+		for (k = 0; k < 255; k++)
+			posted[i] += crowd_try_post(i, RTSAN_WR_PUSH, 0, HELD_LEN,
+						    RTSAN_WR_UNSOLICITED);
+	push_for(20 * SAN_NS_PER_MS);
 	assert_in_range(tl->nb_held, 512, 1024);
-	after = push_for(w, honest, src, raddr, key, 10 * SAN_NS_PER_MS);
+	after = push_for(10 * SAN_NS_PER_MS);
 	assert_true(after > before / 10 * 7);
 	filter.mute = true;
-	world_run_for(w, 250 * SAN_NS_PER_MS);
+	world_run_for(crowd.w, 250 * SAN_NS_PER_MS);
 	assert_int_equal(tl->nb_held, 0);
 	assert_true(tl->drops[SAN_DROP_HELD] >= 512);
 	filter.on = false;
-	for (i = 0; i < QUIET; i++) {
-		for (k = 0; k < posted[i]; k++) {
-			assert_true(world_wait(w, q[i], false, &wc, PAIR_LIMIT));
-			assert_int_equal(wc.status, SAN_ST_OK);
-		}
-		world_disconnect(w, q[i], q[i] + 1);
-	}
-	while (world_wait(w, honest, false, &wc, SAN_NS_PER_MS))
+	for (i = 1; i <= QUIET; i++)
+		for (k = 0; k < posted[i]; k++)
+			crowd_done(i, PAIR_LIMIT);
+	while (world_wait(crowd.w, crowd.q[0], false, &pair.wc, SAN_NS_PER_MS))
 		;
-	world_disconnect(w, honest, honest + 1);
-	world_mr_del(w, 0, key);
-	world_destroy(w);
-	free(src);
-	free(dst);
+	crowd_close();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Limits that hold at every step: incast budget, PCB windows, message limits, congestion, paths. */
 
-#include "pair.h"
+#include "crowd.h"
 
 #define SENDERS 32
 
@@ -27,14 +27,10 @@ tune_incast(struct san_core_conf *conf, uint32_t node, void *arg)
 /* RT-13: many to one through a small switch queue; bounded at every step, and all are served. */
 PAIR_CASE(sim_limits__incast)
 {
-	uint32_t qa[SENDERS], qb, i, done = 0;
-	uint64_t end, worst = 0, key;
-	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
-	const struct san_tl *tl;
-	uint8_t *src, *dst;
-	struct world *w;
 	const uint32_t len = 200000;
+	uint64_t end, granted, worst = 0;
+	uint32_t i, done = 0;
+	const struct san_tl *tl;
 
 	pair.conf.nb_nodes = SENDERS + 1;
 	pair.conf.max_conns = SENDERS;
@@ -42,33 +38,25 @@ PAIR_CASE(sim_limits__incast)
 	pair.conf.link.mbps = 10000;
 	pair.conf.link.queue_pkts = 300;
 	pair.conf.tune = tune_incast;
-	w = world_create(&pair.conf);
-	w->check = false;
-	src = malloc(len);
-	dst = calloc(SENDERS, len);
-	world_pattern(src, len, 5);
-	key = world_mr(w, 0, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
+	crowd_open(NULL, len, (uint64_t)SENDERS * len);
+	crowd.w->check = false;
+	world_pattern(crowd.src, len, 5);
 	for (i = 0; i < SENDERS; i++)
-		world_connect(w, i + 1, 0, &pair.param, &pair.param, &qa[i], &qb);
-	for (i = 0; i < SENDERS; i++) {
-		world_wr(&wr, RTSAN_WR_PUSH, src, len, (uint64_t)(uintptr_t)(dst + i * len),
-			 (uint32_t)key, i, RTSAN_WR_SOLICITED);
-		world_post(w, qa[i], &wr);
-	}
-	tl = san_core_tl(w->node[0].core);
-	end = w->now_ns + PAIR_LIMIT;
+		crowd_connect(i + 1);
+	for (i = 0; i < SENDERS; i++)
+		crowd_post(i, RTSAN_WR_PUSH, i * len, len, RTSAN_WR_SOLICITED);
+	tl = san_core_tl(crowd.w->node[0].core);
+	end = crowd.w->now_ns + PAIR_LIMIT;
 	while (done < SENDERS) {
-		uint64_t g;
-
-		assert_true(w->now_ns < end);
-		world_step(w);
+		assert_true(crowd.w->now_ns < end);
+		world_step(crowd.w);
 		assert_true(tl->budget_used <= 128 * 1024);
-		g = granted_not_received(tl);
-		assert_true(g <= 256 * 1024);
-		worst = g > worst ? g : worst;
+		granted = granted_not_received(tl);
+		assert_true(granted <= 256 * 1024);
+		worst = RTE_MAX(worst, granted);
 		for (i = 0; i < SENDERS; i++) {
-			if (san_ulp_cq_poll(w->qp[qa[i]].send_cq, &wc, 1) == 1) {
-				assert_int_equal(wc.status, SAN_ST_OK);
+			if (san_ulp_cq_poll(crowd.w->qp[crowd.q[i]].send_cq, &pair.wc, 1) == 1) {
+				assert_int_equal(pair.wc.status, SAN_ST_OK);
 				done++;
 			}
 		}
@@ -77,15 +65,11 @@ PAIR_CASE(sim_limits__incast)
 	assert_true(tl->stats.nb_grants_deferred > 0);
 	/* and granted in pieces worth a packet, not as small as they are returned */
 	assert_in_range(tl->stats.nb_grants, SENDERS, SENDERS * (len / (16 * 1024)));
-	assert_int_equal(w->node[0].nb_lost, 0); /* admission kept the queue from overflowing */
+	/* admission kept the queue from overflowing */
+	assert_int_equal(crowd.w->node[0].nb_lost, 0);
 	for (i = 0; i < SENDERS; i++)
-		assert_true(world_pattern_ok(dst + i * len, len, 5));
-	for (i = 0; i < SENDERS; i++)
-		world_disconnect(w, qa[i], qa[i] + 1);
-	world_mr_del(w, 0, (uint32_t)key);
-	world_destroy(w);
-	free(src);
-	free(dst);
+		assert_true(world_pattern_ok(crowd.dst + i * len, len, 5));
+	crowd_close();
 }
 
 #define LCORES 2
@@ -241,22 +225,19 @@ PAIR_CASE(sim_limits__congestion_and_relief)
 	pair_open(1 << 20);
 	c = pair_conn(true);
 	for (i = 0; i < 20; i++) {
-		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	}
 	before = san_pdl_cc_window(&c->cc);
 	rto_before = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
 	for (i = 0; i < 20; i++) {
-		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	}
 	during = san_pdl_cc_window(&c->cc);
 	rto_during = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 5000;
 	for (i = 0; i < 200; i++) {
-		pair_post(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	}
 	after = san_pdl_cc_window(&c->cc);
 	rto_after = c->rtt.rto_ns;
@@ -346,9 +327,8 @@ drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 {
 	const uint16_t *bad = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
-	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
+	if (from != 0 || !world_parse(m, &pkt))
 		return 1;
 	if (pkt.src_port != *bad || pkt.op == SAN_OP_CM)
 		return 1;
@@ -365,8 +345,7 @@ PAIR_CASE(sim_limits__path_change)
 	pair.w->filter = drop_port;
 	pair.w->filter_arg = &bad;
 	for (i = 0; i < 50; i++) {
-		pair_post(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
 	}
 	assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_path_changes > 0);
 	assert_int_not_equal(pair_conn(true)->path.src_port, bad);
@@ -395,8 +374,7 @@ PAIR_CASE(sim_limits__timeout_is_the_last_resort)
 	pair.w->filter = drop_sometimes;
 	pair.w->filter_arg = &n;
 	for (i = 0; i < 100; i++) {
-		pair_post(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_do(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
 	}
 	pdl = san_core_pdl(pair.w->node[0].core);
 	assert_true(pdl->stats.nb_fast_rtx > 20);
@@ -476,8 +454,7 @@ PAIR_CASE(sim_limits__woken_requests_are_work)
 	assert_true(san_core_deadline_ns(core) > pair.w->now_ns);
 	san_tl_ulp_room(san_core_ulp(core), pair_conn(true)->slot);
 	assert_int_equal(san_core_deadline_ns(core), 0);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_done(true, 2);
 }
 
 #define LIVES 250

@@ -45,8 +45,7 @@ move(enum rtsan_wr_opcode op, uint32_t len)
 	memset(op == RTSAN_WR_PULL ? pair.a : pair.b, 0, len);
 	if (op == RTSAN_WR_PULL)
 		world_pattern(pair.b, len, 1);
-	pair_post(true, op, 0, len, 1, RTSAN_WR_SIGNALED);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, op, 0, len, 1, RTSAN_WR_SIGNALED);
 	assert_true(world_pattern_ok(op == RTSAN_WR_PULL ? pair.a : pair.b, len, 1));
 	return pair.w->now_ns - start;
 }
@@ -260,8 +259,7 @@ PAIR_CASE(sim_mtu__narrow_and_packed)
 	for (k = 0; k < n; k++)
 		pair_post(true, RTSAN_WR_SEND, k * 100, 100, k, 0);
 	for (k = 0; k < n; k++) {
-		assert_int_equal(pair_wait(false, true), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, k);
+		pair_wait_for(false, true, SAN_ST_OK, k);
 		assert_int_equal(pair.wc.byte_len, 100);
 	}
 	assert_true(world_pattern_ok(pair.b, n * 100, 1));
@@ -294,13 +292,11 @@ PAIR_CASE(sim_mtu__narrow_and_bad)
 /* Narrower than every path must be: the connection ends with the reason. */
 PAIR_CASE(sim_mtu__too_narrow)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(both_ops); i++) {
+	UNIT_EACH(both_op, both_ops) {
 		open_path(9000, 9000, false);
-		move(both_ops[i], LEN);
+		move(*both_op, LEN);
 		set_path(1000);
-		pair_post(true, both_ops[i], 0, LEN, 1, 0);
+		pair_post(true, *both_op, 0, LEN, 1, 0);
 		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
 		world_run_for(pair.w, SAN_NS_PER_S);
 		assert_true(pair.w->qp[pair.qa].disconnected && pair.w->qp[pair.qb].disconnected);

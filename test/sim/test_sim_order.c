@@ -18,7 +18,7 @@ tune_wrap(struct san_core_conf *conf, uint32_t node, void *arg)
 
 /* Each send has its own bytes, and must arrive once, and in order if ordered. */
 static void
-numbered_sends(const struct world_conf *conf, bool ordered)
+numbered_sends(bool ordered)
 {
 	static bool seen[NB];
 	uint32_t i, nb_posted = 0, nb_done = 0, nb_rcvd = 0;
@@ -70,9 +70,9 @@ numbered_sends(const struct world_conf *conf, bool ordered)
 	/* nothing arrives twice */
 	world_run_for(pair.w, SAN_NS_PER_S);
 	assert_int_equal(san_ulp_cq_poll(pair.w->qp[pair.qb].recv_cq, &pair.wc, 1), 0);
-	if (conf->link.drop_ppm != 0)
+	if (pair.conf.link.drop_ppm != 0)
 		assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_rtx > 0);
-	if (ordered && conf->link.reorder_ppm != 0)
+	if (ordered && pair.conf.link.reorder_ppm != 0)
 		assert_true(san_core_tl(pair.w->node[1].core)->cam.nb_inserts > 0); /* RT-19 */
 	pair_close();
 }
@@ -85,8 +85,8 @@ PAIR_CASE(sim_order__exactly_once_in_order)
 	for (i = 0; i < RTE_DIM(drops); i++) {
 		world_conf_bad_link(&pair.conf, 20 + i);
 		pair.conf.link.drop_ppm = drops[i];
-		numbered_sends(&pair.conf, true);
-		numbered_sends(&pair.conf, false);
+		numbered_sends(true);
+		numbered_sends(false);
 	}
 }
 
@@ -94,10 +94,11 @@ PAIR_CASE(sim_order__numbers_wrap)
 {
 	world_conf_bad_link(&pair.conf, 31); /* RT-3 */
 	pair.conf.tune = tune_wrap;
-	numbered_sends(&pair.conf, true);
-	numbered_sends(&pair.conf, false);
+	numbered_sends(true);
+	numbered_sends(false);
+	world_conf_default(&pair.conf);
 	pair.conf.tune = tune_wrap;
-	numbered_sends(&pair.conf, true);
+	numbered_sends(true);
 }
 
 /* Drops every packet of one RSN while *hold* is set. */
@@ -111,10 +112,9 @@ hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 {
 	struct hold_rsn *h = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
 	if (from != 0 || !h->hold ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	    !world_parse(m, &pkt) ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed) {
@@ -145,8 +145,7 @@ PAIR_CASE(sim_order__unordered_waits_for_nothing)
 	/* well below any timeout: a few round trips */
 	assert_true(pair.w->now_ns - start < 200 * SAN_NS_PER_US);
 	h.hold = false;
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 0);
+	pair_wait_for(true, false, SAN_ST_OK, 0);
 	pair_close();
 }
 
@@ -166,8 +165,7 @@ PAIR_CASE(sim_order__ordered_waits)
 	assert_int_equal(pair.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, i);
+		pair_wait_for(true, false, SAN_ST_OK, i);
 	}
 	pair_close();
 }
@@ -190,8 +188,7 @@ PAIR_CASE(sim_order__relaxed_places_early)
 	assert_int_equal(pair.b[0], 0);
 	h.hold = false;
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, i);
+		pair_wait_for(true, false, SAN_ST_OK, i);
 	}
 	pair_close();
 }

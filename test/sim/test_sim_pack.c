@@ -66,11 +66,9 @@ collect(uint32_t first, uint32_t n)
 	uint32_t i;
 
 	for (i = first; i < first + n; i++) {
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, i);
+		pair_wait_for(true, false, SAN_ST_OK, i);
 		if (i % 3 != 1) {
-			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
-			assert_int_equal(pair.wc.wr_id, i);
+			pair_wait_for(false, true, SAN_ST_OK, i);
 			assert_int_equal(pair.wc.byte_len, SIZE);
 			assert_int_equal(pair.wc.has_imm, i % 3 == 2);
 			assert_true(i % 3 != 2 || pair.wc.imm == i);
@@ -240,8 +238,7 @@ PAIR_CASE(sim_pack__pulls_between)
 		pair_post(true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i,
 			  0);
 	for (i = 0; i < 12; i++) {
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, i);
+		pair_wait_for(true, false, SAN_ST_OK, i);
 	}
 	assert_int_equal(s.nb_packed, 3);
 	assert_int_equal(s.nb_alone, 0);

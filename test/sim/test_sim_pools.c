@@ -100,7 +100,7 @@ lie(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	struct san_wire_pkt p;
 
 	if (hostile.now == NULL || from != 2 ||
-	    san_wire_parse(m, SAN_WIRE_PORT, &p, &ack) != SAN_DROP_NONE || p.op == SAN_OP_CM)
+	    !world_parse(m, &p) || p.op == SAN_OP_CM)
 		return 1;
 	c = conn_to(w, p.dcid);
 	if (c == NULL)

@@ -5,7 +5,7 @@
  * dead ones (RT-13), what counts as complete (PCB-5), and what limits cost (PCB-4).
  */
 
-#include "pair.h"
+#include "crowd.h"
 #include "san_seq.h"
 
 #define LEN    (1 << 16)
@@ -98,10 +98,9 @@ watch_order(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 {
 	struct order *o = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 	enum san_win win;
 
-	if (san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE)
+	if (!world_parse(m, &pkt))
 		return 1;
 	if (from == 1)
 		check_grant(o, &pkt);
@@ -144,8 +143,7 @@ ordered_mix(uint64_t seed)
 			  500 + 300 * (i % 60), i,
 			  i % 3 != 0 ? RTSAN_WR_SOLICITED : RTSAN_WR_UNSOLICITED);
 	for (i = 0; i < 100; i++) {
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-		assert_int_equal(pair.wc.wr_id, i); /* RT-14 */
+		pair_wait_for(true, false, SAN_ST_OK, i); /* RT-14 */
 	}
 	assert_true(o->nb_again > 0 && o->nb_grants > 60);
 	pair.w->filter = NULL;
@@ -203,39 +201,22 @@ PAIR_CASE(sim_rules__solicited_from_l_and_c_on)
 
 /* ---- RT-13: budget of initiators that do not use it ---- */
 
-struct crowd {
-	struct world *w;
-	uint32_t q[2]; /* of hosts 1 and 2, connected to host 0 */
-	uint32_t peer[2];
-	uint8_t *src, *dst;
-	uint32_t key;
-};
-
+/* Hosts 1 and 2. */
 static void
-crowd_open(struct crowd *c)
+open_two(void)
 {
-	int i;
-
 	pair.conf.nb_nodes = 3;
 	pair.conf.tune = tune_budget;
-	c->w = world_create(&pair.conf);
-	for (i = 0; i < 2; i++)
-		world_connect(c->w, (uint32_t)i + 1, 0, &pair.param, &pair.param, &c->q[i],
-			      &c->peer[i]);
-	c->src = malloc(LEN);
-	c->dst = calloc(2, LEN);
-	world_pattern(c->src, LEN, 6);
-	c->key = world_mr(c->w, 0, c->dst, 2 * LEN, RTSAN_REMOTE_PUSH);
+	crowd_open(NULL, LEN, 2 * LEN);
+	crowd_connect(1);
+	crowd_connect(2);
+	world_pattern(crowd.src, LEN, 6);
 }
 
 static void
-crowd_push(struct crowd *c, int i)
+push(uint32_t i)
 {
-	struct san_ulp_wr wr;
-
-	world_wr(&wr, RTSAN_WR_PUSH, c->src, LEN, (uint64_t)(uintptr_t)(c->dst + i * LEN), c->key,
-		 1, RTSAN_WR_SOLICITED);
-	world_post(c->w, c->q[i], &wr);
+	crowd_post(i, RTSAN_WR_PUSH, i * LEN, LEN, RTSAN_WR_SOLICITED);
 }
 
 static bool
@@ -244,62 +225,44 @@ budget_is_full(struct world *w, void *arg)
 	return san_core_tl(w->node[0].core)->budget_used > BUDGET / 2;
 }
 
-static void
-crowd_close(struct crowd *c)
-{
-	world_mr_del(c->w, 0, c->key);
-	world_destroy(c->w);
-	free(c->src);
-	free(c->dst);
-}
-
 PAIR_CASE(sim_rules__unused_grants_lapse)
 {
 	const struct san_tl *tl;
-	struct san_ulp_wc wc;
-	struct crowd c;
 
-	crowd_open(&c);
-	tl = san_core_tl(c.w->node[0].core);
-	crowd_push(&c, 0);
-	assert_true(world_run_until(c.w, budget_is_full, NULL, PAIR_LIMIT));
-	c.w->node[1].paused_until_ns = c.w->now_ns + 20 * SAN_NS_PER_MS;
-	crowd_push(&c, 1);
+	open_two();
+	tl = san_core_tl(crowd.w->node[0].core);
+	push(0);
+	assert_true(world_run_until(crowd.w, budget_is_full, NULL, PAIR_LIMIT));
+	crowd.w->node[1].paused_until_ns = crowd.w->now_ns + 20 * SAN_NS_PER_MS;
+	push(1);
 	/* long before the first one continues */
-	assert_true(world_wait(c.w, c.q[1], false, &wc, 10 * SAN_NS_PER_MS));
-	assert_int_equal(wc.status, SAN_ST_OK);
+	crowd_done(1, 10 * SAN_NS_PER_MS);
 	assert_true(tl->stats.nb_grants_expired > 0);
 	assert_true(tl->expired_used > 0);
 	/* expired grants stay valid */
-	assert_true(world_wait(c.w, c.q[0], false, &wc, PAIR_LIMIT));
-	assert_int_equal(wc.status, SAN_ST_OK);
-	assert_true(world_pattern_ok(c.dst, LEN, 6) && world_pattern_ok(c.dst + LEN, LEN, 6));
+	crowd_done(0, PAIR_LIMIT);
+	assert_true(world_pattern_ok(crowd.dst, LEN, 6));
+	assert_true(world_pattern_ok(crowd.dst + LEN, LEN, 6));
 	assert_int_equal(tl->budget_used + tl->expired_used, 0);
-	world_disconnect(c.w, c.q[0], c.peer[0]);
-	world_disconnect(c.w, c.q[1], c.peer[1]);
-	crowd_close(&c);
+	crowd_close();
 }
 
 PAIR_CASE(sim_rules__share_of_the_dead_returns)
 {
 	const struct san_tl *tl;
-	struct san_ulp_wc wc;
-	struct crowd c;
 
-	crowd_open(&c);
-	tl = san_core_tl(c.w->node[0].core);
-	crowd_push(&c, 0);
-	assert_true(world_run_until(c.w, budget_is_full, NULL, PAIR_LIMIT));
-	world_node_kill(c.w, 1);
-	world_run_for(c.w, 30 * SAN_NS_PER_S);
-	assert_true(c.w->qp[c.peer[0]].disconnected); /* RT-24 */
+	open_two();
+	tl = san_core_tl(crowd.w->node[0].core);
+	push(0);
+	assert_true(world_run_until(crowd.w, budget_is_full, NULL, PAIR_LIMIT));
+	world_node_kill(crowd.w, 1);
+	world_run_for(crowd.w, 30 * SAN_NS_PER_S);
+	assert_true(crowd.w->qp[crowd.q[0] + 1].disconnected); /* RT-24 */
 	assert_int_equal(tl->budget_used + tl->expired_used, 0);
-	crowd_push(&c, 1);
-	assert_true(world_wait(c.w, c.q[1], false, &wc, PAIR_LIMIT));
-	assert_int_equal(wc.status, SAN_ST_OK);
+	push(1);
+	crowd_done(1, PAIR_LIMIT);
 	assert_int_equal(tl->budget_used + tl->expired_used, 0);
-	world_disconnect(c.w, c.q[1], c.peer[1]);
-	crowd_close(&c);
+	crowd_close();
 }
 
 /* ---- PCB-5: received is not complete ---- */
@@ -316,9 +279,8 @@ hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 {
 	struct hold *h = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
-	if (from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	if (from != 0 || !world_parse(m, &pkt) ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed)
@@ -350,8 +312,7 @@ PAIR_CASE(sim_rules__received_messages_still_count)
 	assert_int_equal(san_core_tl(pair.w->node[0].core)->conns[c->slot].nb_msgs, NB_MSGS);
 	assert_int_equal(h.top_rsn - h.first_rsn, NB_MSGS - 1);
 	h.hold = false;
-	for (i = 0; i < 20; i++)
-		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_done(true, 20);
 	pair_close();
 }
 
@@ -381,8 +342,7 @@ time_of_push(bool limited)
 	pair_open(BIG);
 	pair.w->check = false;
 	start_ns = pair.w->now_ns;
-	pair_post(true, RTSAN_WR_PUSH, 0, BIG, 1, RTSAN_WR_UNSOLICITED);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, BIG, 1, RTSAN_WR_UNSOLICITED);
 	took_ns = pair.w->now_ns - start_ns;
 	pair_close();
 	return took_ns;

@@ -87,8 +87,7 @@ read_some(uint32_t q, uint8_t *buf, uint32_t len)
 	struct san_ulp_wc wc;
 
 	world_post_recv(t.w, q, buf, len, 7);
-	assert_true(world_wait(t.w, q, true, &wc, LIMIT));
-	assert_int_equal(wc.status, SAN_ST_OK);
+	world_wait_ok(t.w, q, true, &wc, LIMIT);
 	assert_int_equal(wc.op, RTSAN_WC_RECV);
 	assert_int_equal(wc.wr_id, 7);
 	assert_int_equal(wc.qp, t.w->qp[q].qp);
@@ -116,8 +115,7 @@ transfer(uint32_t from, uint32_t to, uint64_t seed)
 	write_all(from, t.a, LEN);
 	read_all(to, t.b, LEN);
 	assert_true(world_pattern_ok(t.b, LEN, seed));
-	assert_true(world_wait(t.w, from, false, &wc, LIMIT));
-	assert_int_equal(wc.status, SAN_ST_OK);
+	world_wait_ok(t.w, from, false, &wc, LIMIT);
 	assert_int_equal(wc.op, RTSAN_WC_SEND);
 	assert_int_equal(wc.wr_id, 1);
 }

@@ -71,8 +71,7 @@ refused_leaves_bit_clear(struct forge f, enum san_drop want)
 	world_pattern(pair.a, LEN, 1);
 	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1,
 		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? RTSAN_WR_UNSOLICITED : RTSAN_WR_SOLICITED);
-	pair_post(true, RTSAN_WR_PULL, 0, 1000, 2, 0);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PULL, 0, 1000, 2, 0);
 	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	assert_non_null(f.copy);
 	assert_true(world_pattern_ok(pair.b, LEN, 1));
@@ -114,8 +113,7 @@ PAIR_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
 	pair.w->filter = forge_first;
 	pair.w->filter_arg = &f;
 	memset(pair.a, 0x55, LEN);
-	pair_post(true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+	pair_do(true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
 	world_run_for(pair.w, SAN_NS_PER_MS);
 	memset(pair.b, 0, LEN);
 	base = pair_conn(false)->rx[SAN_WIN_DATA].base;
@@ -145,9 +143,8 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 {
 	struct lose *l = arg;
 	struct san_wire_pkt pkt;
-	struct san_wire_ack ack;
 
-	if (l->stop || from != 0 || san_wire_parse(m, SAN_WIRE_PORT, &pkt, &ack) != SAN_DROP_NONE ||
+	if (l->stop || from != 0 || !world_parse(m, &pkt) ||
 	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!l->armed)
@@ -205,8 +202,7 @@ PAIR_CASE(sim_verdict__held_is_not_acknowledged)
 	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 	assert_int_equal(pair_wait(true, false), SAN_ST_ACCESS);
 	assert_int_equal(pair_wait(true, false), SAN_ST_LENGTH);
-	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	assert_int_equal(pair.wc.wr_id, 3);
+	pair_wait_for(true, false, SAN_ST_OK, 3);
 	pair_close();
 }
 
@@ -236,10 +232,8 @@ PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 	assert_int_equal(tl->nb_held, 4);
 	assert_true(tl->stats.nb_red > 0);
 	l.stop = true;
-	for (i = 0; i < 20; i++) {
-		assert_true(world_wait(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS));
-		assert_int_equal(pair.wc.status, SAN_ST_OK);
-	}
+	for (i = 0; i < 20; i++)
+		world_wait_ok(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS);
 	pair_close();
 }
 
@@ -264,8 +258,7 @@ PAIR_CASE(sim_verdict__atomics_happen_once)
 			wr.operand = 1;
 			world_post(pair.w, pair.qa, &wr);
 		}
-		for (i = 0; i < 100; i++)
-			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_done(true, 100);
 		assert_int_equal(*word, 100);
 		for (i = 0; ordered && i < 100; i++)
 			assert_int_equal(old[i], i);

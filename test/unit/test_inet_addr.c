@@ -59,11 +59,10 @@ UNIT_CASE(parse__good)
 UNIT_CASE(parse__bad)
 {
 	struct san_inet_addr a;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(bad); i++) {
-		if (san_inet_addr_parse(bad[i], &a) != -EINVAL)
-			fail_msg("'%s'", bad[i]);
+	UNIT_EACH(r, bad) {
+		if (san_inet_addr_parse(*r, &a) != -EINVAL)
+			fail_msg("'%s'", *r);
 	}
 }
 

@@ -33,16 +33,16 @@ refuse(void)
 INET_CASE(refuse__v4)
 {
 	static const uint16_t sizes[] = {0, 1, 27, 28, 29, 100, 547, 548, 549, 1400};
-	unsigned int i, n;
+	unsigned int n;
 
-	for (i = 0; i < RTE_DIM(sizes); i++) {
+	UNIT_EACH(size, sizes) {
 		h.now_ns += SAN_NS_PER_S;
-		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
+		inet_make_udp(&f, "10.0.0.2", "10.0.0.1", *size);
 		refuse();
 		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_memory_equal(out.b + 6, inet_our_mac, 6);
-		n = RTE_MIN(RTE_MAX(28u, sizes[i]), 548u);
+		n = RTE_MIN(RTE_MAX(28u, *size), 548u);
 		assert_int_equal(out.len, 14 + 28 + n);
 		assert_int_equal(inet_get16(out.b + 16), 28 + n);
 		assert_int_equal(inet_sum(out.b + 14, 20, 0), 0);
@@ -58,15 +58,15 @@ INET_CASE(refuse__v4)
 INET_CASE(refuse__v6)
 {
 	static const uint16_t sizes[] = {0, 1, 47, 48, 49, 1231, 1232, 1233, 1400};
-	unsigned int i, n;
+	unsigned int n;
 
-	for (i = 0; i < RTE_DIM(sizes); i++) {
+	UNIT_EACH(size, sizes) {
 		h.now_ns += SAN_NS_PER_S;
-		inet_make_udp(&f, "fd00::2", "fd00::1", sizes[i]);
+		inet_make_udp(&f, "fd00::2", "fd00::1", *size);
 		refuse();
 		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
-		n = RTE_MIN(RTE_MAX(48u, sizes[i]), 1232u);
+		n = RTE_MIN(RTE_MAX(48u, *size), 1232u);
 		assert_int_equal(out.len, 14 + 48 + n);
 		assert_int_equal(inet_get16(out.b + 18), 8 + n);
 		assert_int_equal(out.b[20], 58);
@@ -83,12 +83,11 @@ INET_CASE(refuse__never_to_many)
 {
 	static const char *const dst[] = {"255.255.255.255", "10.0.0.255", "239.1.1.1"};
 	struct san_ip group = inet_ip("239.1.1.1");
-	unsigned int i;
 
 	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
 	drain();
-	for (i = 0; i < RTE_DIM(dst); i++) {
-		inet_make_udp(&f, "10.0.0.2", dst[i], 9);
+	UNIT_EACH(r, dst) {
+		inet_make_udp(&f, "10.0.0.2", *r, 9);
 		refuse();
 		assert_no_tx();
 	}

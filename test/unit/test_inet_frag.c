@@ -91,15 +91,14 @@ check_v6(uint32_t len)
 INET_CASE(inet_frag_split_pkt__both_families)
 {
 	static const uint32_t sizes[] = {1473, 2000, 2953, 2952, 4000, 11000, 65507};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		assert_int_equal(send_to("10.0.0.1", sizes[i], false), 0);
-		assert_int_equal(take_sent(), (sizes[i] + 8 + 1479) / 1480);
-		check_v4(sizes[i]);
-		assert_int_equal(send_to("fd00::1", sizes[i], false), 0);
-		assert_int_equal(take_sent(), (sizes[i] + 8 + 1447) / 1448);
-		check_v6(sizes[i]);
+	UNIT_EACH(size, sizes) {
+		assert_int_equal(send_to("10.0.0.1", *size, false), 0);
+		assert_int_equal(take_sent(), (*size + 8 + 1479) / 1480);
+		check_v4(*size);
+		assert_int_equal(send_to("fd00::1", *size, false), 0);
+		assert_int_equal(take_sent(), (*size + 8 + 1447) / 1448);
+		check_v6(*size);
 	}
 	/* each datagram has its own identification */
 	send_to("10.0.0.1", 2000, false);

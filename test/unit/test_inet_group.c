@@ -237,8 +237,8 @@ INET_CASE(join__not_told)
 	static const char *const silent[] = {"224.0.0.1", "ff02::1", "ff01::33"};
 	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(silent); i++) {
-		assert_int_equal(join(silent[i]), 0);
+	UNIT_EACH(r, silent) {
+		assert_int_equal(join(*r), 0);
 		assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
 	}
 	query(false, "0.0.0.0", 10, 12);

@@ -35,10 +35,9 @@ INET_CASE(echo_v4__is_answered)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 17, 56, 57, 1472};
 	const uint8_t *ip = out.b + 14, *icmp = out.b + 34;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", sizes[i]);
+	UNIT_EACH(size, sizes) {
+		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", *size);
 		assert_answered();
 		assert_int_equal(out.len, f.len);
 		assert_memory_equal(out.b, inet_peer_mac, 6);
@@ -47,12 +46,12 @@ INET_CASE(echo_v4__is_answered)
 		assert_memory_equal(ip + 16, inet_ip("10.0.0.2").b + 12, 4);
 		assert_int_equal(ip[1], 0); /* not ECN-capable */
 		assert_int_equal(ip[8], 64);
-		assert_int_equal(inet_get16(ip + 2), 28 + sizes[i]);
+		assert_int_equal(inet_get16(ip + 2), 28 + *size);
 		assert_int_equal(inet_sum(ip, 20, 0), 0);
 		assert_int_equal(icmp[0], 0);
 		assert_int_equal(icmp[1], 0);
-		assert_int_equal(inet_sum(icmp, 8u + sizes[i], 0), 0);
-		assert_memory_equal(icmp + 4, f.b + 38, 4u + sizes[i]);
+		assert_int_equal(inet_sum(icmp, 8u + *size, 0), 0);
+		assert_memory_equal(icmp + 4, f.b + 38, 4u + *size);
 	}
 }
 
@@ -182,10 +181,9 @@ INET_CASE(echo__no_mbuf)
 INET_CASE(echo_v6__is_answered)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 33, 56, 1452};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(sizes); i++) {
-		inet_make_echo_v6(&f, "fd00::2", "fd00::1", sizes[i]);
+	UNIT_EACH(size, sizes) {
+		inet_make_echo_v6(&f, "fd00::2", "fd00::1", *size);
 		assert_answered();
 		assert_int_equal(out.len, f.len);
 		assert_memory_equal(out.b, inet_peer_mac, 6);
@@ -196,7 +194,7 @@ INET_CASE(echo_v6__is_answered)
 		assert_int_equal(out.b[14 + 7], 64);
 		assert_int_equal(out.b[54], 129);
 		assert_true(inet_is_sum_right_v6(&out));
-		assert_memory_equal(out.b + 58, f.b + 58, 4u + sizes[i]);
+		assert_memory_equal(out.b + 58, f.b + 58, 4u + *size);
 	}
 }
 
@@ -326,10 +324,9 @@ INET_CASE(nd__solicit_is_answered)
 	};
 	/* clang-format on */
 	static const char *const to[] = {OUR_GROUP, "fd00::1"};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(to); i++) {
-		inet_make_nd(&f, SOLICIT, "fd00::2", to[i], "fd00::1", 0, SLLA, inet_peer_mac);
+	UNIT_EACH(r, to) {
+		inet_make_nd(&f, SOLICIT, "fd00::2", *r, "fd00::1", 0, SLLA, inet_peer_mac);
 		assert_answered();
 		assert_int_equal(out.len, sizeof(want) + 2 + sizeof(tail));
 		assert_memory_equal(out.b, want, sizeof(want));
@@ -417,55 +414,10 @@ INET_CASE(nd__refresh_without_option)
 
 /* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better MAC. */
 static const uint8_t router_opts[] = {
-	1,
-	1,
-	2,
-	0,
-	0,
-	0,
-	6,
-	6, /* source link-layer address */
-	5,
-	1,
-	0,
-	0,
-	0,
-	0,
-	5,
-	0, /* MTU 1280 */
-	3,
-	4,
-	64,
-	0xc0,
-	0,
-	0,
-	0xff,
-	0xff, /* prefix, on the link */
-	0,
-	0,
-	0xff,
-	0xff,
-	0,
-	0,
-	0,
-	0,
-	0xfd,
-	9, /* fd09::/64 */
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-};
+	1, 1, 2, 0, 0, 0, 6, 6,                                         /* source link-layer address */
+	5, 1, 0, 0, 0, 0, 5, 0,                                         /* MTU 1280 */
+	3, 4, 64, 0xc0, 0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, /* prefix, on the link */
+	0xfd, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};             /* fd09::/64 */
 static const uint8_t redirect_opts[] = {2, 1, 2, 0, 0, 0, 6, 6};
 
 /** A valid ND message of a router on the link. */
@@ -505,7 +457,6 @@ INET_CASE(nd__routers_change_nothing)
 	size_t size = h.in->conf.max_neighbours * sizeof(neigh[0]);
 	struct rte_ether_addr mac;
 	struct san_inet *before = malloc(sizeof(*before));
-	unsigned int i, k;
 
 	assert_non_null(before);
 	assert_true(size <= sizeof(neigh));
@@ -516,9 +467,9 @@ INET_CASE(nd__routers_change_nothing)
 	inet_host_rx(&h, &f);
 	assert_int_equal(resolve("fd00::66", &mac), 0);
 	drain();
-	for (i = 0; i < RTE_DIM(types); i++) {
-		for (k = 0; k < RTE_DIM(dst); k++) {
-			make_router_msg(types[i], dst[k]);
+	UNIT_EACH(type, types) {
+		UNIT_EACH(r, dst) {
+			make_router_msg(*type, *r);
 			memcpy(before, h.in, sizeof(*before));
 			memcpy(neigh, h.in->neigh, size);
 			assert_silent(SAN_DROP_INET_UNWANTED);

@@ -293,10 +293,9 @@ INET_CASE(resolve__no_such_host)
 {
 	static const char *const never[] = {"224.0.0.1", "255.255.255.255", "0.0.0.0",
 					    "127.0.0.1", "ff02::1", "::", "::1"};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(never); i++)
-		assert_int_equal(resolves(never[i]), -EHOSTUNREACH);
+	UNIT_EACH(r, never)
+		assert_int_equal(resolves(*r), -EHOSTUNREACH);
 	assert_int_equal(drain(), 0);
 }
 

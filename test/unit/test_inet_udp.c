@@ -469,11 +469,10 @@ INET_CASE(send__refused)
 	static const char *const none[] = {"fd01::1", "127.0.0.1", "::1", "0.0.0.0", "::"};
 	struct san_inet_dgram d = {.sport = 1, .dport = 2};
 	const struct iovec huge = {data, SIZE_MAX};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(none); i++)
-		if (send_to(none[i], 5) != -ENETUNREACH)
-			fail_msg("to %s", none[i]);
+	UNIT_EACH(r, none)
+		if (send_to(*r, 5) != -ENETUNREACH)
+			fail_msg("to %s", *r);
 	d.dst = inet_ip("10.0.0.2");
 	d.src = inet_ip("10.0.0.3");
 	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);

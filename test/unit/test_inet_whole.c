@@ -572,16 +572,8 @@ INET_CASE(whole__too_many_pieces)
 	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-static const char *const many[] = {
-	"10.0.0.20",
-	"10.0.0.21",
-	"10.0.0.22",
-	"10.0.0.23",
-	"fd00::20",
-	"fd00::21",
-	"fd00::22",
-	"fd00::23",
-};
+static const char *const many[] = {"10.0.0.20", "10.0.0.21", "10.0.0.22", "10.0.0.23", "fd00::20",
+				   "fd00::21", "fd00::22", "fd00::23"};
 
 /* Many lossy sources may use all packets, but not for long. */
 INET_CASE(whole__crowded)

@@ -6,20 +6,8 @@
 #include "san_bitmap.h"
 
 /* RT-3, RT-4: positions where a word, the ring or the number itself wraps. */
-static const uint32_t bases[] = {
-	0,
-	1,
-	63,
-	64,
-	960,
-	1000,
-	1023,
-	1024,
-	0x7fffffff,
-	0xfffffc00,
-	0xffffffc1,
-	0xffffffff,
-};
+static const uint32_t bases[] = {0, 1, 63, 64, 960, 1000, 1023, 1024, 0x7fffffff, 0xfffffc00,
+				 0xffffffc1, 0xffffffff};
 
 #define NB_BASES (sizeof(bases) / sizeof(bases[0]))
 
@@ -92,15 +80,15 @@ UNIT_CASE(san_bitmap_leading_ones__stops_at_hole)
 {
 	static const uint32_t lengths[] = {0, 1, 63, 64, 65, 128, 500, 1023};
 	struct san_bitmap b;
-	size_t k, l;
+	size_t k;
 	uint32_t i;
 
 	for (k = 0; k < NB_BASES; k++) {
-		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+		UNIT_EACH(length, lengths) {
 			b = wide(true);
-			san_bitmap_clear(&b, bases[k] + lengths[l]);
+			san_bitmap_clear(&b, bases[k] + *length);
 			i = san_bitmap_leading_ones(&b, bases[k], SAN_BITMAP_BITS);
-			assert_int_equal(i, lengths[l]);
+			assert_int_equal(i, *length);
 		}
 	}
 }
@@ -204,25 +192,25 @@ UNIT_CASE(san_bitmap_or64__narrow)
 UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 {
 	static const uint32_t lengths[] = {0, 1, 31, 32, 63, 64, 65, 130, 1000, 1024};
-	size_t k, l;
+	size_t k;
 	uint32_t i;
 
 	for (k = 0; k < NB_BASES; k++) {
-		for (l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+		UNIT_EACH(length, lengths) {
 			struct san_bitmap b = wide(true);
 			struct san_bitmap narrow = {0};
 
-			san_bitmap_clear_range(&b, bases[k], lengths[l]);
+			san_bitmap_clear_range(&b, bases[k], *length);
 			for (i = 0; i < SAN_BITMAP_BITS; i++)
 				assert_int_equal(san_bitmap_test(&b, bases[k] + i),
-						 i >= lengths[l]);
-			if (lengths[l] > SAN_BITMAP_NARROW)
+						 i >= *length);
+			if (*length > SAN_BITMAP_NARROW)
 				continue;
 			san_bitmap_or64(&narrow, 0, UINT32_MAX);
-			san_bitmap_clear_range(&narrow, bases[k], lengths[l]);
+			san_bitmap_clear_range(&narrow, bases[k], *length);
 			for (i = 0; i < SAN_BITMAP_NARROW; i++)
 				assert_int_equal(san_bitmap_test(&narrow, bases[k] + i),
-						 i >= lengths[l]);
+						 i >= *length);
 		}
 	}
 }

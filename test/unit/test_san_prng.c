@@ -14,11 +14,10 @@ UNIT_CASE(san_prng_u64__published_values)
 		9817491932198370423ULL,
 	};
 	struct san_prng g;
-	size_t i;
 
 	san_prng_seed(&g, 1234567);
-	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-		assert_true(san_prng_u64(&g) == expected[i]);
+	UNIT_EACH(r, expected)
+		assert_true(san_prng_u64(&g) == *r);
 }
 
 UNIT_CASE(san_prng_seed__same_seed_same_numbers)

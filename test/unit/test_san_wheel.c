@@ -45,11 +45,10 @@ TEST(san_wheel_arm__never_early_nearly_punctual)
 		(1ULL << 32) * SLOT_NS,
 		(5ULL << 32) * SLOT_NS + 7,
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(deadlines) / sizeof(deadlines[0]); i++) {
+	UNIT_EACH(deadline, deadlines) {
 		struct san_timer t = {0};
-		uint64_t at = deadlines[i];
+		uint64_t at = *deadline;
 
 		san_wheel_init(&wheel, 0);
 		san_wheel_arm(&wheel, &t, at);

@@ -8,12 +8,6 @@
  * send through it.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +23,11 @@
 
 #include "sim_core.h"
 #include "sim_world.h"
+#include "unit.h"
 
-#define TEST_SIM_MBUFS 8191
-#define TEST_SIM_ROOM  2048
+#define TEST_SIM_MBUFS    8191
+#define TEST_SIM_ROOM     2048
+#define TEST_SIM_NETWORKS 8
 
 /** The default scenario with these words ("section.key=value", NULL at the end), checked. */
 static inline void
@@ -46,6 +42,9 @@ test_sim_conf(struct sim_conf *conf, const char *const *words)
 	if (san_sim_conf_rules_check(conf, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 }
+
+static struct sim_world *test_sim_networks[TEST_SIM_NETWORKS]; /* not freed yet */
+static unsigned int test_sim_nb_networks;
 
 /** Links and switches of a scenario; frames that reach a host are freed there. */
 static inline struct sim_world *
@@ -63,13 +62,17 @@ test_sim_network(const char *const *words)
 	assert_non_null(w->hosts);
 	snprintf(name, sizeof(name), "network%u", nb_pools++);
 	w->net.pool = test_eal_pool(name, TEST_SIM_MBUFS, TEST_SIM_ROOM);
+	assert_true(test_sim_nb_networks < TEST_SIM_NETWORKS);
+	test_sim_networks[test_sim_nb_networks++] = w;
 	return w;
 }
 
-/** Asserts that every mbuf was returned. */
+/** Free the newest network. Asserts that every mbuf was returned. */
 static inline void
-test_sim_network_free(struct sim_world *w)
+test_sim_network_free(void)
 {
+	struct sim_world *w = test_sim_networks[--test_sim_nb_networks];
+
 	san_sim_link_net_fini(&w->net);
 	assert_int_equal(rte_mempool_in_use_count(w->net.pool), 0);
 	rte_mempool_free(w->net.pool);
@@ -77,6 +80,17 @@ test_sim_network_free(struct sim_world *w)
 	san_sim_topo_destroy(w);
 	free(w);
 }
+
+static inline int
+test_sim_free_networks(void **state)
+{
+	while (test_sim_nb_networks > 0)
+		test_sim_network_free();
+	return 0;
+}
+
+/** A case whose networks are freed behind it. */
+#define NET_CASE(name) UNIT_CASE_WITH(name, NULL, test_sim_free_networks)
 
 /** A valid UDP datagram between hosts, of *len* bytes with all headers. */
 static inline struct rte_mbuf *

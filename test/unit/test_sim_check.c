@@ -389,22 +389,13 @@ ORDERED(sim_check_bytes__not_of_what_failed)
 
 SIM_CASE(sim_check_complete__statuses_have_reasons)
 {
-	static const uint8_t never[] = {
-		SAN_ST_RNR,
-		SAN_ST_ACCESS,
-		SAN_ST_LENGTH,
-		SAN_ST_REVOKED,
-		SAN_ST_ALIGN,
-		SAN_ST_RESOURCE,
-		SAN_ST_REFUSED,
-		SAN_ST_ABORTED,
-		RTSAN_WC_LOC_LENGTH,
-	};
-	uint32_t i;
+	static const uint8_t never[] = {SAN_ST_RNR, SAN_ST_ACCESS, SAN_ST_LENGTH, SAN_ST_REVOKED,
+					SAN_ST_ALIGN, SAN_ST_RESOURCE, SAN_ST_REFUSED,
+					SAN_ST_ABORTED, RTSAN_WC_LOC_LENGTH};
 
-	for (i = 0; i < RTE_DIM(never); i++) {
+	UNIT_EACH(r, never) {
 		talkers();
-		complete(post(RTSAN_WR_PULL), never[i]);
+		complete(post(RTSAN_WR_PULL), *r);
 		assert_fails("complete", "pull 0 completed with");
 	}
 }

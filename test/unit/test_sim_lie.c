@@ -139,10 +139,10 @@ SIM_CASE(san_sim_lie__innocents_complete)
 	static const char *const lies[] = {"received", "partial", "unacked", "refuse",
 					   "begin", "quiet", "silent"};
 	char word[64];
-	uint32_t i, k;
+	uint32_t k;
 
-	for (i = 0; i < RTE_DIM(lies); i++) {
-		snprintf(word, sizeof(word), "fault.f.lie=%s", lies[i]);
+	UNIT_EACH(r, lies) {
+		snprintf(word, sizeof(word), "fault.f.lie=%s", *r);
 		world(WORDS("fault.f.kind=lie", "fault.f.where=host:1", word, STAR));
 		san_sim_world_run(w);
 		assert_fine();

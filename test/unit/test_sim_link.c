@@ -3,7 +3,6 @@
 /* One direction of a cable: time, queue, marks, and the effect of faults. */
 
 #include "test_sim.h"
-#include "unit.h"
 
 #define EXTRA   24 /* bytes of time on the cable besides the frame */
 #define LEN     1476
@@ -48,7 +47,7 @@ arrival_ns(struct sim_world *w)
 
 /* ---- time ---- */
 
-UNIT_CASE(san_sim_link_send__serialisation)
+NET_CASE(san_sim_link_send__serialisation)
 {
 	struct sim_world *w = PAIR(NULL);
 	struct sim_link *l = &w->links[0];
@@ -70,11 +69,10 @@ UNIT_CASE(san_sim_link_send__serialisation)
 	/* the other direction has its own time */
 	send_n(w, &w->links[1], 1);
 	assert_int_equal(arrival_ns(w), 120 + 1000);
-	test_sim_network_free(w);
 }
 
 /* At any rate a thousand packets take as long as their bits, within a nanosecond. */
-UNIT_CASE(san_sim_link_send__rates)
+NET_CASE(san_sim_link_send__rates)
 {
 	static const struct {
 		const char *word;
@@ -103,13 +101,13 @@ UNIT_CASE(san_sim_link_send__rates)
 		for (k = 0; k < 1000; k++)
 			last_ns = arrival_ns(w);
 		assert_true(__builtin_fabs((double)last_ns - want_ns) <= 1 + 1e-9 * want_ns);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
 /* ---- queue ---- */
 
-UNIT_CASE(san_sim_link_send__drops_beyond_the_buffer)
+NET_CASE(san_sim_link_send__drops_beyond_the_buffer)
 {
 	struct sim_world *w = STAR("link.buffer=7476"); /* four on the wire and one more */
 	struct sim_link *l = &w->links[PORT];
@@ -126,19 +124,16 @@ UNIT_CASE(san_sim_link_send__drops_beyond_the_buffer)
 	send_n(w, l, 2);
 	assert_int_equal(l->nb_full, 3);
 	assert_int_equal(l->nb_pkts, 6);
-	test_sim_network_free(w);
-
 	w = STAR("link.buffer=7475");
 	send_n(w, &w->links[PORT], 6);
 	assert_int_equal(w->links[PORT].nb_full, 2);
 	/* a small packet fits where a large one does not */
 	san_sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
 	assert_int_equal(w->links[PORT].nb_full, 2);
-	test_sim_network_free(w);
 }
 
 /* RT-31: longer packets are lost, and take no time on the cable. */
-UNIT_CASE(san_sim_link_send__loses_what_is_too_long)
+NET_CASE(san_sim_link_send__loses_what_is_too_long)
 {
 	struct sim_world *w = STAR("link.mtu=1000", "core.mtu=9000");
 	struct sim_link *l = &w->links[PORT];
@@ -149,21 +144,19 @@ UNIT_CASE(san_sim_link_send__loses_what_is_too_long)
 	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
 	assert_int_equal(l->nb_lost, 1);
 	assert_int_equal(l->nb_pkts, 1);
-	test_sim_network_free(w);
 }
 
 /* A host's own queue is bounded by its loop. */
-UNIT_CASE(san_sim_link_send__hosts_do_not_drop)
+NET_CASE(san_sim_link_send__hosts_do_not_drop)
 {
 	struct sim_world *w = STAR("link.buffer=2 KiB", "host.mtu=1500");
 
 	send_n(w, san_sim_topo_uplink(w, 1), 1000);
 	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_full, 0);
 	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_pkts, 1000);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_backlog__drains_at_the_rate)
+NET_CASE(san_sim_link_backlog__drains_at_the_rate)
 {
 	struct sim_world *w = STAR(NULL);
 	struct sim_link *l = &w->links[PORT];
@@ -177,7 +170,6 @@ UNIT_CASE(san_sim_link_backlog__drains_at_the_rate)
 	assert_int_equal(san_sim_link_backlog(l, 1200), 0);
 	assert_int_equal(san_sim_link_backlog(l, 1000000000), 0);
 	assert_int_equal(l->high_bytes, 10 * ON_WIRE);
-	test_sim_network_free(w);
 }
 
 /* ---- marks ---- */
@@ -214,16 +206,15 @@ marks(const char *ipv6)
 	}
 	assert_int_equal(l->nb_marked, 3);
 	assert_int_equal(l->nb_lost + l->nb_full, 0);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_send__marks_beyond_the_threshold)
+NET_CASE(san_sim_link_send__marks_beyond_the_threshold)
 {
 	marks("host.ipv6=no");
 	marks("host.ipv6=yes");
 }
 
-UNIT_CASE(san_sim_link_send__marks_nothing_else)
+NET_CASE(san_sim_link_send__marks_nothing_else)
 {
 	struct sim_world *w = STAR("link.mark=1");
 	struct sim_link *l = &w->links[PORT];
@@ -249,11 +240,10 @@ UNIT_CASE(san_sim_link_send__marks_nothing_else)
 	m = test_sim_arrival(w, &l);
 	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *) + 14, &was[14], LEN - 14);
 	rte_pktmbuf_free(m);
-	test_sim_network_free(w);
 }
 
 /* Not-ECT stays, CE stays, and a wrong checksum stays wrong by the same amount. */
-UNIT_CASE(san_sim_link_send__marks_only_ect)
+NET_CASE(san_sim_link_send__marks_only_ect)
 {
 	static const uint8_t after[] = {0, 3, 3, 3};
 	uint8_t ecn;
@@ -278,17 +268,16 @@ UNIT_CASE(san_sim_link_send__marks_only_ect)
 		assert_int_equal(rte_raw_cksum(ip, sizeof(*ip)), sum);
 		assert_int_equal(l->nb_marked, ecn == 1 || ecn == 2);
 		rte_pktmbuf_free(m);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
-UNIT_CASE(san_sim_link_send__no_threshold_no_marks)
+NET_CASE(san_sim_link_send__no_threshold_no_marks)
 {
 	struct sim_world *w = STAR("link.mark=0");
 
 	send_n(w, &w->links[PORT], 100);
 	assert_int_equal(w->links[PORT].nb_marked, 0);
-	test_sim_network_free(w);
 }
 
 /* ---- faults ---- */
@@ -337,7 +326,7 @@ with_fault(const char *kind, const char *rate, const char *more)
 	return w;
 }
 
-UNIT_CASE(san_sim_link_send__loss_rate)
+NET_CASE(san_sim_link_send__loss_rate)
 {
 	static const struct {
 		const char *rate;
@@ -348,23 +337,21 @@ UNIT_CASE(san_sim_link_send__loss_rate)
 		struct sim_world *w = with_fault("loss", r->rate, NULL);
 
 		assert_share(lose(w, MANY, NULL), MANY, r->p);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
-UNIT_CASE(san_sim_link_send__loss_of_all_and_none)
+NET_CASE(san_sim_link_send__loss_of_all_and_none)
 {
 	struct sim_world *w = with_fault("loss", "1", NULL);
 
 	assert_int_equal(lose(w, 1000, NULL), 1000);
-	test_sim_network_free(w);
 	w = with_fault("loss", "0", NULL);
 	assert_int_equal(lose(w, 1000, NULL), 0);
-	test_sim_network_free(w);
 }
 
 /* Equal seeds lose the same packets, other seeds others. */
-UNIT_CASE(san_sim_link_send__loss_follows_from_the_seed)
+NET_CASE(san_sim_link_send__loss_follows_from_the_seed)
 {
 	char which[3][1001] = {""};
 	uint32_t i;
@@ -374,13 +361,13 @@ UNIT_CASE(san_sim_link_send__loss_follows_from_the_seed)
 			with_fault("loss", "30 %", i < 2 ? "run.seed=5" : "run.seed=6");
 
 		lose(w, 1000, which[i]);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 	assert_string_equal(which[0], which[1]);
 	assert_string_not_equal(which[0], which[2]);
 }
 
-UNIT_CASE(san_sim_link_send__burst_rate_and_length)
+NET_CASE(san_sim_link_send__burst_rate_and_length)
 {
 	static const struct {
 		const char *rate;
@@ -399,20 +386,19 @@ UNIT_CASE(san_sim_link_send__burst_rate_and_length)
 		length = (double)n / runs;
 		assert_true(__builtin_fabs(n / (10.0 * MANY) - r->p) < 0.15 * r->p);
 		assert_true(length > 7.2 && length < 8.8);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
-UNIT_CASE(san_sim_link_send__burst_of_all)
+NET_CASE(san_sim_link_send__burst_of_all)
 {
 	struct sim_world *w = with_fault("burst", "1", NULL);
 
 	assert_int_equal(lose(w, 1000, NULL), 1000);
-	test_sim_network_free(w);
 }
 
 /* A flow is lost as a whole, or not at all. */
-UNIT_CASE(san_sim_link_send__flows)
+NET_CASE(san_sim_link_send__flows)
 {
 	struct sim_world *w = with_fault("flow", "30 %", NULL);
 	uint32_t port, k, lost, flows = 0;
@@ -430,10 +416,9 @@ UNIT_CASE(san_sim_link_send__flows)
 		flows += lost == 4;
 	}
 	assert_in_range(flows, 1500 - 160, 1500 + 160);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_send__down)
+NET_CASE(san_sim_link_send__down)
 {
 	struct sim_world *w = with_fault("down", "0", "fault.f.where=host:0:up");
 
@@ -446,10 +431,9 @@ UNIT_CASE(san_sim_link_send__down)
 	assert_false(w->links[0].faulty);
 	san_sim_world_send(w, &w->links[0], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_send__duplicate)
+NET_CASE(san_sim_link_send__duplicate)
 {
 	struct sim_world *w = with_fault("duplicate", "1", "fault.f.arg=5 us");
 	uint64_t late_ns, latest_ns = 0, earliest_ns = UINT64_MAX;
@@ -479,10 +463,9 @@ UNIT_CASE(san_sim_link_send__duplicate)
 	assert_in_range(latest_ns, 4900, 5000);
 	assert_in_range(earliest_ns, 0, 100);
 	assert_int_equal(w->links[0].nb_lost, 0);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_send__reorder)
+NET_CASE(san_sim_link_send__reorder)
 {
 	struct sim_world *w = with_fault("reorder", "30 %", "fault.f.arg=7 us");
 	uint64_t latest_ns = 0;
@@ -500,11 +483,10 @@ UNIT_CASE(san_sim_link_send__reorder)
 	}
 	assert_true(latest_ns > 1120 + 6900);
 	assert_share(late, MANY, 0.3);
-	test_sim_network_free(w);
 }
 
 /* Without delay: no fault happened. */
-UNIT_CASE(san_sim_link_send__reorder_counts_what_is_late)
+NET_CASE(san_sim_link_send__reorder_counts_what_is_late)
 {
 	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
 	uint64_t before = w->net.nb_faults;
@@ -517,10 +499,9 @@ UNIT_CASE(san_sim_link_send__reorder_counts_what_is_late)
 	}
 	assert_share(late, MANY, 0.5);
 	assert_int_equal(w->net.nb_faults - before, late);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_link_send__corruption_of_one_bit)
+NET_CASE(san_sim_link_send__corruption_of_one_bit)
 {
 	struct sim_world *w = with_fault("corrupt", "1", NULL);
 	uint32_t i, k, bytes[LEN] = {0}, touched = 0;
@@ -548,13 +529,12 @@ UNIT_CASE(san_sim_link_send__corruption_of_one_bit)
 		touched += bytes[k] != 0;
 	assert_true(touched > LEN * 9 / 10);
 	rte_pktmbuf_free(want);
-	test_sim_network_free(w);
 }
 
 /* ---- sim_fault.c on links ---- */
 
 /* Faults add up; each removes what it added, in whatever order they end. */
-UNIT_CASE(san_sim_fault_event__add_up)
+NET_CASE(san_sim_fault_event__add_up)
 {
 	struct sim_world *w = PAIR("fault.a.kind=loss", "fault.a.rate=10 %", "fault.b.kind=loss",
 				   "fault.b.rate=20 %", "fault.b.where=host:0:up",
@@ -580,11 +560,10 @@ UNIT_CASE(san_sim_fault_event__add_up)
 	/* and none begins any more */
 	san_sim_fault_event(w, 0, true);
 	assert_int_equal(f->loss_ppm, 0);
-	test_sim_network_free(w);
 }
 
 /* The delays of two faults do not depend on which one ended last. */
-UNIT_CASE(san_sim_fault_event__delays_of_several)
+NET_CASE(san_sim_fault_event__delays_of_several)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=reorder", "fault.a.rate=10 %", "fault.a.arg=9 us",
@@ -605,11 +584,10 @@ UNIT_CASE(san_sim_fault_event__delays_of_several)
 	assert_int_equal(f->dup_ns, 2 * US);
 	san_sim_fault_end(w);
 	assert_false(w->links[0].faulty);
-	test_sim_network_free(w);
 }
 
 /* During which of them connections may stall. */
-UNIT_CASE(san_sim_fault_event__blocking)
+NET_CASE(san_sim_fault_event__blocking)
 {
 	static const struct {
 		const char *kind, *rate;
@@ -633,12 +611,12 @@ UNIT_CASE(san_sim_fault_event__blocking)
 		san_sim_fault_event(w, 0, false);
 		assert_int_equal(w->nb_blocking, 0);
 		assert_int_equal(w->unblocked_ns, r->blocks ? 77 : 0);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
 /* Packets may wait as long as a host does not run, for any overlapping pauses. */
-UNIT_CASE(san_sim_fault_event__pauses_overlap)
+NET_CASE(san_sim_fault_event__pauses_overlap)
 {
 	struct sim_world *w =
 		PAIR("fault.a.kind=pause", "fault.a.where=host:1", "fault.b.kind=pause",
@@ -662,10 +640,9 @@ UNIT_CASE(san_sim_fault_event__pauses_overlap)
 	w->now_ns = 30 * US;
 	san_sim_fault_end(w);
 	assert_int_equal(h->held_ns, 19 * US);
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_fault_create__wrong_places)
+NET_CASE(san_sim_fault_create__wrong_places)
 {
 	static const struct {
 		const char *kind, *where;
@@ -692,6 +669,6 @@ UNIT_CASE(san_sim_fault_create__wrong_places)
 		w = PAIR(kind, where, "fault.f.rate=1 %");
 		if (san_sim_fault_create(w) != (r->fine ? 0 : -EINVAL))
 			fail_msg("%s %s", kind, where);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }

@@ -3,7 +3,6 @@
 /* Topologies: all hosts reach each other, over the existing paths. */
 
 #include "test_sim.h"
-#include "unit.h"
 
 #define PORTS 64
 #define LEN   200
@@ -44,7 +43,7 @@ network(const struct shape *s, const char *more)
 
 /* ---- structure ---- */
 
-UNIT_CASE(san_sim_topo_create__links_both_ways)
+NET_CASE(san_sim_topo_create__links_both_ways)
 {
 	uint32_t i, k;
 
@@ -67,12 +66,12 @@ UNIT_CASE(san_sim_topo_create__links_both_ways)
 		}
 		for (i = 0; i < w->nb_hosts; i++)
 			assert_int_equal(san_sim_topo_uplink(w, i)->from, i);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
 /* Cables of 1, 1, 2, 4, 8 us; those between switches are as long as they were. */
-UNIT_CASE(san_sim_topo_create__doubling)
+NET_CASE(san_sim_topo_create__doubling)
 {
 	struct shape shape = {"dumbbell", "5", "2", "2"};
 	struct sim_world *w = network(&shape, "link.doubling=on");
@@ -81,7 +80,6 @@ UNIT_CASE(san_sim_topo_create__doubling)
 	for (i = 0; i < w->nb_links; i++)
 		assert_true(w->links[i].conf->delay_ns + w->links[i].more_ns ==
 			    (i < 4 || i >= 10 ? 1000 : 1000u << (i / 2 - 1)));
-	test_sim_network_free(w);
 }
 
 /* ---- forwarding ---- */
@@ -143,21 +141,21 @@ everybody_reaches_everybody(struct sim_world *w)
 	}
 }
 
-UNIT_CASE(san_sim_topo_arrive__everybody_reaches_everybody)
+NET_CASE(san_sim_topo_arrive__everybody_reaches_everybody)
 {
 	UNIT_EACH(r, shapes) {
 		struct sim_world *w = network(r, NULL);
 
 		everybody_reaches_everybody(w);
-		test_sim_network_free(w);
+		test_sim_network_free();
 		w = network(r, "host.ipv6=yes");
 		everybody_reaches_everybody(w);
-		test_sim_network_free(w);
+		test_sim_network_free();
 	}
 }
 
 /* A neighbour request reaches only the host that is asked for. */
-UNIT_CASE(san_sim_topo_arrive__arp)
+NET_CASE(san_sim_topo_arrive__arp)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t to, hops, spine;
@@ -176,10 +174,9 @@ UNIT_CASE(san_sim_topo_arrive__arp)
 		memcpy(&arp->arp_data.arp_tip, &ip.b[12], sizeof(arp->arp_data.arp_tip));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_topo_arrive__neighbour_solicitation)
+NET_CASE(san_sim_topo_arrive__neighbour_solicitation)
 {
 	struct sim_world *w = network(&(struct shape){"star", "7", "2", "2"}, "host.ipv6=yes");
 	uint32_t to, hops, spine;
@@ -194,11 +191,10 @@ UNIT_CASE(san_sim_topo_arrive__neighbour_solicitation)
 		memcpy((uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr) + 8, ip.b, sizeof(ip.b));
 		assert_int_equal(walk(w, 0, m, &hops, &spine), to);
 	}
-	test_sim_network_free(w);
 }
 
 /* A corrupted address belongs to no host, and the packet is dropped. */
-UNIT_CASE(san_sim_topo_arrive__nobodys_packets)
+NET_CASE(san_sim_topo_arrive__nobodys_packets)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
 	uint32_t hops, spine, bit;
@@ -213,7 +209,6 @@ UNIT_CASE(san_sim_topo_arrive__nobodys_packets)
 		rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		walk(w, 0, m, &hops, &spine);
 	}
-	test_sim_network_free(w);
 }
 
 /* ---- ECMP ---- */
@@ -241,7 +236,7 @@ ports_over_spines(struct sim_world *w, uint32_t from, uint32_t to)
 		assert_in_range(used[spine], PORTS / 16, PORTS / 2);
 }
 
-UNIT_CASE(san_sim_topo_arrive__flows_over_spines)
+NET_CASE(san_sim_topo_arrive__flows_over_spines)
 {
 	static const struct shape shape = {"leaf-spine", "8", "2", "4"};
 	struct sim_world *w = network(&shape, NULL);
@@ -249,10 +244,8 @@ UNIT_CASE(san_sim_topo_arrive__flows_over_spines)
 	ports_over_spines(w, 0, 4);
 	ports_over_spines(w, 4, 0);
 	ports_over_spines(w, 3, 7);
-	test_sim_network_free(w);
 	w = network(&shape, "host.ipv6=yes");
 	ports_over_spines(w, 0, 4);
-	test_sim_network_free(w);
 }
 
 /* ---- places ---- */
@@ -272,7 +265,7 @@ assert_place(struct sim_world *w, const char *where, const char *want)
 		fail_msg("%s is%s, not%s", where, got, want);
 }
 
-UNIT_CASE(san_sim_topo_match__places)
+NET_CASE(san_sim_topo_match__places)
 {
 	struct sim_world *w = network(&(struct shape){"pair", "2", "2", "2"}, NULL);
 
@@ -280,73 +273,45 @@ UNIT_CASE(san_sim_topo_match__places)
 	assert_place(w, "host:0", " 0-1 1-0");
 	assert_place(w, "host:0:up", " 0-1");
 	assert_place(w, "host:0:down", " 1-0");
-	test_sim_network_free(w);
 	w = network(&(struct shape){"star", "3", "2", "2"}, NULL);
 	assert_place(w, "all", " 0-3 3-0 1-3 3-1 2-3 3-2");
 	assert_place(w, "host:2", " 2-3 3-2");
 	assert_place(w, "host:2:up", " 2-3");
 	assert_place(w, "host:2:down", " 3-2");
-	test_sim_network_free(w);
 	w = network(&(struct shape){"dumbbell", "2", "2", "2"}, NULL);
 	assert_place(w, "all", " 0-2 2-0 1-3 3-1 2-3 3-2");
 	assert_place(w, "trunk", " 2-3 3-2");
 	assert_place(w, "trunk:up", " 2-3");
 	assert_place(w, "trunk:down", " 3-2");
-	test_sim_network_free(w);
 	w = network(&(struct shape){"leaf-spine", "2", "2", "2"}, NULL);
 	assert_place(w, "all", " 0-2 2-0 1-3 3-1 2-4 4-2 2-5 5-2 3-4 4-3 3-5 5-3");
 	assert_place(w, "host:1:down", " 3-1");
 	assert_place(w, "spine:0", " 2-4 4-2 3-4 4-3");
 	assert_place(w, "spine:1:up", " 5-2 5-3");
 	assert_place(w, "spine:1:down", " 2-5 3-5");
-	test_sim_network_free(w);
 }
 
-UNIT_CASE(san_sim_topo_match__no_places)
+NET_CASE(san_sim_topo_match__no_places)
 {
-	static const char *const wrong[] = {
-		"",
-		"al",
-		"all2",
-		"ALL",
-		"host",
-		"host:",
-		"host:9",
-		"host:x",
-		"host:1x",
-		"host:-1",
-		"host:1:sideways",
-		"host:1:up:up",
-		"host:1:upp",
-		"host:4294967296",
-		"nobody",
-		":up",
-		"spine",
-		"spine:2",
-		"spine:0x",
-		"spine:0:left",
-		"trunk",
-		"trunk:up",
-		"leaf:0",
-		"0-2",
-	};
+	static const char *const wrong[] = {"", "al", "all2", "ALL", "host", "host:", "host:9",
+					    "host:x", "host:1x", "host:-1", "host:1:sideways",
+					    "host:1:up:up", "host:1:upp", "host:4294967296",
+					    "nobody", ":up", "spine", "spine:2", "spine:0x",
+					    "spine:0:left", "trunk", "trunk:up", "leaf:0", "0-2"};
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "4", "2", "2"}, NULL);
-	uint32_t i, n;
+	uint32_t n;
 
-	for (i = 0; i < RTE_DIM(wrong); i++) {
-		if (san_sim_topo_is_place(w, wrong[i]))
-			fail_msg("\"%s\" is a place", wrong[i]);
+	UNIT_EACH(r, wrong) {
+		if (san_sim_topo_is_place(w, *r))
+			fail_msg("\"%s\" is a place", *r);
 		n = 0;
-		assert_null(san_sim_topo_match(w, wrong[i], &n));
+		assert_null(san_sim_topo_match(w, *r, &n));
 	}
-	test_sim_network_free(w);
 	w = network(&(struct shape){"dumbbell", "4", "2", "2"}, NULL);
 	assert_false(san_sim_topo_is_place(w, "spine:0"));
 	assert_false(san_sim_topo_is_place(w, "trunks"));
 	assert_false(san_sim_topo_is_place(w, "trunk:0"));
-	test_sim_network_free(w);
 	w = network(&(struct shape){"star", "4", "2", "2"}, NULL);
 	assert_false(san_sim_topo_is_place(w, "spine:0"));
 	assert_false(san_sim_topo_is_place(w, "trunk"));
-	test_sim_network_free(w);
 }

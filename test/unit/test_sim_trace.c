@@ -206,13 +206,12 @@ TEST(san_sim_trace_close__disk_full)
 	static const uint8_t frame[1500];
 	static const int nb_packets[] = {0, 1, 1000};
 	struct sim_trace *t;
-	size_t i;
 	int n;
 
-	for (i = 0; i < sizeof(nb_packets) / sizeof(nb_packets[0]); i++) {
+	UNIT_EACH(nb_packet, nb_packets) {
 		assert_int_equal(san_sim_trace_open("/dev/full", &t), 0);
 		assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
-		for (n = 0; n < nb_packets[i]; n++)
+		for (n = 0; n < *nb_packet; n++)
 			san_sim_trace_packet(t, 0, 0, true, frame, sizeof(frame), NULL);
 		errno = EINTR;
 		assert_int_equal(san_sim_trace_close(t), -ENOSPC);

@@ -513,6 +513,15 @@ raw_put(struct san_sm m)
 	raw_put_bytes(bytes, len + m.len);
 }
 
+/* Deliver the message *make* after the changes, which call it *sm*. */
+#define RAW_PUT(make, ...)               \
+	do {                             \
+		struct san_sm sm = make; \
+                                         \
+		__VA_ARGS__;             \
+		raw_put(sm);             \
+	} while (0)
+
 static inline struct san_sm
 raw_hello(void)
 {

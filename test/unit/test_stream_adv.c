@@ -40,29 +40,20 @@ ST_LARGE(build__each_posted_set)
  */
 ST_RAW(build__none_behind_a_small_one)
 {
-	struct san_sm m;
-
 	st_recv(to, 5000);
 	st_recv(to, 100);
 	st_recv(to, LARGE);
 	raw_put(raw_large_msg(0));
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
 	st_forget_msgs();
-	m = raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
-	m.len = 1000;
-	m.send_id = 1;
-	m.rest = 4100;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE), sm.len = 1000, sm.send_id = 1,
+		sm.rest = 4100);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->nb_adv, 1);
 	st_forget_msgs();
-	m = raw_large_msg(SAN_SM_LARGE);
-	m.len = 1200;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_LARGE), sm.len = 1200);
 	assert_int_equal(st_received(to), 2200);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
-	m = raw_large_msg(SAN_SM_LARGE);
-	m.len = 1300;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_LARGE), sm.len = 1300);
 	assert_int_equal(st_received(to), 100);
 	assert_int_equal(st_received(to), 1200);
 }
@@ -70,26 +61,18 @@ ST_RAW(build__none_behind_a_small_one)
 /* Withdrawn by the sender it belongs to the application; with WAITALL not before it is full. */
 ST_RAW(withdrawn__waits_for_all)
 {
-	struct san_sm m;
-
 	st_recv_flags(to, 10000, RTSAN_RECV_WAITALL);
 	raw_put(raw_large_msg(0));
-	m = raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE);
-	m.len = 1000;
-	m.send_id = 1;
-	m.rest = 20000;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE), sm.len = 1000, sm.send_id = 1,
+		sm.rest = 20000);
 	raw_put(raw_large_msg(SAN_SM_WITHDRAW));
-	m = raw_large_msg(SAN_SM_CANCELLED);
-	m.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_CANCELLED), sm.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel);
 	assert_int_equal(to->nb_regs, 1); /* advertised again, behind the data in it */
 	assert_false(st_has(to, RTSAN_WC_RECV));
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	raw_run();
-	m = raw_large_msg(SAN_SM_CANCELLED);
-	m.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].cancel;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_CANCELLED),
+		sm.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].cancel);
 	assert_int_equal(st_received(to), 1000);
 }
 
@@ -204,7 +187,6 @@ ST_TEST(hear__stale)
 		{2, 0, 2, true},
 	};
 	uint32_t k, before;
-	struct san_sm m;
 
 	UNIT_EACH(row, rows) {
 		st_setup(state);
@@ -214,9 +196,7 @@ ST_TEST(hear__stale)
 		}
 		for (k = 0; k <= row->matched; k++) {
 			before = st_view(to).nb_advs;
-			m = raw_adv(k + 1, 8 * KB);
-			m.nb_rcvd = row->rcvd;
-			raw_put(m);
+			RAW_PUT(raw_adv(k + 1, 8 * KB), sm.nb_rcvd = row->rcvd);
 		}
 		assert_int_equal(st_view(to).nb_advs - before, row->kept);
 		assert_int_equal(st_stats(to).nb_stale, row->matched + !row->kept);
@@ -541,12 +521,8 @@ ST_RAW(hear__more_than_agreed)
 /* A set that crosses a notice is filled at least by an initial portion. */
 ST_RAW(hear__smaller_than_a_message)
 {
-	struct san_sm m;
-
 	raw_send(LARGE);
-	m = raw_adv(1, 100);
-	m.lrsq = st_msg(to, SAN_SM_NOTICE)->seq - 1;
-	raw_put(m);
+	RAW_PUT(raw_adv(1, 100), sm.lrsq = st_msg(to, SAN_SM_NOTICE)->seq - 1);
 	assert_non_null(san_stream_fault(to->s));
 }
 
@@ -556,7 +532,6 @@ ST_TEST(wrote__not_advertised)
 	static const struct {
 		uint32_t id_off, bytes;
 	} rows[] = {{1, LARGE}, {0, LARGE + 1}};
-	struct san_sm m;
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
@@ -565,11 +540,9 @@ ST_TEST(wrote__not_advertised)
 		raw_put(raw_large_msg(0));
 		st_recv(to, LARGE);
 		raw_run();
-		m = raw_msg(SAN_SM_WDONE);
-		m.nb_wdone = 1;
-		m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + rows[i].id_off;
-		m.wdone[0].bytes = rows[i].bytes;
-		raw_put(m);
+		RAW_PUT(raw_msg(SAN_SM_WDONE), sm.nb_wdone = 1,
+			sm.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + rows[i].id_off,
+			sm.wdone[0].bytes = rows[i].bytes);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }

@@ -117,14 +117,11 @@ ST_OPEN(copy_aside__off)
 /* Without credit, data waits in the send buffer, if there is one (AFC-14). */
 ST_TEST(copy_waiting__without_credit)
 {
-	struct san_sm m;
 	uint32_t i;
 
 	conf[1].send_buffer = 8 * KB;
 	raw_start();
-	m = raw_msg(0);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	for (i = 0; i < 9; i++)
 		st_send(to, 1000);
 	raw_run();
@@ -138,13 +135,10 @@ ST_TEST(copy_waiting__without_credit)
 ST_TEST(copy_waiting__not_behind_the_end)
 {
 	struct san_ulp_wc wc = {0};
-	struct san_sm m;
 
 	conf[1].send_buffer = 8 * KB;
 	raw_start();
-	m = raw_msg(0);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	raw_send(1000);
 	assert_false(st_has(to, RTSAN_WC_SEND));

@@ -119,17 +119,10 @@ ST_TEST(left__never_without)
 /* At credit 1 everything but an update waits: the end, modes, larger buffers (AFC-16). */
 ST_RAW(left__last_one_is_reserved)
 {
-	struct san_sm m;
-
 	raw_credit(1, 0);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
-	m = raw_msg(SAN_SM_RESIZE);
-	m.pr = 1;
-	m.resize = 4096;
-	raw_put(m);
-	m = raw_msg(SAN_SM_CANCEL);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.pr = 1, sm.resize = 4096);
+	RAW_PUT(raw_msg(SAN_SM_CANCEL), sm.pr = 1);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(32, 0);
 	assert_int_equal(st_said(to, SAN_SM_FIN | SAN_SM_RESIZED | SAN_SM_CANCELLED), 1);

@@ -188,13 +188,12 @@ ST_TEST(receive__number_out_of_bounds)
 	/* beyond what was received, and beyond what could be in flight */
 	static const int32_t offs[] = {-1, -1000, 32 + 32, INT32_MIN};
 	struct san_sm m;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(offs) / sizeof(offs[0]); i++) {
+	UNIT_EACH(off, offs) {
 		st_setup(state);
 		raw_start();
 		m = raw_msg(0);
-		m.seq += (uint32_t)offs[i];
+		m.seq += (uint32_t)*off;
 		raw_put(m);
 		assert_non_null(san_stream_fault(to->s));
 	}
@@ -255,7 +254,6 @@ ST_TEST(receive__counts)
 /* More unread messages than there is room for (AFC-27). */
 ST_TEST(receive__more_than_there_is_room_for)
 {
-	struct san_sm m;
 	uint32_t i;
 
 	conf[1].nb_store = 8;
@@ -263,39 +261,29 @@ ST_TEST(receive__more_than_there_is_room_for)
 	raw_start();
 	for (i = 0; i < 9; i++) {
 		assert_null(san_stream_fault(to->s));
-		m = raw_msg(0);
-		m.len = 10;
-		raw_put(m);
+		RAW_PUT(raw_msg(0), sm.len = 10);
 	}
 	assert_non_null(san_stream_fault(to->s));
 }
 
 ST_RAW(receive__behind_the_end)
 {
-	struct san_sm m = raw_msg(SAN_SM_FIN);
-
-	m.len = 10;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_FIN), sm.len = 10);
 	assert_null(san_stream_fault(to->s));
-	m = raw_msg(0);
-	m.len = 10;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.len = 10);
 	assert_non_null(san_stream_fault(to->s));
 }
 
 /* After a fault nothing is received or sent: the owner ends the connection. */
 ST_RAW(fault__is_the_end)
 {
-	struct san_sm m;
 	uint32_t said;
 
 	raw_put(raw_hello());
 	said = st_of(to)->nb_msgs;
 	st_send(to, 100);
 	st_recv(to, 100);
-	m = raw_msg(0);
-	m.len = 10;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.len = 10);
 	assert_int_equal(st_of(to)->nb_msgs, said);
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
 	assert_true(san_stream_deadline_ns(to->s) == UINT64_MAX);

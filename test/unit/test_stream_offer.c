@@ -125,8 +125,6 @@ ST_OPEN(notice__nobody_posts)
 /* The answer was in flight when the sender stopped waiting: it is late, and has no effect. */
 ST_RAW(notice__answered_too_late)
 {
-	struct san_sm m;
-
 	raw_send(LARGE);
 	pair.now_ns += conf[1].scan_ns;
 	san_stream_tick(to->s, pair.now_ns);
@@ -135,9 +133,7 @@ ST_RAW(notice__answered_too_late)
 	san_stream_tick(to->s, pair.now_ns);
 	raw_run();
 	assert_int_equal(st_stats(to).nb_fallbacks, 1);
-	m = raw_msg(SAN_SM_SMALL);
-	m.small_id = st_msg(to, SAN_SM_NOTICE)->send_id;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_SMALL), sm.small_id = st_msg(to, SAN_SM_NOTICE)->send_id);
 	assert_null(san_stream_fault(to->s));
 	raw_put(raw_msg(0));
 	assert_int_equal(st_sent(to), LARGE);
@@ -401,15 +397,12 @@ ST_TEST(hear__other_than_what_is_left)
 		bool offer;
 		uint32_t rest, room;
 	} rows[] = {{false, 0, 1}, {true, 0, 1}, {true, 5000, 4999}, {true, 5000, 5001}};
-	struct san_sm m;
 
 	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
-		m = raw_begin(row->offer, LARGE);
-		m.rest = row->rest;
-		m.offer.seg[0].len = row->room;
-		raw_put(m);
+		RAW_PUT(raw_begin(row->offer, LARGE), sm.rest = row->rest,
+			sm.offer.seg[0].len = row->room);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }
@@ -427,7 +420,6 @@ ST_TEST(returned__not_offered)
 		{1, false, false, false}, /* late: it crossed our withdrawal */
 	};
 	const struct san_sm *offer;
-	struct san_sm m;
 
 	UNIT_EACH(row, rows) {
 		st_setup(state);
@@ -435,11 +427,9 @@ ST_TEST(returned__not_offered)
 		raw_start();
 		raw_send(LARGE);
 		offer = st_msg(to, SAN_SM_OFFER);
-		m = raw_msg(SAN_SM_RDONE);
-		m.rdone.id = offer->send_id + row->id_off;
-		m.rdone.bytes = row->all ? offer->rest + row->more : 0;
-		m.rdone.mode = SAN_SM_SMALL_LARGE;
-		raw_put(m);
+		RAW_PUT(raw_msg(SAN_SM_RDONE), sm.rdone.id = offer->send_id + row->id_off,
+			sm.rdone.bytes = row->all ? offer->rest + row->more : 0,
+			sm.rdone.mode = SAN_SM_SMALL_LARGE);
 		assert_int_equal(san_stream_fault(to->s) != NULL, row->fault);
 	}
 }

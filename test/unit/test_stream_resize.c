@@ -112,14 +112,11 @@ ST_OPEN(run__no_memory_here)
 /* Old buffers are replaced as they complete; messages grow with the first new one (AFC-18). */
 ST_TEST(hear__as_they_complete)
 {
-	struct san_sm m;
 	uint32_t i, after;
 
 	conf[1].nb_recv = 4;
 	raw_start();
-	m = raw_msg(SAN_SM_RESIZE);
-	m.resize = 4000;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 4000);
 	/* posted at the time of the request: those before it, and three more */
 	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
@@ -134,16 +131,13 @@ ST_TEST(hear__as_they_complete)
 /* The requester's long messages begin behind that number, not before (AFC-18). */
 ST_TEST(run__behind_the_old_ones)
 {
-	struct san_sm m;
 	uint32_t i;
 
 	conf[1].frags = 1;
 	raw_start();
 	raw_send(SEND);
-	m = raw_msg(SAN_SM_RESIZED);
-	m.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize;
-	m.resized.after = raw.lrsq + 4;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize,
+		sm.resized.after = raw.lrsq + 4);
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(st_view(to).peer_msg_size, 1536);
 		st_forget_msgs();
@@ -160,36 +154,25 @@ ST_TEST(run__behind_the_old_ones)
 /* No more than the limit. */
 ST_TEST(hear__more_than_the_limit)
 {
-	struct san_sm m;
-
 	conf[1].msg_max = 5000;
 	raw_start();
-	m = raw_msg(SAN_SM_RESIZE);
-	m.resize = UINT32_MAX;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = UINT32_MAX);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 5000);
 }
 
 ST_TEST(resized__more_than_asked_for)
 {
-	struct san_sm m;
-
 	conf[1].frags = 1;
 	raw_start();
 	raw_send(SEND);
-	m = raw_msg(SAN_SM_RESIZED);
-	m.resized.bytes = conf[1].msg_max + 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = conf[1].msg_max + 1);
 	assert_non_null(san_stream_fault(to->s));
 }
 
 /* Without a request the size stays. */
 ST_RAW(resized__unasked)
 {
-	struct san_sm m = raw_msg(SAN_SM_RESIZED);
-
-	m.resized.bytes = 4000;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = 4000);
 	assert_int_equal(st_view(to).peer_msg_size, 1536);
 	assert_null(san_stream_fault(to->s));
 }
@@ -213,36 +196,25 @@ ST_TEST(run__own_are_long_enough)
 static void
 cross(bool accepts)
 {
-	struct san_sm m;
-
 	conf[1].frags = 1;
 	raw.accepts = accepts;
 	raw_start();
 	raw_send(SEND);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
 	st_forget_msgs();
-	m = raw_msg(SAN_SM_RESIZE);
-	m.resize = 2000;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 2000);
 }
 
 /* The accepting side ignores it: its own request is answered. */
 ST_TEST(cross__accepting_side)
 {
-	struct san_sm m;
-
 	cross(false);
 	assert_int_equal(st_said(to, SAN_SM_RESIZED), 0);
 	assert_int_equal(st_view(to).msg_size, 1536);
-	m = raw_msg(SAN_SM_RESIZED);
-	m.resized.bytes = WANT;
-	m.resized.after = raw.lrsq;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = WANT, sm.resized.after = raw.lrsq);
 	assert_int_equal(st_view(to).peer_msg_size, WANT);
 	/* now it is the other one's turn */
-	m = raw_msg(SAN_SM_RESIZE);
-	m.resize = 2000;
-	raw_put(m);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 2000);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
 }
 

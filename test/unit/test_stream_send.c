@@ -302,14 +302,10 @@ ST_TEST(written__fails)
  */
 ST_TEST(write__not_what_was_planned)
 {
-	struct san_sm m;
-
 	conf[1].mode = SAN_SM_LARGE_RECV;
 	conf[1].read = RTSAN_STREAM_READ_ALWAYS;
 	raw_start();
-	m = raw_msg(0);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	raw_send(LARGE);
 	to->max_req = 0;
 	raw_put(raw_adv(1, LARGE));
@@ -445,12 +441,9 @@ ST_TEST(cancel__not_the_urgent_byte)
 		.length = 1,
 		.inline_len = 1,
 	};
-	struct san_sm m;
 
 	raw_start();
-	m = raw_msg(0);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	memcpy(wr.data, &byte, 1);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	st_send(to, 100);
@@ -464,9 +457,7 @@ ST_TEST(cancel__not_the_urgent_byte)
 	assert_false(st_has(to, RTSAN_WC_SEND));
 	/* behind the end it was never announced, and fails */
 	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
-	m = raw_msg(0);
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
 	pair_ctl(to, 3, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();

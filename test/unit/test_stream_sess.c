@@ -333,10 +333,7 @@ ST_OPEN(resume__new_functions)
 /* Work that is due but blocked waits for what it needs, not for a time in the past. */
 ST_RAW(deadline__not_what_is_blocked)
 {
-	struct san_sm m = raw_large_msg(0);
-
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(0), sm.pr = 1);
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
@@ -387,18 +384,13 @@ ST_TEST(orphan__goes_on)
 /* The peer may have written before it was notified: that is not a fault, and is dropped. */
 ST_RAW(orphan__was_written_to)
 {
-	struct san_sm m;
-
 	raw_put(raw_large_msg(0));
 	st_recv(to, LARGE);
 	raw_run();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	assert_true(san_stream_orphan(to->s));
-	m = raw_large_msg(SAN_SM_WDONE);
-	m.nb_wdone = 1;
-	m.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id;
-	m.wdone[0].bytes = LARGE;
-	raw_put(m);
+	RAW_PUT(raw_large_msg(SAN_SM_WDONE), sm.nb_wdone = 1,
+		sm.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id, sm.wdone[0].bytes = LARGE);
 	assert_null(san_stream_fault(to->s));
 }
 

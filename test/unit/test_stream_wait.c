@@ -91,10 +91,7 @@ ST_OPEN(wait__all_in_order)
 /* Writable: was blocked by flow control, and is not any more (AFC-19). */
 ST_RAW(wait__writable)
 {
-	struct san_sm m = raw_msg(0);
-
-	m.pr = 1;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = 1);
 	wait_for(to, 1, RTSAN_STREAM_WRITABLE);
 	raw_run();
 	assert_int_equal(waited(to, 1), 0);
