@@ -57,6 +57,13 @@ void unit_add_case(struct unit_case *c);
 	}                                                                      \
 	static void name(__attribute__((unused)) void **state)
 
+/** Fail with a message that names the case of a table. */
+#define FAIL_IF(condition, ...)                \
+	do {                                   \
+		if (condition)                 \
+			fail_msg(__VA_ARGS__); \
+	} while (0)
+
 /** Run the statement for each row of a table; *r* points to it. */
 #define UNIT_EACH(r, table)                             \
 	for (const __typeof__((table)[0]) *r = (table); \

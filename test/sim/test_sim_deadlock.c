@@ -285,8 +285,7 @@ lost_once(uint8_t op, bool ordered)
 		pair_post(true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
 	pair_done(true, 30);
 	mixed_both_ways(30, op, ordered);
-	if (d->nb == 0)
-		fail_msg("no packet of type %#x", op);
+	FAIL_IF(d->nb == 0, "no packet of type %#x", op);
 	pair_close();
 	free(d);
 }

@@ -177,9 +177,8 @@ PAIR_CASE(sim_error__peer_vanishes)
 	start = pair.w->now_ns;
 	for (i = 0; i < 10; i++)
 		pair_post(true, i & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 3000, i, 0);
-	for (i = 0; i < 10; i++) {
+	for (i = 0; i < 10; i++)
 		pair_wait_for(true, false, RTSAN_WC_RETRY_EXC, i);
-	}
 	/* upper bound of all timeouts: the initial value, doubled up to the maximum */
 	for (sum = 0, rto = pdl->conf.rto_init_ns * 4, i = 0; i <= pdl->conf.max_retries; i++) {
 		sum += rto;

@@ -176,8 +176,7 @@ UNIT_CASE(sim_express__same_packets)
 		for (k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
 			if (san_sim_conf_set(&conf, faults[i][k], err, sizeof(err)) != 0)
 				fail_msg("%s", err);
-		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
-			fail_msg("%s", err);
+		FAIL_IF(san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0, "%s", err);
 		all = (struct outcome){0};
 		assert_equal(&conf, faults[i][0], &all);
 		assert_true(all.nb_rx > 20 && all.nb_tx > 20);

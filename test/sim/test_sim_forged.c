@@ -259,8 +259,7 @@ check_forged(const struct wire_sample *s, enum wrong w, bool marked)
 	m = forge(s, w, marked);
 	san_core_rx_burst(victim, &m, 1, pair.w->now_ns);
 	take_snapshot(&after);
-	if (!is_unchanged(w))
-		fail_msg("%s, wrong %u: something changed", s->name, w);
+	FAIL_IF(!is_unchanged(w), "%s, wrong %u: something changed", s->name, w);
 	if (want != SAN_DROP_NONE && victim->drops[want] != nb + 1)
 		fail_msg("%s, wrong %u: not dropped as %s", s->name, w, san_drop_name(want));
 	assert_false(san_core_conn_poll_event(victim, &ev));

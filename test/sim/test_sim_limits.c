@@ -224,21 +224,18 @@ PAIR_CASE(sim_limits__congestion_and_relief)
 	pair.conf.link.delay_ns = 5000;
 	pair_open(1 << 20);
 	c = pair_conn(true);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-	}
 	before = san_pdl_cc_window(&c->cc);
 	rto_before = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-	}
 	during = san_pdl_cc_window(&c->cc);
 	rto_during = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 5000;
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 200; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
-	}
 	after = san_pdl_cc_window(&c->cc);
 	rto_after = c->rtt.rto_ns;
 	assert_true(during * 2 <= before);
@@ -344,9 +341,8 @@ PAIR_CASE(sim_limits__path_change)
 	bad = pair_conn(true)->path.src_port;
 	pair.w->filter = drop_port;
 	pair.w->filter_arg = &bad;
-	for (i = 0; i < 50; i++) {
+	for (i = 0; i < 50; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
-	}
 	assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_path_changes > 0);
 	assert_int_not_equal(pair_conn(true)->path.src_port, bad);
 	pair_close();
@@ -373,9 +369,8 @@ PAIR_CASE(sim_limits__timeout_is_the_last_resort)
 	pair_open(1 << 20);
 	pair.w->filter = drop_sometimes;
 	pair.w->filter_arg = &n;
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 100; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
-	}
 	pdl = san_core_pdl(pair.w->node[0].core);
 	assert_true(pdl->stats.nb_fast_rtx > 20);
 	assert_true(pdl->stats.nb_tlp > 0);

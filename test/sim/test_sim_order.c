@@ -164,9 +164,8 @@ PAIR_CASE(sim_order__ordered_waits)
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(pair.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
-	}
 	pair_close();
 }
 
@@ -187,8 +186,7 @@ PAIR_CASE(sim_order__relaxed_places_early)
 	assert_int_equal(pair.b[3000], 0x55);
 	assert_int_equal(pair.b[0], 0);
 	h.hold = false;
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
-	}
 	pair_close();
 }

@@ -237,9 +237,8 @@ PAIR_CASE(sim_pack__pulls_between)
 	for (i = 0; i < 12; i++)
 		pair_post(true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i,
 			  0);
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 12; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
-	}
 	assert_int_equal(s.nb_packed, 3);
 	assert_int_equal(s.nb_alone, 0);
 	pair_close();

@@ -61,8 +61,7 @@ UNIT_CASE(parse__bad)
 	struct san_inet_addr a;
 
 	UNIT_EACH(r, bad) {
-		if (san_inet_addr_parse(*r, &a) != -EINVAL)
-			fail_msg("'%s'", *r);
+		FAIL_IF(san_inet_addr_parse(*r, &a) != -EINVAL, "'%s'", *r);
 	}
 }
 

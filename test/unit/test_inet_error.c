@@ -351,8 +351,7 @@ INET_CASE(path__as_routers_say)
 		    path_mtu(peer) != 1500)
 			fail_msg("%u", r->said); /* before a socket has sent it */
 		san_inet_path_narrow(h.in, &h.r, h.now_ns);
-		if (path_mtu(peer) != (r->want ? r->want : 1500))
-			fail_msg("%u", r->said);
+		FAIL_IF(path_mtu(peer) != (r->want ? r->want : 1500), "%u", r->said);
 		if (r->want)
 			assert_int_equal(h.r.err, EMSGSIZE);
 	}

@@ -429,11 +429,9 @@ INET_CASE(query__malformed)
 			make_igmp(0x11, dst, r->group, 1, r->n);
 		if (r->at >= 0)
 			f.b[r->at] = r->value;
-		if (!r->v6 && r->at == 22) {
+		if (!r->v6 && r->at == 22)
 			seal_ip(24);
-		}
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s, IPv%d", r->what, r->v6 ? 6 : 4);
 		assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
 	}
 	make_igmp(0x13, "224.0.0.1", "0.0.0.0", 1, 12); /* DVMRP */

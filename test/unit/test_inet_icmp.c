@@ -133,10 +133,8 @@ INET_CASE(rx_v4__not_answered)
 			f.b[r->at] = r->value;
 		if (r->seal)
 			inet_seal_v4(&f);
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s", r->what);
-		if (inet_host_tx(&h, &out))
-			fail_msg("%s is answered", r->what);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s", r->what);
+		FAIL_IF(inet_host_tx(&h, &out), "%s is answered", r->what);
 	}
 }
 
@@ -231,10 +229,8 @@ INET_CASE(rx_v6__not_answered)
 			f.b[r->at] = r->value;
 		if (r->seal)
 			inet_seal_v6(&f);
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s", r->what);
-		if (inet_host_tx(&h, &out))
-			fail_msg("%s is answered", r->what);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s", r->what);
+		FAIL_IF(inet_host_tx(&h, &out), "%s is answered", r->what);
 	}
 }
 
@@ -414,9 +410,9 @@ INET_CASE(nd__refresh_without_option)
 
 /* Options of a router: its MAC address, an MTU, a prefix; of a redirect, the better MAC. */
 static const uint8_t router_opts[] = {
-	1, 1, 2, 0, 0, 0, 6, 6,                                         /* source link-layer address */
+	1, 1, 2, 0, 0, 0, 6, 6,                                         /* MAC address */
 	5, 1, 0, 0, 0, 0, 5, 0,                                         /* MTU 1280 */
-	3, 4, 64, 0xc0, 0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, /* prefix, on the link */
+	3, 4, 64, 0xc0, 0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, /* an on-link prefix, */
 	0xfd, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};             /* fd09::/64 */
 static const uint8_t redirect_opts[] = {2, 1, 2, 0, 0, 0, 6, 6};
 
@@ -526,10 +522,8 @@ INET_CASE(nd__not_believed)
 			f.b[r->at] = r->value;
 			inet_seal_v6(&f);
 		}
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s", r->what);
-		if (inet_host_tx(&h, &out))
-			fail_msg("%s is answered", r->what);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s", r->what);
+		FAIL_IF(inet_host_tx(&h, &out), "%s is answered", r->what);
 		assert_memory_equal(h.learned.b, none.b, 16);
 		assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 	}

@@ -214,8 +214,7 @@ INET_CASE(parse_route__refused)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(wrong); i++)
-		if (san_inet_addr_parse_route(wrong[i], &r) != -EINVAL)
-			fail_msg("\"%s\"", wrong[i]);
+		FAIL_IF(san_inet_addr_parse_route(wrong[i], &r) != -EINVAL, "\"%s\"", wrong[i]);
 	assert_int_equal(san_inet_addr_parse_route("fd01::/64,fd00::1", &r), 0);
 	assert_int_equal(r.to.prefix_len, 64);
 	assert_int_equal(san_inet_addr_parse_route("fd00::1", &r), 0);
@@ -578,8 +577,7 @@ INET_CASE(arp__teaches_nothing)
 		inet_make_arp(&f, r->op, mac, r->spa, r->tpa);
 		if (r->at >= 0)
 			f.b[r->at] = r->value;
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s", r->what);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s", r->what);
 		assert_int_equal(drain(), r->nb_sent);
 		assert_memory_equal(h.learned.b, none.b, 16);
 		assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);

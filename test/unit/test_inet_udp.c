@@ -148,8 +148,7 @@ INET_CASE(rx__for_whom)
 	UNIT_EACH(r, who_rows) {
 		inet_make_udp(&f, r->src, r->dst, 9);
 		memmove(f.b + 6, r->is_echo ? h.in->conf.mac.addr_bytes : f.b + 6, 6);
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s to %s", r->src, r->dst);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s to %s", r->src, r->dst);
 		assert_int_equal(h.r.what, r->drop == 0 ? SAN_INET_UDP : SAN_INET_NOTHING);
 		assert_int_equal(h.r.d.group, r->group);
 	}
@@ -205,8 +204,7 @@ INET_CASE(rx__malformed)
 		inet_make_udp(&f, r->v6 ? "fd00::2" : "10.0.0.2", r->v6 ? "fd00::1" : "10.0.0.1",
 			      20);
 		inet_set16(inet_udp_of(&f) + r->at, r->value);
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s, IPv%d", r->what, r->v6 ? 6 : 4);
 	}
 	/* the address is part of the sum, too */
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
@@ -313,8 +311,7 @@ INET_CASE(rx__options)
 
 		inet_make_udp(&f, v4 ? "10.0.0.2" : "fd00::2", v4 ? "10.0.0.1" : "fd00::1", 20);
 		insert(r->bytes, r->n, r->next);
-		if (inet_host_rx(&h, &f) != r->drop)
-			fail_msg("%s", r->what);
+		FAIL_IF(inet_host_rx(&h, &f) != r->drop, "%s", r->what);
 		if (r->drop == SAN_DROP_NONE)
 			assert_int_equal(h.r.off, (v4 ? 42 : 62) + r->n);
 	}
@@ -471,8 +468,7 @@ INET_CASE(send__refused)
 	const struct iovec huge = {data, SIZE_MAX};
 
 	UNIT_EACH(r, none)
-		if (send_to(*r, 5) != -ENETUNREACH)
-			fail_msg("to %s", *r);
+		FAIL_IF(send_to(*r, 5) != -ENETUNREACH, "to %s", *r);
 	d.dst = inet_ip("10.0.0.2");
 	d.src = inet_ip("10.0.0.3");
 	assert_int_equal(san_inet_udp_send(h.in, &d, NULL, 0, h.now_ns), -EADDRNOTAVAIL);

@@ -368,8 +368,7 @@ INET_CASE(whole__malformed)
 			inet_set16(f.b + 20, (uint16_t)(p->at / 8 | (p->more ? 0x2000 : 0)));
 			seal_ip(20);
 		}
-		if (inet_host_rx(&h, &f) != SAN_DROP_INET_MALFORMED)
-			fail_msg("%u %u", i, p->at);
+		FAIL_IF(inet_host_rx(&h, &f) != SAN_DROP_INET_MALFORMED, "%u %u", i, p->at);
 	}
 	assert_int_equal(san_inet_tick(h.in, h.now_ns), SAN_TIME_NEVER);
 }

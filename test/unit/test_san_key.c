@@ -115,8 +115,7 @@ UNIT_CASE(san_key_set__values)
 	UNIT_EACH(r, cases) {
 		const struct san_key *k = san_key_find(keys, NULL, r->name);
 
-		if (set(r->name, r->text) != 0)
-			fail_msg("%s", err);
+		FAIL_IF(set(r->name, r->text) != 0, "%s", err);
 		assert_true(san_key_value(k, &conf, text, sizeof(text)));
 		if (strcmp(text, r->written) != 0)
 			fail_msg("%s=%s is %s, not %s", r->name, r->text, text,
@@ -187,10 +186,8 @@ UNIT_CASE(san_key_set__refuses)
 
 	memcpy(&before, &conf, sizeof(before));
 	UNIT_EACH(r, cases) {
-		if (set(r->name, r->text) != -EINVAL)
-			fail_msg("%s=%s is not refused", r->name, r->text);
-		if (strstr(err, r->says) == NULL)
-			fail_msg("\"%s\" does not say \"%s\"", err, r->says);
+		FAIL_IF(set(r->name, r->text) != -EINVAL, "%s=%s is not refused", r->name, r->text);
+		FAIL_IF(strstr(err, r->says) == NULL, "\"%s\" does not say \"%s\"", err, r->says);
 		assert_memory_equal(&conf, &before, sizeof(conf));
 	}
 }

@@ -224,8 +224,7 @@ UNIT_CASE(san_sandbox_enter__refused)
 
 	who = SANDBOX_DAEMON;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		if (run(calls[i], false) != -EPERM)
-			fail_msg("call %zu is not refused", i);
+		FAIL_IF(run(calls[i], false) != -EPERM, "call %zu is not refused", i);
 		if (run(calls[i], true) != -EPERM)
 			fail_msg("call %zu is not refused to a thread that was there", i);
 	}
@@ -328,7 +327,6 @@ UNIT_CASE(san_sandbox_enter__helper)
 
 	who = SANDBOX_HELPER;
 	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		if (run(calls[i], false) >= 0)
-			fail_msg("call %zu is not refused", i);
+		FAIL_IF(run(calls[i], false) >= 0, "call %zu is not refused", i);
 	assert_int_equal(run(do_look, false), 0);
 }

@@ -278,8 +278,7 @@ assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
 	const char *why = "";
 
 	assert_int_equal(san_shmq_mem_check(fd, offset, bytes, &why), -EINVAL);
-	if (strstr(why, text) == NULL)
-		fail_msg("\"%s\", not \"%s\"", why, text);
+	FAIL_IF(strstr(why, text) == NULL, "\"%s\", not \"%s\"", why, text);
 }
 
 TEST(san_shmq_mem_check__of_others)

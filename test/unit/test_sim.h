@@ -37,10 +37,8 @@ test_sim_conf(struct sim_conf *conf, const char *const *words)
 
 	san_sim_conf_default(conf);
 	for (; *words != NULL; words++)
-		if (san_sim_conf_set(conf, *words, err, sizeof(err)) != 0)
-			fail_msg("%s", err);
-	if (san_sim_conf_rules_check(conf, err, sizeof(err)) != 0)
-		fail_msg("%s", err);
+		FAIL_IF(san_sim_conf_set(conf, *words, err, sizeof(err)) != 0, "%s", err);
+	FAIL_IF(san_sim_conf_rules_check(conf, err, sizeof(err)) != 0, "%s", err);
 }
 
 static struct sim_world *test_sim_networks[TEST_SIM_NETWORKS]; /* not freed yet */
@@ -175,8 +173,7 @@ test_sim_world(struct sim_world **w, const char *const *words)
 static inline void
 test_sim_assert_fine(const struct sim_world *w)
 {
-	if (w->failed)
-		fail_msg("%s", w->why);
+	FAIL_IF(w->failed, "%s", w->why);
 }
 
 /** Asserts that the checker of this name has failed with this text. */
@@ -185,8 +182,7 @@ test_sim_assert_fails(const struct sim_world *w, const char *check, const char *
 {
 	size_t len = strlen(check);
 
-	if (!w->failed)
-		fail_msg("%s does not notice", check);
+	FAIL_IF(!w->failed, "%s does not notice", check);
 	if (strncmp(w->why, check, len) != 0 || w->why[len] != ':' || strstr(w->why, text) == NULL)
 		fail_msg("\"%s\" is not of %s, \"%s\"", w->why, check, text);
 }

@@ -309,8 +309,7 @@ assert_share(uint32_t n, uint32_t all, double p)
 {
 	double off = n - all * p;
 
-	if (off * off > 16 * all * p * (1 - p))
-		fail_msg("%u of %u, not %f", n, all, p);
+	FAIL_IF(off * off > 16 * all * p * (1 - p), "%u of %u, not %f", n, all, p);
 }
 
 static struct sim_world *
@@ -667,8 +666,7 @@ NET_CASE(san_sim_fault_create__wrong_places)
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", r->kind);
 		snprintf(where, sizeof(where), "fault.f.where=%s", r->where);
 		w = PAIR(kind, where, "fault.f.rate=1 %");
-		if (san_sim_fault_create(w) != (r->fine ? 0 : -EINVAL))
-			fail_msg("%s %s", kind, where);
+		FAIL_IF(san_sim_fault_create(w) != (r->fine ? 0 : -EINVAL), "%s %s", kind, where);
 		test_sim_network_free();
 	}
 }

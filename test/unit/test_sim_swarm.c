@@ -100,8 +100,7 @@ assert_is_scenario(uint64_t seed)
 	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
 		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
 	assert_in_range(conf.load.ops, 1, 300);
-	if (mb > SIM_EAL_SWARM_MB)
-		fail_msg("seed %lu: %u MB", (unsigned long)seed, mb);
+	FAIL_IF(mb > SIM_EAL_SWARM_MB, "seed %lu: %u MB", (unsigned long)seed, mb);
 	free(w.hosts);
 	san_sim_topo_destroy(&w);
 }
@@ -170,8 +169,7 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_can_be_written)
 		fputs(want, f);
 		fclose(f);
 		san_sim_conf_default(&conf);
-		if (san_sim_conf_file_load(&conf, path, err, sizeof(err)) != 0)
-			fail_msg("%s", err);
+		FAIL_IF(san_sim_conf_file_load(&conf, path, err, sizeof(err)) != 0, "%s", err);
 		got = print(&conf);
 		assert_string_equal(got, want);
 		free(got);
@@ -240,16 +238,13 @@ UNIT_CASE(san_sim_swarm_try__large)
 {
 	scenario(WORDS("topology.type=star", "topology.hosts=40", "host.mbufs=1000",
 		       "host.mtu=9000", "run.duration=10 us"));
-	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
-		fail_msg("%s", err);
+	FAIL_IF(san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0, "%s", err);
 	scenario(WORDS("host.mtu=1500", "link.buffer=200 MiB", "load.connections=300",
 		       "run.duration=10 us"));
-	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
-		fail_msg("%s", err);
+	FAIL_IF(san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0, "%s", err);
 	scenario(WORDS("host.cam=4000000", "run.duration=10 us"));
 	assert_true(san_sim_world_mb(&conf) > SIM_EAL_SWARM_MB);
-	if (san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0)
-		fail_msg("%s", err);
+	FAIL_IF(san_sim_swarm_try(&conf, NULL, err, sizeof(err)) != 0, "%s", err);
 }
 
 /* A run that takes hours: its process is ended for the CPU time that it used. */

@@ -261,8 +261,7 @@ assert_place(struct sim_world *w, const char *where, const char *want)
 	assert_true(san_sim_topo_is_place(w, where));
 	while ((l = san_sim_topo_match(w, where, &i)) != NULL)
 		snprintf(&got[strlen(got)], sizeof(got) - strlen(got), " %u-%u", l->from, l->to);
-	if (strcmp(got, want) != 0)
-		fail_msg("%s is%s, not%s", where, got, want);
+	FAIL_IF(strcmp(got, want) != 0, "%s is%s, not%s", where, got, want);
 }
 
 NET_CASE(san_sim_topo_match__places)
@@ -302,8 +301,7 @@ NET_CASE(san_sim_topo_match__no_places)
 	uint32_t n;
 
 	UNIT_EACH(r, wrong) {
-		if (san_sim_topo_is_place(w, *r))
-			fail_msg("\"%s\" is a place", *r);
+		FAIL_IF(san_sim_topo_is_place(w, *r), "\"%s\" is a place", *r);
 		n = 0;
 		assert_null(san_sim_topo_match(w, *r, &n));
 	}

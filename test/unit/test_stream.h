@@ -189,6 +189,16 @@ st_take(struct pair_end *e, uint8_t op, struct san_ulp_wc *wc)
 	return true;
 }
 
+/* ... which is there. */
+static inline struct san_ulp_wc
+st_took(struct pair_end *e, uint8_t op)
+{
+	struct san_ulp_wc wc = {0};
+
+	assert_true(st_take(e, op, &wc));
+	return wc;
+}
+
 /* The next receive has completed with *status* and the next bytes of the stream; their number. */
 static inline uint32_t
 st_received_as(struct pair_end *e, uint8_t status)
@@ -219,9 +229,8 @@ st_received(struct pair_end *e)
 static inline uint32_t
 st_sent_as(struct pair_end *e, uint8_t status)
 {
-	struct san_ulp_wc wc = {0};
+	struct san_ulp_wc wc = st_took(e, RTSAN_WC_SEND);
 
-	assert_true(st_take(e, RTSAN_WC_SEND, &wc));
 	assert_int_equal(wc.status, status);
 	return wc.byte_len;
 }
@@ -369,10 +378,7 @@ st_listen(void)
 static inline void
 st_heard(void)
 {
-	struct san_ulp_wc wc = {0};
-
-	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
-	assert_int_equal(wc.status, 0);
+	assert_int_equal(st_took(to, RTSAN_WC_STREAM_WAIT).status, 0);
 }
 
 /* A buffer is posted after the wait for data: class small-then-large. */

@@ -191,9 +191,8 @@ ST_TEST(hear__stale)
 	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
-		for (k = 0; k < row->sent; k++) {
+		for (k = 0; k < row->sent; k++)
 			raw_send(100);
-		}
 		for (k = 0; k <= row->matched; k++) {
 			before = st_view(to).nb_advs;
 			RAW_PUT(raw_adv(k + 1, 8 * KB), sm.nb_rcvd = row->rcvd);
@@ -510,9 +509,8 @@ ST_RAW(hear__more_than_agreed)
 {
 	uint32_t i;
 
-	for (i = 0; i < STREAM_ADVS; i++) {
+	for (i = 0; i < STREAM_ADVS; i++)
 		raw_put(raw_adv(i + 1, 8 * KB));
-	}
 	assert_null(san_stream_fault(to->s));
 	raw_put(raw_adv(i + 1, 8 * KB));
 	assert_non_null(san_stream_fault(to->s));

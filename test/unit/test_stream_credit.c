@@ -33,9 +33,8 @@ ST_TEST(hear__recomputed)
 	uint32_t i;
 
 	raw_start();
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 4; i++)
 		raw_send(100);
-	}
 	UNIT_EACH(row, rows) {
 		raw_credit(row->pr, row->lost);
 		assert_int_equal(st_view(to).credit, row->credit);
@@ -103,9 +102,8 @@ ST_TEST(left__never_without)
 	hello.pr = 4;
 	raw_put(hello);
 	st_forget_msgs();
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		raw_send(1000);
-	}
 	assert_int_equal(st_view(to).credit, 1);
 	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
 	assert_int_equal(st_said_data(to), 3); /* the last one is reserved for an update */
@@ -289,9 +287,8 @@ ST_TEST(has_room__bound)
 	conf[1].nb_store = 5;
 	conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		st_send_settle(from, 100);
-	}
 	assert_int_equal(st_said_data(from), 5);
 	assert_int_equal(st_view(to).nb_unread_bytes, 500);
 	assert_true(st_view(from).credit > 1);

@@ -83,9 +83,8 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 	raw_put(raw_resize(4000));
 	both = to->mem;
 	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
-	for (i = 0; i < 10; i++) {
+	for (i = 0; i < 10; i++)
 		raw_put(raw_msg(0));
-	}
 	assert_int_equal(to->mem, both);
 	st_recv(to, 10);
 	raw_run();

@@ -162,9 +162,8 @@ ST_TEST(stream_recv_lend_data__until_it_comes_back)
 	conf[1].nb_store = 4;
 	conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 6; i++)
 		st_send_settle(from, 1000);
-	}
 	for (i = 0; i < 4; i++) {
 		st_recv_flags(to, 0, RTSAN_RECV_LOAN);
 		st_settle();
@@ -198,9 +197,8 @@ ST_TEST(unread__holds_up_nothing_else)
 	conf[0].nb_recv = conf[1].nb_recv = 8;
 	conf[0].nb_store = conf[1].nb_store = 8;
 	st_start();
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 100; i++)
 		st_send_settle(from, 1400);
-	}
 	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
 	/* small and large, with advertisements and done messages */
 	for (i = 0; i < 20; i++) {

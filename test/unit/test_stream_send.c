@@ -481,14 +481,11 @@ ST_LARGE(cancel__partly_written)
 /* The end of the stream cannot be cancelled either: the peer waits for it. */
 ST_LARGE(cancel__not_the_end)
 {
-	struct san_ulp_wc wc = {0};
-
 	st_send(from, LARGE);
 	st_ctl_settle(from, 7, SAN_WR_SHUTDOWN, 0, 0);
 	st_ctl_settle(from, 8, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), 0);
-	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
-	assert_int_equal(wc.status, 0);
+	assert_int_equal(st_took(from, RTSAN_WC_STREAM_SHUTDOWN).status, 0);
 	assert_true(san_stream_has_fin(to->s));
 	assert_true(san_stream_is_drained(from->s));
 }
@@ -496,14 +493,11 @@ ST_LARGE(cancel__not_the_end)
 /* Behind the end nothing is sent. */
 ST_OPEN(end__nothing_behind_it)
 {
-	struct san_ulp_wc wc = {0};
-
 	st_send(from, 100);
 	pair_ctl(from, 7, SAN_WR_SHUTDOWN, 0, 0);
 	st_send_settle(from, 100);
 	assert_int_equal(st_sent(from), 100);
-	assert_true(st_take(from, RTSAN_WC_STREAM_SHUTDOWN, &wc));
-	assert_int_equal(wc.wr_id, 7);
+	assert_int_equal(st_took(from, RTSAN_WC_STREAM_SHUTDOWN).wr_id, 7);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it shares the message */
 	st_recv(to, 100);

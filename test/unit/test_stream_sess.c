@@ -10,74 +10,41 @@
 
 /* ---- created ---- */
 
-#define ROW(field, value, good)                            \
-	{                                                  \
-		offsetof(struct san_stream_conf, field),   \
-			sizeof(conf[0].field), value, good \
+#define END_OF_VALUES UINT64_MAX
+#define VALUES(...)                        \
+	{                                  \
+		__VA_ARGS__, END_OF_VALUES \
+	}
+#define NONE VALUES(END_OF_VALUES)
+#define ROW(field, good, bad)                                                                     \
+	{                                                                                         \
+		offsetof(struct san_stream_conf, field), sizeof(conf[0].field), #field, good, bad \
 	}
 
 static const struct {
 	size_t at, size;
-	uint64_t value;
-	bool good;
+	const char *field;
+	uint64_t good[4], bad[4];
 } conf_rows[] = {
-	ROW(sq_depth, 0, false),
-	ROW(sq_depth, 100, false),
-	ROW(sq_depth, 4096, true),
-	ROW(sq_depth, 8192, false),
-	ROW(rq_depth, 0, false),
-	ROW(rq_depth, 3, false),
-	ROW(rq_depth, 1, true),
-	ROW(rq_depth, 8192, false),
-	ROW(threshold, 0, true),
-	ROW(threshold, 255, false),
-	ROW(threshold, 256, true),
-	ROW(threshold, 65536, true),
-	ROW(threshold, 65537, false),
-	ROW(msg_size, 511, false),
-	ROW(msg_size, 512, true),
-	ROW(msg_size, 8192, true),
-	ROW(msg_size, 8193, false),
-	ROW(msg_max, 1535, false),
-	ROW(msg_max, 1536, true),
-	ROW(msg_max, 65536, true),
-	ROW(msg_max, 65537, false),
-	ROW(nb_recv, 3, false),
-	ROW(nb_recv, 4, true),
-	ROW(nb_recv, 1024, true),
-	ROW(nb_recv, 1025, false),
-	ROW(nb_store, 1, false),
-	ROW(nb_store, 2, true),
-	ROW(nb_store, 1025, false),
-	ROW(nb_send, 1, false),
-	ROW(nb_send, 2, true),
-	ROW(nb_send, 1025, false),
-	ROW(t2, 1, false),
-	ROW(t2, 2, true),
-	ROW(t2, 30, true),
-	ROW(t2, 31, false),
-	ROW(t1, 1, false),
-	ROW(t1, 2, true),
-	ROW(t1, 32, true),
-	ROW(t1, 33, false),
-	ROW(mode, SAN_SM_SMALL_LARGE, true),
-	ROW(mode, SAN_SM_MODES, false),
-	ROW(mode, SAN_STREAM_ADAPTIVE, true),
-	ROW(read, RTSAN_STREAM_READ_ALWAYS, true),
-	ROW(read, 3, false),
-	ROW(learn, 0, false),
-	ROW(learn, 1, true),
-	ROW(scans, 0, false),
-	ROW(scans, 255, true),
-	ROW(scan_ns, 0, false),
-	ROW(scan_ns, 1, true),
-	ROW(send_buffer, 1000, false),
-	ROW(send_buffer, 1024, true),
-	ROW(send_buffer, 1u << 30, true),
-	ROW(send_buffer, 1u << 31, false),
-	ROW(hold_ns, 0, true),
-	ROW(gather_ns, 0, true),
-	ROW(frags, 0, true),
+	ROW(sq_depth, VALUES(4096), VALUES(0, 100, 8192)),
+	ROW(rq_depth, VALUES(1), VALUES(0, 3, 8192)),
+	ROW(threshold, VALUES(0, 256, 65536), VALUES(255, 65537)),
+	ROW(msg_size, VALUES(512, 8192), VALUES(511, 8193)),
+	ROW(msg_max, VALUES(1536, 65536), VALUES(1535, 65537)),
+	ROW(nb_recv, VALUES(4, 1024), VALUES(3, 1025)),
+	ROW(nb_store, VALUES(2), VALUES(1, 1025)),
+	ROW(nb_send, VALUES(2), VALUES(1, 1025)),
+	ROW(t2, VALUES(2, 30), VALUES(1, 31)),
+	ROW(t1, VALUES(2, 32), VALUES(1, 33)),
+	ROW(mode, VALUES(SAN_SM_SMALL_LARGE, SAN_STREAM_ADAPTIVE), VALUES(SAN_SM_MODES)),
+	ROW(read, VALUES(RTSAN_STREAM_READ_ALWAYS), VALUES(3)),
+	ROW(learn, VALUES(1), VALUES(0)),
+	ROW(scans, VALUES(255), VALUES(0)),
+	ROW(scan_ns, VALUES(1), VALUES(0)),
+	ROW(send_buffer, VALUES(1024, 1u << 30), VALUES(1000, 1u << 31)),
+	ROW(hold_ns, VALUES(0), NONE),
+	ROW(gather_ns, VALUES(0), NONE),
+	ROW(frags, VALUES(0), NONE),
 };
 
 /* Each bound, from both sides; fewer than T2 + 2 buffers are refused, and T2 of 1 (AFC-15). */
@@ -85,16 +52,22 @@ ST_TEST(conf_check__table)
 {
 	struct san_stream_conf c;
 	struct san_stream *s;
-	uint32_t i;
+	const uint64_t *v;
 
-	for (i = 0; i < sizeof(conf_rows) / sizeof(conf_rows[0]); i++) {
-		san_stream_conf_default(&c);
-		assert_null(san_stream_conf_check(&c));
-		memcpy((uint8_t *)&c + conf_rows[i].at, &conf_rows[i].value, conf_rows[i].size);
-		if ((san_stream_conf_check(&c) == NULL) != conf_rows[i].good)
-			fail_msg("row %u", i);
-		if (!conf_rows[i].good)
+	san_stream_conf_default(&c);
+	assert_null(san_stream_conf_check(&c));
+	UNIT_EACH(row, conf_rows) {
+		for (v = row->good; *v != END_OF_VALUES; v++) {
+			san_stream_conf_default(&c);
+			memcpy((uint8_t *)&c + row->at, v, row->size);
+			FAIL_IF(san_stream_conf_check(&c) != NULL, "%s of %lu", row->field, *v);
+		}
+		for (v = row->bad; *v != END_OF_VALUES; v++) {
+			san_stream_conf_default(&c);
+			memcpy((uint8_t *)&c + row->at, v, row->size);
+			FAIL_IF(san_stream_conf_check(&c) == NULL, "%s of %lu", row->field, *v);
 			assert_int_equal(san_stream_create(&c, &pair_ops, to, &s), -EINVAL);
+		}
 	}
 }
 

@@ -107,9 +107,8 @@ ST_TEST(wait__writable_with_room)
 	conf[1].nb_store = 4;
 	conf[1].t2 = 2;
 	st_start();
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 4; i++)
 		st_send_settle(from, 1000);
-	}
 	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	st_settle();
 	assert_int_equal(waited(from, 1), 0);
@@ -160,17 +159,12 @@ ST_OPEN(wait__too_many)
 /* Cancelled waits complete as such, and a later event completes none (AFC-19). */
 ST_OPEN(cancel__waits)
 {
-	struct san_ulp_wc wc = {0};
-
 	wait_for(to, 1, RTSAN_STREAM_READABLE);
 	wait_for(to, 2, RTSAN_STREAM_URGENT);
 	pair_ctl(to, 9, SAN_WR_CANCEL, RTSAN_STREAM_WAITS, 0);
-	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
-	assert_int_equal(wc.status, RTSAN_WC_CANCELLED);
-	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
-	assert_int_equal(wc.wr_id, 2);
-	assert_true(st_take(to, RTSAN_WC_STREAM_CANCEL, &wc));
-	assert_int_equal(wc.wr_id, 9);
+	assert_int_equal(st_took(to, RTSAN_WC_STREAM_WAIT).status, RTSAN_WC_CANCELLED);
+	assert_int_equal(st_took(to, RTSAN_WC_STREAM_WAIT).wr_id, 2);
+	assert_int_equal(st_took(to, RTSAN_WC_STREAM_CANCEL).wr_id, 9);
 	st_send_settle(from, 10);
 	assert_false(st_has(to, RTSAN_WC_STREAM_WAIT));
 }
@@ -215,7 +209,6 @@ urgent(struct pair_end *e, uint8_t status)
 ST_OPEN(urgent__beside_the_stream)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
-	struct san_ulp_wc wc = {0};
 
 	urgent(to, RTSAN_WC_INVALID);
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
@@ -230,10 +223,8 @@ ST_OPEN(urgent__beside_the_stream)
 	pair_post_recv(to, 1, got, 10, 0);
 	pair_post_recv(to, 2, got + 2, 8, 0);
 	st_settle();
-	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
-	assert_int_equal(wc.byte_len, 2);
-	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
-	assert_int_equal(wc.byte_len, 3);
+	assert_int_equal(st_took(to, RTSAN_WC_RECV).byte_len, 2);
+	assert_int_equal(st_took(to, RTSAN_WC_RECV).byte_len, 3);
 	assert_memory_equal(got, ((uint8_t[]){1, 2, 4, 5, 6}), 5);
 }
 
@@ -241,7 +232,6 @@ ST_OPEN(urgent__beside_the_stream)
 ST_OPEN(urgent__peek)
 {
 	uint8_t bytes[] = {1, 2, 3, 4, 5, 6}, got[10];
-	struct san_ulp_wc wc = {0};
 
 	pair_post_send(from, 1, bytes, 3, RTSAN_WR_OOB);
 	st_settle();
@@ -249,8 +239,7 @@ ST_OPEN(urgent__peek)
 	st_settle();
 	pair_post_recv(to, 1, got, 10, RTSAN_RECV_PEEK);
 	st_settle();
-	assert_true(st_take(to, RTSAN_WC_RECV, &wc));
-	assert_int_equal(wc.byte_len, 2);
+	assert_int_equal(st_took(to, RTSAN_WC_RECV).byte_len, 2);
 }
 
 /* It is announced before the data in front of it is sent. */
@@ -314,9 +303,8 @@ ST_TEST(give_back__by_request)
 
 	conf[1].nb_store = conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 5; i++)
 		st_send_settle(from, 1000);
-	}
 	for (i = 0; i < 4; i++)
 		loan[i] = borrow(1000 * i, 1000);
 	assert_int_equal(st_said_data(from), 4);
@@ -342,9 +330,8 @@ ST_TEST(give_back__room_beside)
 		conf[1].nb_store = conf[1].nb_recv = 8;
 		conf[1].t2 = 6;
 		st_start();
-		for (i = 0; i < 40; i++) {
+		for (i = 0; i < 40; i++)
 			st_send_settle(from, 1000);
-		}
 		for (i = at = 0; i < held; i++, at += len)
 			loan[i] = borrow_some(at, &len);
 		for (; at < 40000; at += len)
