@@ -9,8 +9,6 @@
 static const uint32_t bases[] = {0, 1, 63, 64, 960, 1000, 1023, 1024, 0x7fffffff, 0xfffffc00,
 				 0xffffffc1, 0xffffffff};
 
-#define NB_BASES (sizeof(bases) / sizeof(bases[0]))
-
 static uint64_t words[SAN_BITMAP_WORDS];
 
 /* A wide ring, all bits 0 or 1. */
@@ -35,44 +33,41 @@ UNIT_CASE(san_bitmap_slot__continues_over_wrap)
 UNIT_CASE(san_bitmap_set__touches_one_bit)
 {
 	struct san_bitmap b;
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		b = wide(false);
-		san_bitmap_set(&b, bases[k]);
+		san_bitmap_set(&b, *base);
 		for (i = 0; i < SAN_BITMAP_BITS; i++)
-			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i == 0);
+			assert_int_equal(san_bitmap_test(&b, *base + i), i == 0);
 	}
 }
 
 UNIT_CASE(san_bitmap_clear__touches_one_bit)
 {
 	struct san_bitmap b;
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		b = wide(true);
-		san_bitmap_clear(&b, bases[k]);
+		san_bitmap_clear(&b, *base);
 		for (i = 0; i < SAN_BITMAP_BITS; i++)
-			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i != 0);
+			assert_int_equal(san_bitmap_test(&b, *base + i), i != 0);
 	}
 }
 
 UNIT_CASE(san_bitmap_get64__lowest_bit_first)
 {
 	struct san_bitmap b;
-	size_t k;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		b = wide(false);
-		san_bitmap_set(&b, bases[k]);
-		san_bitmap_set(&b, bases[k] + 5);
-		san_bitmap_set(&b, bases[k] + 63);
-		san_bitmap_set(&b, bases[k] + 64);
-		san_bitmap_set(&b, bases[k] - 1);
-		assert_true(san_bitmap_get64(&b, bases[k]) == (1ULL << 63 | 1ULL << 5 | 1));
+		san_bitmap_set(&b, *base);
+		san_bitmap_set(&b, *base + 5);
+		san_bitmap_set(&b, *base + 63);
+		san_bitmap_set(&b, *base + 64);
+		san_bitmap_set(&b, *base - 1);
+		assert_true(san_bitmap_get64(&b, *base) == (1ULL << 63 | 1ULL << 5 | 1));
 	}
 }
 
@@ -80,14 +75,13 @@ UNIT_CASE(san_bitmap_leading_ones__stops_at_hole)
 {
 	static const uint32_t lengths[] = {0, 1, 63, 64, 65, 128, 500, 1023};
 	struct san_bitmap b;
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		UNIT_EACH(length, lengths) {
 			b = wide(true);
-			san_bitmap_clear(&b, bases[k] + *length);
-			i = san_bitmap_leading_ones(&b, bases[k], SAN_BITMAP_BITS);
+			san_bitmap_clear(&b, *base + *length);
+			i = san_bitmap_leading_ones(&b, *base, SAN_BITMAP_BITS);
 			assert_int_equal(i, *length);
 		}
 	}
@@ -106,64 +100,61 @@ UNIT_CASE(san_bitmap_leading_ones__stops_at_max)
 UNIT_CASE(san_bitmap_first_one__finds_and_stops_at_max)
 {
 	struct san_bitmap b;
-	size_t k;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		b = wide(false);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 300);
-		san_bitmap_set(&b, bases[k] + 200);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k], 300), 200);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k], 200), 200);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k], 201), 200);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k], 100), 100);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k] + 200, 1), 0);
+		assert_int_equal(san_bitmap_first_one(&b, *base, 300), 300);
+		san_bitmap_set(&b, *base + 200);
+		assert_int_equal(san_bitmap_first_one(&b, *base, 300), 200);
+		assert_int_equal(san_bitmap_first_one(&b, *base, 200), 200);
+		assert_int_equal(san_bitmap_first_one(&b, *base, 201), 200);
+		assert_int_equal(san_bitmap_first_one(&b, *base, 100), 100);
+		assert_int_equal(san_bitmap_first_one(&b, *base + 200, 1), 0);
 	}
 }
 
 /* Eight bytes, all zero at first, are a ring of 32. */
 UNIT_CASE(san_bitmap_set__narrow)
 {
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
 		assert_false(san_bitmap_is_wide(&b));
 		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_NARROW);
-		san_bitmap_set(&b, bases[k]);
+		san_bitmap_set(&b, *base);
 		for (i = 0; i < SAN_BITMAP_NARROW; i++)
-			assert_int_equal(san_bitmap_test(&b, bases[k] + i), i == 0);
-		san_bitmap_set(&b, bases[k] + 31);
-		assert_true(san_bitmap_get64(&b, bases[k]) == 0x80000001);
-		assert_int_equal(san_bitmap_leading_ones(&b, bases[k], 32), 1);
-		assert_int_equal(san_bitmap_first_one(&b, bases[k] + 1, 31), 30);
+			assert_int_equal(san_bitmap_test(&b, *base + i), i == 0);
+		san_bitmap_set(&b, *base + 31);
+		assert_true(san_bitmap_get64(&b, *base) == 0x80000001);
+		assert_int_equal(san_bitmap_leading_ones(&b, *base, 32), 1);
+		assert_int_equal(san_bitmap_first_one(&b, *base + 1, 31), 30);
 		for (i = 0; i < SAN_BITMAP_NARROW; i++)
-			san_bitmap_set(&b, bases[k] + i);
-		assert_int_equal(san_bitmap_leading_ones(&b, bases[k], 32), 32);
+			san_bitmap_set(&b, *base + i);
+		assert_int_equal(san_bitmap_leading_ones(&b, *base, 32), 32);
 		assert_false(san_bitmap_is_wide(&b));
 		for (i = 0; i < SAN_BITMAP_NARROW; i++)
-			san_bitmap_clear(&b, bases[k] + i);
+			san_bitmap_clear(&b, *base + i);
 		assert_true(b.v == 0);
 	}
 }
 
 UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 {
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
-		san_bitmap_set(&b, bases[k]);
-		san_bitmap_set(&b, bases[k] + 17);
-		san_bitmap_set(&b, bases[k] + 31);
+		san_bitmap_set(&b, *base);
+		san_bitmap_set(&b, *base + 17);
+		san_bitmap_set(&b, *base + 31);
 		memset(words, 0, sizeof(words));
-		san_bitmap_widen(&b, words, bases[k]);
+		san_bitmap_widen(&b, words, *base);
 		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_BITS);
 		for (i = 0; i < SAN_BITMAP_BITS; i++)
-			assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+			assert_int_equal(san_bitmap_test(&b, *base + i),
 					 i == 0 || i == 17 || i == 31);
 	}
 }
@@ -171,45 +162,43 @@ UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 /* A word of a narrow ring has 32 bits, and wraps with the ring. */
 UNIT_CASE(san_bitmap_or64__narrow)
 {
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
-		san_bitmap_or64(&b, bases[k], 0x80000021);
+		san_bitmap_or64(&b, *base, 0x80000021);
 		assert_false(san_bitmap_is_wide(&b));
 		for (i = 0; i < SAN_BITMAP_NARROW; i++)
-			assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+			assert_int_equal(san_bitmap_test(&b, *base + i),
 					 i == 0 || i == 5 || i == 31);
-		san_bitmap_or64(&b, bases[k] + 5, 3); /* set bits stay set */
-		assert_true(san_bitmap_get64(&b, bases[k]) == 0x80000061);
-		san_bitmap_andnot64(&b, bases[k], 0x80000001);
-		assert_true(san_bitmap_get64(&b, bases[k]) == 0x60);
+		san_bitmap_or64(&b, *base + 5, 3); /* set bits stay set */
+		assert_true(san_bitmap_get64(&b, *base) == 0x80000061);
+		san_bitmap_andnot64(&b, *base, 0x80000001);
+		assert_true(san_bitmap_get64(&b, *base) == 0x60);
 	}
 }
 
 UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 {
 	static const uint32_t lengths[] = {0, 1, 31, 32, 63, 64, 65, 130, 1000, 1024};
-	size_t k;
 	uint32_t i;
 
-	for (k = 0; k < NB_BASES; k++) {
+	UNIT_EACH(base, bases) {
 		UNIT_EACH(length, lengths) {
 			struct san_bitmap b = wide(true);
 			struct san_bitmap narrow = {0};
 
-			san_bitmap_clear_range(&b, bases[k], *length);
+			san_bitmap_clear_range(&b, *base, *length);
 			for (i = 0; i < SAN_BITMAP_BITS; i++)
-				assert_int_equal(san_bitmap_test(&b, bases[k] + i),
+				assert_int_equal(san_bitmap_test(&b, *base + i),
 						 i >= *length);
 			if (*length > SAN_BITMAP_NARROW)
 				continue;
 			san_bitmap_or64(&narrow, 0, UINT32_MAX);
-			san_bitmap_clear_range(&narrow, bases[k], *length);
+			san_bitmap_clear_range(&narrow, *base, *length);
 			for (i = 0; i < SAN_BITMAP_NARROW; i++)
-				assert_int_equal(san_bitmap_test(&narrow, bases[k] + i),
+				assert_int_equal(san_bitmap_test(&narrow, *base + i),
 						 i >= *length);
 		}
 	}

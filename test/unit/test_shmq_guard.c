@@ -25,6 +25,20 @@
 static int event_fd;
 static struct sigaction guards; /* cmocka replaces the signal handler before each test */
 
+/* The guard is of the process: it is initialised once. */
+static int
+setup(void **state)
+{
+	static bool done;
+
+	if (done)
+		return 0;
+	done = true;
+	if (san_shmq_guard_init(RANGES, &event_fd) != 0)
+		return -1;
+	return sigaction(SIGBUS, NULL, &guards);
+}
+
 /* Memory that fails from page *good* on: its file is not sealed. */
 static uint8_t *
 failing(uint32_t good)
@@ -49,8 +63,9 @@ is_told(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void
-shmq_guard__page_fails(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+
+TEST(shmq_guard__page_fails)
 {
 	volatile uint8_t *mem = failing(1);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
@@ -77,8 +92,7 @@ shmq_guard__page_fails(void **state)
  * Holes: the first one is reported, and what is far from it stays. A second one, while the owner
  * is about to end, costs the range.
  */
-static void
-shmq_guard__holes(void **state)
+TEST(shmq_guard__holes)
 {
 	int fd = memfd_create("holes", 0);
 	volatile uint8_t *mem;
@@ -122,8 +136,7 @@ punch(void *arg)
 }
 
 /* Memory that is punched and filled all the time: a thread that touches it waits twice at most. */
-static void
-shmq_guard__waits(void **state)
+TEST(shmq_guard__waits)
 {
 	int fd = memfd_create("holes", 0);
 	struct rusage before, after;
@@ -165,8 +178,7 @@ touch(void *arg)
 }
 
 /* Several threads in one range, and a range that is not affected. */
-static void
-shmq_guard__any_thread(void **state)
+TEST(shmq_guard__any_thread)
 {
 	uint8_t *bad = failing(0), *good = failing(PAGES);
 	uint32_t a = san_shmq_guard_add(good, BYTES, 1), b = san_shmq_guard_add(bad, BYTES, 2);
@@ -188,8 +200,7 @@ shmq_guard__any_thread(void **state)
 	munmap(bad, BYTES);
 }
 
-static void
-san_shmq_guard_add__no_more(void **state)
+TEST(san_shmq_guard_add__no_more)
 {
 	static uint8_t mem[RANGES + 1][PAGE];
 	uint32_t i, ranges[RANGES];
@@ -235,8 +246,7 @@ is_sent(volatile uint8_t *mem)
 }
 
 /* The next owner with the same number gets no report about it. */
-static void
-san_shmq_guard_disown__left_behind(void **state)
+TEST(san_shmq_guard_disown__left_behind)
 {
 	volatile uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
@@ -251,8 +261,7 @@ san_shmq_guard_disown__left_behind(void **state)
 	munmap((void *)mem, BYTES);
 }
 
-static void
-shmq_guard__not_ours(void **state)
+TEST(shmq_guard__not_ours)
 {
 	uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add(mem, BYTES, 1);
@@ -263,27 +272,4 @@ shmq_guard__not_ours(void **state)
 	assert_int_equal(ends_by(read_it, mem), SIGBUS);
 	assert_int_equal(ends_by(is_sent, mem), SIGBUS);
 	munmap(mem, BYTES);
-}
-
-static int
-group_setup(void **state)
-{
-	if (san_shmq_guard_init(RANGES, &event_fd) != 0)
-		return -1;
-	return sigaction(SIGBUS, NULL, &guards);
-}
-
-UNIT_TEST(test_shmq_guard)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shmq_guard__page_fails),
-		cmocka_unit_test(shmq_guard__holes),
-		cmocka_unit_test(shmq_guard__waits),
-		cmocka_unit_test(shmq_guard__any_thread),
-		cmocka_unit_test(san_shmq_guard_disown__left_behind),
-		cmocka_unit_test(shmq_guard__not_ours),
-		cmocka_unit_test(san_shmq_guard_add__no_more),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

@@ -225,6 +225,22 @@ st_received(struct pair_end *e)
 	return st_received_as(e, 0);
 }
 
+/* Everything moves, and the oldest receive of *to* has completed with *len* bytes. */
+static inline void
+st_settle_got(uint32_t len)
+{
+	st_settle();
+	assert_int_equal(st_received(to), len);
+}
+
+/* A receive of *len* bytes completes at once, full. */
+static inline void
+st_get(uint32_t len)
+{
+	st_recv(to, len);
+	st_settle_got(len);
+}
+
 /* The next send has completed with *status*; its number of bytes. */
 static inline uint32_t
 st_sent_as(struct pair_end *e, uint8_t status)

@@ -240,8 +240,7 @@ ST_LARGE(spend__under_way)
 		st_recv(to, LARGE);
 		st_recv(to, LARGE);
 		pair_pump(&pair);
-		st_settle();
-		assert_int_equal(st_received(to), 100);
+		st_settle_got(100);
 		assert_int_equal(st_received(to), LARGE);
 		assert_int_equal(st_sent(from), 100);
 		assert_int_equal(st_sent(from), LARGE);
@@ -349,8 +348,7 @@ ST_TEST(may_advertise__not_behind_an_offer)
 	pair_pump(&pair);
 	assert_int_equal(to->req[0].kind, PAIR_READ);
 	assert_int_equal(to->nb_req, 1);
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_stats(from).nb_offers_void, 0);
 }
 
@@ -366,8 +364,7 @@ ST_TEST(may_advertise__not_before_the_read)
 	pair_pump(&pair);
 	assert_int_equal(to->nb_regs, 0);
 	to->max_req = PAIR_REQS;
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
 }
 
@@ -395,8 +392,7 @@ ST_LARGE(wrote__goes_on_as_sets_are_posted)
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		assert_false(st_has(from, RTSAN_WC_SEND));
-		st_recv_settle(to, LARGE);
-		assert_int_equal(st_received(to), LARGE);
+		st_get(LARGE);
 	}
 	assert_int_equal(st_sent(from), 5 * LARGE);
 	assert_int_equal(st_said_data(from), 0);
@@ -446,8 +442,7 @@ ST_LARGE(withdraw__crosses_a_write)
 	st_send(from, LARGE);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_sent(from), LARGE);
 	assert_int_equal(to->nb_regs, 0);
 }

@@ -75,11 +75,9 @@ ST_OPEN(notice__initial_portion_was_consumed)
 	st_send_settle(from, LARGE);
 	initial = st_view(to).nb_unread_bytes;
 	/* small ones, but none for the rest */
-	st_recv_settle(to, 100);
-	assert_int_equal(st_received(to), 100);
+	st_get(100);
 	st_recv_flags(to, LARGE - 100, RTSAN_RECV_WAITALL);
-	st_settle();
-	assert_int_equal(st_received(to), LARGE - 100);
+	st_settle_got(LARGE - 100);
 	assert_true(st_msg(to, SAN_SM_ADV)->adv[0].after);
 	assert_int_equal(st_stats(from).tx.write, LARGE - initial);
 }
@@ -159,8 +157,7 @@ ST_OPEN(notice__scans_in_a_row)
 	st_send(from, 5 * LARGE);
 	for (i = 0; i < 5; i++) {
 		st_wait(conf[0].scan_ns);
-		st_recv_settle(to, LARGE);
-		assert_int_equal(st_received(to), LARGE);
+		st_get(LARGE);
 	}
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 }
@@ -204,8 +201,7 @@ ST_PULL(offer__several_sets)
 	st_listen();
 	st_send_settle(from, LARGE);
 	st_heard();
-	st_recv_settle(to, 10000);
-	assert_int_equal(st_received(to), 10000);
+	st_get(10000);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_recv(to, 20000);
 	st_recv_settle(to, LARGE);
@@ -259,8 +255,7 @@ ST_PULL(offer__buffer_too_small)
 ST_PULL(offer__part_was_read)
 {
 	st_send_settle(from, LARGE);
-	st_recv_settle(to, LARGE / 2);
-	assert_int_equal(st_received(to), LARGE / 2);
+	st_get(LARGE / 2);
 	st_read(to, LARGE / 2, 2000);
 	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes,
 			 LARGE / 2 - st_msg(from, SAN_SM_OFFER)->len);
@@ -337,8 +332,7 @@ ST_PULL(withdraw__while_it_is_read)
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 0);
 	assert_int_equal(from->nb_regs, 1);
 	to->req[to->nb_req++] = read;
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_sent(from), LARGE);
 	assert_int_equal(from->nb_regs, 0);
 }
@@ -353,8 +347,7 @@ ST_PULL(withdraw__while_a_part_is_read)
 	pair_pump(&pair);
 	pair_step(from);
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	st_settle();
-	assert_int_equal(st_received(to), LARGE / 2);
+	st_settle_got(LARGE / 2);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_CANCELLED), LARGE / 2);
 	assert_int_equal(from->nb_regs, 0);
 }
@@ -368,8 +361,7 @@ ST_PULL(withdraw__answered_already)
 	pair_step(to);
 	pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	pair_pump(&pair); /* RDONE and WITHDRAW are in flight */
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_sent(from), LARGE);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
 }

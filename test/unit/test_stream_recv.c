@@ -42,8 +42,7 @@ ST_OPEN(stream_recv_peek_data__leaves_it)
 	st_send_settle(from, 200);
 	for (i = 0; i < 2; i++) {
 		st_recv_flags(to, 250, RTSAN_RECV_PEEK);
-		st_settle();
-		assert_int_equal(st_received(to), 250);
+		st_settle_got(250);
 	}
 	assert_int_equal(st_view(to).nb_unread_bytes, 300);
 	st_read(to, 300, 1000);
@@ -149,8 +148,7 @@ ST_OPEN(dontwait__there_or_not)
 	assert_int_equal(st_received_as(to, RTSAN_WC_AGAIN), 0);
 	st_send_settle(from, 60);
 	st_recv_flags(to, 100, RTSAN_RECV_DONTWAIT);
-	st_settle();
-	assert_int_equal(st_received(to), 60);
+	st_settle_got(60);
 }
 
 /* The message buffer itself; its room stays in use until it is given back (AFC-27). */
@@ -237,8 +235,7 @@ ST_OPEN(take__bit_by_bit)
 	assert_true(pair_pump_one(to));
 	assert_int_equal(st_received(to), 20 * ST_INNER);
 	assert_true(st_view(to).nb_unread_bytes > 10 * ST_INNER);
-	st_settle();
-	assert_int_equal(st_received(to), 15 * ST_INNER);
+	st_settle_got(15 * ST_INNER);
 	for (i = 0; i < 5; i++)
 		assert_int_equal(st_received(to), ST_INNER);
 }
@@ -275,8 +272,7 @@ ST_OPEN(fin__one_direction)
 	st_recv(to, 1000);
 	st_recv(to, 1000);
 	st_recv_flags(to, 1000, RTSAN_RECV_PEEK);
-	st_settle();
-	assert_int_equal(st_received(to), 100);
+	st_settle_got(100);
 	assert_int_equal(st_received(to), 0);
 	assert_int_equal(st_received(to), 0);
 	for (i = 0; i < 3; i++) {
@@ -325,6 +321,5 @@ ST_TEST(cancel__while_it_is_read_into)
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	assert_false(st_has(to, RTSAN_WC_RECV));
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 }

@@ -200,8 +200,7 @@ no_buffers(uint8_t mode)
 	st_of(to)->at = LARGE;
 	st_read(to, 100, 100);
 	st_send_settle(from, LARGE);
-	st_recv_settle(to, LARGE);
-	assert_int_equal(st_received(to), LARGE);
+	st_get(LARGE);
 }
 
 ST_TEST(stream_send_prepare__no_memory_to_write_from)
@@ -246,8 +245,7 @@ ST_TEST(write__done_behind_the_result)
 	assert_int_equal(from->req[0].kind, PAIR_WRITE);
 	pair_step(from);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
-	st_settle();
-	assert_int_equal(st_received(to), LARGE);
+	st_settle_got(LARGE);
 	assert_int_equal(st_of(from)->msg[0].flags & SAN_SM_WDONE, SAN_SM_WDONE);
 	st_read(to, 100, 100);
 }
@@ -374,8 +372,7 @@ pieces_one_by_one(void)
 ST_TEST(write__provider_is_full)
 {
 	pieces_one_by_one();
-	st_settle();
-	assert_int_equal(st_received(to), 30000);
+	st_settle_got(30000);
 	assert_int_equal(st_sent(from), 30000);
 	assert_int_equal(st_said(from, SAN_SM_WDONE), 1);
 }
@@ -396,11 +393,9 @@ ST_TEST(cancel__of_the_set_in_the_middle)
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	pair_step(to);
-	st_settle();
-	assert_int_equal(st_received(to), 10000);
+	st_settle_got(10000);
 	assert_int_equal(to->nb_regs, 0);
-	st_recv_settle(to, 20000);
-	assert_int_equal(st_received(to), 20000);
+	st_get(20000);
 	assert_int_equal(st_sent(from), 30000);
 }
 
@@ -501,7 +496,6 @@ ST_OPEN(end__nothing_behind_it)
 	assert_int_equal(st_sent_as(from, RTSAN_WC_SHUTDOWN), 0);
 	assert_int_equal(st_msg(from, SAN_SM_FIN)->len, 100); /* it shares the message */
 	st_recv(to, 100);
-	st_recv_settle(to, 100);
-	assert_int_equal(st_received(to), 100);
+	st_get(100);
 	assert_int_equal(st_received(to), 0);
 }
