@@ -36,13 +36,13 @@ exact(const uint64_t *sorted, uint64_t n, uint32_t per_10000)
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-static void
-san_hist_reset__empty(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+
+TEST(san_hist_reset__empty)
 {
 	static const struct hist_summary none;
 	struct hist_summary s;
 
-	(void)state;
 	san_hist_add(&hist, 5);
 	san_hist_reset(&hist);
 	san_hist_summarize(&hist, &s);
@@ -50,12 +50,10 @@ san_hist_reset__empty(void **state)
 	assert_true(san_hist_percentile(&hist, 10000) == 0);
 }
 
-static void
-san_hist_add__below_64_exact(void **state)
+TEST(san_hist_add__below_64_exact)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 1; i <= 50; i++)
 		san_hist_add(&hist, i);
 	for (i = 1; i <= 50; i++)
@@ -64,13 +62,11 @@ san_hist_add__below_64_exact(void **state)
 }
 
 /* Every power of two and its neighbours, below one largest value. */
-static void
-san_hist_add__right_within_a_64th(void **state)
+TEST(san_hist_add__right_within_a_64th)
 {
 	uint32_t bit;
 	int step;
 
-	(void)state;
 	for (bit = 1; bit < 64; bit++) {
 		for (step = -1; step <= 1; step++) {
 			uint64_t ns = (1ULL << bit) + (uint64_t)step;
@@ -86,12 +82,10 @@ san_hist_add__right_within_a_64th(void **state)
 	}
 }
 
-static void
-san_hist_add__largest_value(void **state)
+TEST(san_hist_add__largest_value)
 {
 	struct hist_summary s;
 
-	(void)state;
 	san_hist_add(&hist, UINT64_MAX);
 	san_hist_summarize(&hist, &s);
 	assert_true(s.min_ns == UINT64_MAX && s.mean_ns == UINT64_MAX);
@@ -99,8 +93,7 @@ san_hist_add__largest_value(void **state)
 	assert_true(hist.bucket[HIST_BUCKETS - 1] == 1);
 }
 
-static void
-san_hist_percentile__like_a_sorted_list(void **state)
+TEST(san_hist_percentile__like_a_sorted_list)
 {
 	enum {
 		NB = 10000
@@ -110,7 +103,6 @@ san_hist_percentile__like_a_sorted_list(void **state)
 	struct san_prng g;
 	size_t i;
 
-	(void)state;
 	san_prng_seed(&g, 2);
 	for (i = 0; i < NB; i++) {
 		/* From nanoseconds to seconds, each order of magnitude equally often. */
@@ -129,13 +121,11 @@ san_hist_percentile__like_a_sorted_list(void **state)
 	assert_true(san_hist_percentile(&hist, 20000) == ns[NB - 1]);
 }
 
-static void
-san_hist_summarize__every_figure(void **state)
+TEST(san_hist_summarize__every_figure)
 {
 	struct hist_summary s;
 	uint32_t i;
 
-	(void)state;
 	for (i = 1; i <= 1000; i++)
 		san_hist_add(&hist, i);
 	san_hist_summarize(&hist, &s);
@@ -146,14 +136,12 @@ san_hist_summarize__every_figure(void **state)
 	assert_true(s.p50_ns == 503 && s.p90_ns == 903 && s.p99_ns == 991 && s.p999_ns == 999);
 }
 
-static void
-san_hist_print__a_line_per_power(void **state)
+TEST(san_hist_print__a_line_per_power)
 {
 	char *text = NULL;
 	size_t len;
 	FILE *f;
 
-	(void)state;
 	san_hist_add(&hist, 0);
 	san_hist_add(&hist, 63);
 	san_hist_add(&hist, 64);
@@ -169,19 +157,4 @@ san_hist_print__a_line_per_power(void **state)
 			    "          1023            1 100.0000%\n"
 			    "           all            4\n");
 	free(text);
-}
-
-UNIT_TEST(test_hist)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(san_hist_reset__empty, setup),
-		cmocka_unit_test_setup(san_hist_add__below_64_exact, setup),
-		cmocka_unit_test_setup(san_hist_add__right_within_a_64th, setup),
-		cmocka_unit_test_setup(san_hist_add__largest_value, setup),
-		cmocka_unit_test_setup(san_hist_percentile__like_a_sorted_list, setup),
-		cmocka_unit_test_setup(san_hist_summarize__every_figure, setup),
-		cmocka_unit_test_setup(san_hist_print__a_line_per_power, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

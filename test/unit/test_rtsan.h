@@ -7,11 +7,7 @@
  * A context on the fake provider, which is in the directory of the test program.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,6 +94,6 @@ test_rtsan_qp(struct rtsan_cq **cq, uint32_t depth)
 				 rtsan_error(), text);          \
 	} while (0)
 
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_rtsan_setup, test_rtsan_teardown)
+#define TEST(name) UNIT_CASE_WITH(name, test_rtsan_setup, test_rtsan_teardown)
 
 #endif /* TEST_RTSAN_H */

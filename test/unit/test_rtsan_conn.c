@@ -5,12 +5,10 @@
 #include "test_rtsan.h"
 #include "unit.h"
 
-static void
-rtsan_listen__arguments(void **state)
+TEST(rtsan_listen__arguments)
 {
 	struct rtsan_listener *listener;
 
-	(void)state;
 	assert_error(rtsan_listen(ctx, 1, 0, 0, &listener), -EINVAL, "backlog");
 	assert_error(rtsan_listen(ctx, 1, 0, 1, NULL), -EINVAL, "listen");
 	fake->conn_rc = -EADDRINUSE;
@@ -24,14 +22,12 @@ rtsan_listen__arguments(void **state)
 	rtsan_listener_destroy(NULL);
 }
 
-static void
-rtsan_connect__arguments(void **state)
+TEST(rtsan_connect__arguments)
 {
 	struct rtsan_conn_param param = {.order = RTSAN_ENDING + 1};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 4");
 	param.order = RTSAN_UNORDERED;
 	param.private_len = RTSAN_PRIVATE_MAX + 1;
@@ -49,14 +45,12 @@ rtsan_connect__arguments(void **state)
 	assert_error(rtsan_disconnect(qp), -EISCONN, "disconnect");
 }
 
-static void
-rtsan_accept__arguments(void **state)
+TEST(rtsan_accept__arguments)
 {
 	struct rtsan_conn_param param = {.order = 9};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_error(rtsan_accept(ctx, 1, qp, &param), -EINVAL, "order 9");
 	assert_error(rtsan_accept(ctx, 1, NULL, NULL), -EINVAL, "another context");
 	assert_int_equal(rtsan_accept(ctx, 1, qp, NULL), 0);
@@ -67,15 +61,13 @@ rtsan_accept__arguments(void **state)
 	assert_error(rtsan_reject(ctx, 1, "x", 1), -ENOENT, "reject");
 }
 
-static void
-rtsan_event_poll__puts_objects_in(void **state)
+TEST(rtsan_event_poll__puts_objects_in)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
 	assert_int_equal(fake->nb_progress, 1);
@@ -102,14 +94,12 @@ rtsan_event_poll__puts_objects_in(void **state)
 }
 
 /* Events of objects that were destroyed are not reported. */
-static void
-rtsan_event_poll__objects_gone(void **state)
+TEST(rtsan_event_poll__objects_gone)
 {
 	struct rtsan_event ev;
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	fake->ev[0].type = RTSAN_EV_CONNECT_REQUEST;
 	fake->ev[0].listener = 99;
 	fake->ev[1].type = RTSAN_EV_DISCONNECTED;
@@ -127,14 +117,12 @@ rtsan_event_poll__objects_gone(void **state)
 }
 
 /* One connection at a time; the end of each is reported before the next one begins. */
-static void
-rtsan_connect__after_the_end_was_told(void **state)
+TEST(rtsan_connect__after_the_end_was_told)
 {
 	struct rtsan_event ev;
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");
 	assert_error(rtsan_accept(ctx, 5, qp, NULL), -EISCONN, "polled");
@@ -153,18 +141,4 @@ rtsan_connect__after_the_end_was_told(void **state)
 	fake->conn_rc = 0;
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_false(atomic_load(&qp->ended));
-}
-
-UNIT_TEST(test_rtsan_conn)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_listen__arguments),
-		TEST(rtsan_connect__arguments),
-		TEST(rtsan_accept__arguments),
-		TEST(rtsan_event_poll__puts_objects_in),
-		TEST(rtsan_event_poll__objects_gone),
-		TEST(rtsan_connect__after_the_end_was_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,10 @@
 #include "test_rtsan.h"
 #include "unit.h"
 
-static void
-rtsan_cq_create__depth(void **state)
+TEST(rtsan_cq_create__depth)
 {
 	struct rtsan_cq *cq;
 
-	(void)state;
 	assert_error(rtsan_cq_create(ctx, 0, &cq), -EINVAL, "1 to 128");
 	assert_error(rtsan_cq_create(ctx, 129, &cq), -EINVAL, "depth 129");
 	assert_int_equal(rtsan_cq_create(ctx, 128, &cq), 0);
@@ -16,12 +14,10 @@ rtsan_cq_create__depth(void **state)
 	assert_error(rtsan_cq_create(ctx, 1, &cq), -ENOSPC, "completion queue");
 }
 
-static void
-rtsan_cq_destroy__busy(void **state)
+TEST(rtsan_cq_destroy__busy)
 {
 	struct rtsan_cq *cq;
 
-	(void)state;
 	assert_int_equal(rtsan_cq_create(ctx, 1, &cq), 0);
 	fake->cq_destroy_rc = -EBUSY;
 	assert_error(rtsan_cq_destroy(cq), -EBUSY, "uses it");
@@ -30,14 +26,12 @@ rtsan_cq_destroy__busy(void **state)
 }
 
 /* SYS-2: nothing is lost or added between the lcore's entry and the application's. */
-static void
-rtsan_cq_poll__every_field(void **state)
+TEST(rtsan_cq_poll__every_field)
 {
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	struct rtsan_wc wc[2];
 
-	(void)state;
 	fake->wc[0] = (struct san_ulp_wc){
 		.wr_id = 0x1122334455667788,
 		.qp = qp->qpn,
@@ -59,14 +53,12 @@ rtsan_cq_poll__every_field(void **state)
 	assert_int_equal(fake->nb_progress, 0);
 }
 
-static void
-rtsan_cq_poll__works_when_empty(void **state)
+TEST(rtsan_cq_poll__works_when_empty)
 {
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	struct rtsan_wc wc;
 
-	(void)state;
 	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 0);
 	assert_int_equal(fake->nb_progress, 1);
 	fake->wc[0].qp = qp->qpn;
@@ -76,14 +68,12 @@ rtsan_cq_poll__works_when_empty(void **state)
 	assert_int_equal(rtsan_cq_poll(cq, &wc, -1), 0);
 }
 
-static void
-rtsan_cq_poll__queue_pair_destroyed(void **state)
+TEST(rtsan_cq_poll__queue_pair_destroyed)
 {
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	struct rtsan_wc wc[4];
 
-	(void)state;
 	fake->wc[0].qp = qp->qpn;
 	/* of an earlier queue pair in the same place */
 	fake->wc[1].qp = qp->qpn + (1u << SAN_QPN_INDEX_BITS);
@@ -93,17 +83,4 @@ rtsan_cq_poll__queue_pair_destroyed(void **state)
 	fake->nb_wc = 3;
 	rtsan_qp_destroy(qp);
 	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 0);
-}
-
-UNIT_TEST(test_rtsan_cq)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_cq_create__depth),
-		TEST(rtsan_cq_destroy__busy),
-		TEST(rtsan_cq_poll__every_field),
-		TEST(rtsan_cq_poll__works_when_empty),
-		TEST(rtsan_cq_poll__queue_pair_destroyed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,10 @@
 #include "unit.h"
 
 /* SYS-2: every error in a spec is reported. */
-static void
-rtsan_open__malformed_spec(void **state)
+TEST(rtsan_open__malformed_spec)
 {
 	struct rtsan_ctx *c;
 
-	(void)state;
 	assert_error(rtsan_open("", &c), -EINVAL, "provider:");
 	assert_error(rtsan_open(NULL, &c), -EINVAL, "provider:");
 	assert_error(rtsan_open("dpdk --no-pci", &c), -EINVAL, "dpdk --no-pci");
@@ -20,41 +18,33 @@ rtsan_open__malformed_spec(void **state)
 	assert_error(rtsan_open("fake:x", NULL), -EINVAL, "no place");
 }
 
-static void
-rtsan_open__unknown_provider(void **state)
+TEST(rtsan_open__unknown_provider)
 {
 	struct rtsan_ctx *c;
 
-	(void)state;
 	assert_error(rtsan_open("nosuch:x", &c), -ENOENT, "librtsan-nosuch.so");
 	unsetenv("RTSAN_PROVIDER_PATH");
 	assert_error(rtsan_open("nosuch:x", &c), -ENOENT, "nosuch");
 }
 
-static void
-rtsan_open__other_version(void **state)
+TEST(rtsan_open__other_version)
 {
 	struct rtsan_ctx *c;
 
-	(void)state;
 	assert_error(rtsan_open("old:x", &c), -ENOENT, "another version");
 }
 
-static void
-rtsan_open__no_symbol(void **state)
+TEST(rtsan_open__no_symbol)
 {
 	struct rtsan_ctx *c;
 
-	(void)state;
 	assert_error(rtsan_open("empty:x", &c), -ENOENT, "no symbol");
 }
 
-static void
-rtsan_open__provider_says_why(void **state)
+TEST(rtsan_open__provider_says_why)
 {
 	struct rtsan_ctx *c;
 
-	(void)state;
 	fake->open_rc = -EINVAL;
 	assert_error(rtsan_open("fake:ip=300", &c), -EINVAL, "fake: ip=300 is wrong");
 	/* without a text of the provider, the errno is reported */
@@ -62,22 +52,18 @@ rtsan_open__provider_says_why(void **state)
 	assert_error(rtsan_open("fake:x", &c), -ENODEV, "No such device");
 }
 
-static void
-rtsan_open__passes_arguments(void **state)
+TEST(rtsan_open__passes_arguments)
 {
-	(void)state;
 	assert_string_equal(fake->args, "hello");
 	assert_int_equal(fake->nb_open, 1);
 }
 
-static void
-rtsan_close__releases_everything(void **state)
+TEST(rtsan_close__releases_everything)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_cq *cq;
 	struct rtsan_mr *mr;
 
-	(void)state;
 	test_rtsan_qp(&cq, 8);
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_mr_alloc(ctx, 10, 0, &mr), 0);
@@ -86,12 +72,10 @@ rtsan_close__releases_everything(void **state)
 }
 
 /* A queue that cannot be destroyed is released with its context. */
-static void
-rtsan_close__busy_queue(void **state)
+TEST(rtsan_close__busy_queue)
 {
 	struct rtsan_cq *cq;
 
-	(void)state;
 	assert_int_equal(rtsan_cq_create(ctx, 1, &cq), 0);
 	fake->cq_destroy_rc = -EBUSY;
 	rtsan_close(ctx);
@@ -101,24 +85,20 @@ rtsan_close__busy_queue(void **state)
 	assert_int_equal(rtsan_open("fake:again", &ctx), 0);
 }
 
-static void
-rtsan_query__caps(void **state)
+TEST(rtsan_query__caps)
 {
 	struct rtsan_caps caps;
 
-	(void)state;
 	assert_int_equal(rtsan_query(ctx, &caps), 0);
 	assert_string_equal(caps.provider, "fake");
 	assert_int_equal(caps.max_mrs, 4);
 }
 
 /* SYS-12 */
-static void
-rtsan_address__one_after_the_other(void **state)
+TEST(rtsan_address__one_after_the_other)
 {
 	char text[RTSAN_ADDRESS_MAX];
 
-	(void)state;
 	assert_int_equal(rtsan_address(ctx, 0, text), 0);
 	assert_string_equal(text, "10.0.0.1");
 	assert_int_equal(rtsan_address(ctx, 1, text), 0);
@@ -126,39 +106,15 @@ rtsan_address__one_after_the_other(void **state)
 	assert_error(rtsan_address(ctx, 2, text), -ENOENT, "address 2");
 }
 
-static void
-rtsan_provider_priv__other_provider(void **state)
+TEST(rtsan_provider_priv__other_provider)
 {
 	static const struct rtsan_provider other = {.abi = RTSAN_PROVIDER_ABI};
 
-	(void)state;
 	assert_null(rtsan_provider_priv(ctx, &other));
 	assert_ptr_equal(rtsan_provider_priv(ctx, ctx->provider), fake);
 }
 
-static void
-rtsan_version__text(void **state)
+TEST(rtsan_version__text)
 {
-	(void)state;
 	assert_string_equal(rtsan_version(), "0.1.0");
-}
-
-UNIT_TEST(test_rtsan_ctx)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_open__malformed_spec),
-		TEST(rtsan_open__unknown_provider),
-		TEST(rtsan_open__other_version),
-		TEST(rtsan_open__no_symbol),
-		TEST(rtsan_open__provider_says_why),
-		TEST(rtsan_open__passes_arguments),
-		TEST(rtsan_close__releases_everything),
-		TEST(rtsan_close__busy_queue),
-		TEST(rtsan_query__caps),
-		TEST(rtsan_address__one_after_the_other),
-		TEST(rtsan_provider_priv__other_provider),
-		TEST(rtsan_version__text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

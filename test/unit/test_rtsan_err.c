@@ -14,13 +14,11 @@ other_thread(void *arg)
 	return NULL;
 }
 
-static void
-rtsan_error__per_thread(void **state)
+UNIT_CASE(rtsan_error__per_thread)
 {
 	char text[64] = "";
 	pthread_t t;
 
-	(void)state;
 	assert_int_equal(rtsan_fail(-EBUSY, "this thread's %d", 1), -EBUSY);
 	assert_int_equal(pthread_create(&t, NULL, other_thread, text), 0);
 	pthread_join(t, NULL);
@@ -28,10 +26,8 @@ rtsan_error__per_thread(void **state)
 	assert_string_equal(rtsan_error(), "this thread's 1");
 }
 
-static void
-rtsan_fail_else__keeps_the_better_text(void **state)
+UNIT_CASE(rtsan_fail_else__keeps_the_better_text)
 {
-	(void)state;
 	rtsan_error_clear();
 	rtsan_fail(-EINVAL, "exactly this");
 	assert_error(rtsan_fail_else(-EINVAL, "something"), -EINVAL, "exactly this");
@@ -41,14 +37,12 @@ rtsan_fail_else__keeps_the_better_text(void **state)
 }
 
 /* RT-27: each status has its own name and a text. */
-static void
-rtsan_status__all_named(void **state)
+UNIT_CASE(rtsan_status__all_named)
 {
 	static const uint8_t statuses[] = {0, 1, 2, 5, 6, 7, 8, 9, 10,
 					   64, 65, 66, 67, 68, 69, 70, 71, 72};
 	size_t i, k;
 
-	(void)state;
 	for (i = 0; i < sizeof(statuses); i++) {
 		assert_string_not_equal(rtsan_status_name(statuses[i]), "unknown");
 		assert_string_not_equal(rtsan_status_text(statuses[i]), "unknown");
@@ -63,25 +57,11 @@ rtsan_status__all_named(void **state)
 	assert_string_equal(rtsan_status_text(255), "unknown");
 }
 
-static void
-rtsan_reason__all_named(void **state)
+UNIT_CASE(rtsan_reason__all_named)
 {
 	uint8_t r;
 
-	(void)state;
 	for (r = RTSAN_R_NONE; r <= RTSAN_R_MALFORMED; r++)
 		assert_string_not_equal(rtsan_reason_text(r), "unknown");
 	assert_string_equal(rtsan_reason_text(RTSAN_R_MALFORMED + 1), "unknown");
-}
-
-UNIT_TEST(test_rtsan_err)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rtsan_error__per_thread),
-		cmocka_unit_test(rtsan_fail_else__keeps_the_better_text),
-		cmocka_unit_test(rtsan_status__all_named),
-		cmocka_unit_test(rtsan_reason__all_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

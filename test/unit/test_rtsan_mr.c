@@ -14,13 +14,11 @@ check(const void *addr, uint32_t len, uint32_t lkey)
 	return rtsan_mr_check(ctx, addr, len, lkey, &why);
 }
 
-static void
-rtsan_mr_alloc__usable(void **state)
+TEST(rtsan_mr_alloc__usable)
 {
 	struct rtsan_mr *mr;
 	uint8_t *p;
 
-	(void)state;
 	assert_int_equal(rtsan_mr_alloc(ctx, 5000, RTSAN_REMOTE_PUSH, &mr), 0);
 	p = rtsan_mr_addr(mr);
 	assert_ptr_equal(p, fake->mr_addr);
@@ -34,12 +32,10 @@ rtsan_mr_alloc__usable(void **state)
 	assert_int_equal(fake->nb_mrs, 0);
 }
 
-static void
-rtsan_mr_alloc__bad_arguments(void **state)
+TEST(rtsan_mr_alloc__bad_arguments)
 {
 	struct rtsan_mr *mr;
 
-	(void)state;
 	assert_error(rtsan_mr_alloc(ctx, 0, 0, &mr), -EINVAL, "length 0");
 	assert_error(rtsan_mr_alloc(ctx, SIZE_MAX, 0, &mr), -EINVAL, "length");
 	assert_error(rtsan_mr_alloc(ctx, 1, 0x8, &mr), -EINVAL, "0x8");
@@ -47,13 +43,11 @@ rtsan_mr_alloc__bad_arguments(void **state)
 	assert_error(rtsan_mr_alloc(ctx, (size_t)1 << 60, 0, &mr), -ENOMEM, "region");
 }
 
-static void
-rtsan_mr_alloc__all_in_use(void **state)
+TEST(rtsan_mr_alloc__all_in_use)
 {
 	struct rtsan_mr *mr[4], *more;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(rtsan_mr_alloc(ctx, 1, 0, &mr[i]), 0);
 	assert_error(rtsan_mr_alloc(ctx, 1, 0, &more), -ENOSPC, "all 4");
@@ -61,24 +55,20 @@ rtsan_mr_alloc__all_in_use(void **state)
 	assert_int_equal(rtsan_mr_alloc(ctx, 1, 0, &more), 0);
 }
 
-static void
-rtsan_mr_alloc__provider_refuses(void **state)
+TEST(rtsan_mr_alloc__provider_refuses)
 {
 	struct rtsan_mr *mr;
 
-	(void)state;
 	fake->mr_add_rc = -ENOSPC;
 	assert_error(rtsan_mr_alloc(ctx, 1, 0, &mr), -ENOSPC, "region");
 }
 
-static void
-rtsan_mr_import__shares(void **state)
+TEST(rtsan_mr_import__shares)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
 	struct rtsan_mr *mr;
 	uint8_t byte = 0;
 
-	(void)state;
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	assert_int_equal(rtsan_mr_import(ctx, fd, 4096, 4096, 0, &mr), 0);
 	((uint8_t *)rtsan_mr_addr(mr))[7] = 42;
@@ -92,13 +82,11 @@ rtsan_mr_import__shares(void **state)
 	assert_error(rtsan_mr_import(ctx, fd, 0, 1, 0, &mr), -EBADF, "descriptor");
 }
 
-static void
-rtsan_mr_reg__callers_memory(void **state)
+TEST(rtsan_mr_reg__callers_memory)
 {
 	static uint8_t memory[100];
 	struct rtsan_mr *mr;
 
-	(void)state;
 	assert_int_equal(rtsan_mr_reg(ctx, memory, sizeof(memory), 0, &mr), 0);
 	assert_ptr_equal(rtsan_mr_addr(mr), memory);
 	assert_int_equal(fake->mr_seals, -1);
@@ -108,25 +96,21 @@ rtsan_mr_reg__callers_memory(void **state)
 	assert_error(rtsan_mr_reg(ctx, (void *)(UINTPTR_MAX - 4), 100, 0, &mr), -EINVAL, "address");
 }
 
-static void
-rtsan_mr_reg__other_process(void **state)
+TEST(rtsan_mr_reg__other_process)
 {
 	static uint8_t memory[100];
 	struct rtsan_mr *mr;
 
-	(void)state;
 	ctx->caps.has_mr_reg = false;
 	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &mr), -ENOTSUP, "rtsan_mr_alloc()");
 }
 
 /* While posted work refers to it, it stays. */
-static void
-rtsan_mr_dereg__busy(void **state)
+TEST(rtsan_mr_dereg__busy)
 {
 	struct rtsan_mr *mr;
 	uint32_t lkey;
 
-	(void)state;
 	assert_int_equal(rtsan_mr_alloc(ctx, 100, RTSAN_REMOTE_PULL, &mr), 0);
 	lkey = rtsan_mr_lkey(mr);
 	fake->mr_del_rc = -EBUSY;
@@ -138,14 +122,12 @@ rtsan_mr_dereg__busy(void **state)
 	assert_error(rtsan_mr_dereg(mr), -EINVAL, "before");
 }
 
-static void
-rtsan_mr_check__bounds(void **state)
+TEST(rtsan_mr_check__bounds)
 {
 	struct rtsan_mr *mr;
 	uint32_t lkey;
 	uint8_t *p;
 
-	(void)state;
 	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
 	p = rtsan_mr_addr(mr);
 	lkey = rtsan_mr_lkey(mr);
@@ -159,14 +141,12 @@ rtsan_mr_check__bounds(void **state)
 	assert_int_equal(check((uint8_t *)UINTPTR_MAX, 2, lkey), -EINVAL);
 }
 
-static void
-rtsan_mr_check__wrong_key(void **state)
+TEST(rtsan_mr_check__wrong_key)
 {
 	struct rtsan_mr *mr, *next[4];
 	uint32_t lkey;
 	int i;
 
-	(void)state;
 	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
 	lkey = rtsan_mr_lkey(mr);
 	assert_int_equal(check(rtsan_mr_addr(mr), 1, lkey ^ 0x100), -EINVAL);
@@ -180,32 +160,11 @@ rtsan_mr_check__wrong_key(void **state)
 	}
 }
 
-static void
-rtsan_mr_check__not_registered(void **state)
+TEST(rtsan_mr_check__not_registered)
 {
 	int local = 0;
 
-	(void)state;
 	assert_int_equal(check(&local, sizeof(local), 0), 0);
 	ctx->caps.has_mr_reg = false;
 	assert_int_equal(check(&local, sizeof(local), 0), -EINVAL);
-}
-
-UNIT_TEST(test_rtsan_mr)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_mr_alloc__usable),
-		TEST(rtsan_mr_alloc__bad_arguments),
-		TEST(rtsan_mr_alloc__all_in_use),
-		TEST(rtsan_mr_alloc__provider_refuses),
-		TEST(rtsan_mr_import__shares),
-		TEST(rtsan_mr_reg__callers_memory),
-		TEST(rtsan_mr_reg__other_process),
-		TEST(rtsan_mr_dereg__busy),
-		TEST(rtsan_mr_check__bounds),
-		TEST(rtsan_mr_check__wrong_key),
-		TEST(rtsan_mr_check__not_registered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

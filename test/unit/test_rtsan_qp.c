@@ -3,14 +3,12 @@
 #include "test_rtsan.h"
 #include "unit.h"
 
-static void
-rtsan_qp_create__arguments(void **state)
+TEST(rtsan_qp_create__arguments)
 {
 	struct rtsan_qp_attr attr = {0};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp;
 
-	(void)state;
 	assert_int_equal(rtsan_cq_create(ctx, 16, &cq), 0);
 	assert_error(rtsan_qp_create(ctx, NULL, &qp), -EINVAL, "send_cq");
 	attr.send_cq = cq;
@@ -31,8 +29,7 @@ rtsan_qp_create__arguments(void **state)
 }
 
 /* RT-10, RT-12, RT-30: each malformed request is refused and named, and nothing is posted. */
-static void
-rtsan_post_send__malformed(void **state)
+TEST(rtsan_post_send__malformed)
 {
 	static uint8_t buf[RTSAN_INLINE_MAX + 1];
 	struct rtsan_sge sge[RTSAN_SGE_MAX + 1] = {
@@ -69,7 +66,6 @@ rtsan_post_send__malformed(void **state)
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_error(rtsan_post_send(qp, &cases[i].wr, 1), -EINVAL, cases[i].text);
 	assert_error(rtsan_post_send(qp, NULL, 1), -EINVAL, "nothing");
@@ -78,8 +74,7 @@ rtsan_post_send__malformed(void **state)
 	assert_int_equal(fake->nb_doorbells, 0);
 }
 
-static void
-rtsan_post_send__every_field(void **state)
+TEST(rtsan_post_send__every_field)
 {
 	static uint8_t a[10], b[20];
 	struct rtsan_sge sge[2] = {{.addr = a, .length = 10}, {.addr = b, .length = 20}};
@@ -97,7 +92,6 @@ rtsan_post_send__every_field(void **state)
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	const struct san_ulp_wr *e = &qp->wq.sqe[0];
 
-	(void)state;
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	assert_int_equal(qp->wq.wq->sq_tail, 1);
 	assert_int_equal(e->wr_id, 1);
@@ -123,8 +117,7 @@ rtsan_post_send__every_field(void **state)
 }
 
 /* Inline data is copied at once, part by part; its memory is free on return. */
-static void
-rtsan_post_send__inline(void **state)
+TEST(rtsan_post_send__inline)
 {
 	char a[] = "abc", b[] = "defgh";
 	struct rtsan_sge sge[3] = {{.addr = a, .length = 3, .lkey = 99},
@@ -137,7 +130,6 @@ rtsan_post_send__inline(void **state)
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	memset(a, 'x', sizeof(a));
 	memset(b, 'x', sizeof(b));
@@ -146,8 +138,7 @@ rtsan_post_send__inline(void **state)
 	assert_memory_equal(qp->wq.sqe[0].data, "abcdefgh", 8);
 }
 
-static void
-rtsan_post_send__full_and_wrapping(void **state)
+TEST(rtsan_post_send__full_and_wrapping)
 {
 	struct rtsan_send_wr wr[10] = {{0}};
 	struct rtsan_cq *cq;
@@ -156,7 +147,6 @@ rtsan_post_send__full_and_wrapping(void **state)
 	uint64_t expect = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		wr[i].opcode = RTSAN_WR_SEND;
 	for (round = 0; round < 20; round++) {
@@ -176,8 +166,7 @@ rtsan_post_send__full_and_wrapping(void **state)
 	assert_int_equal(rtsan_post_send(qp, &wr[2], 1), -EINVAL);
 }
 
-static void
-rtsan_post__ended(void **state)
+TEST(rtsan_post__ended)
 {
 	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_SEND};
 	struct rtsan_recv_wr recv = {0};
@@ -185,7 +174,6 @@ rtsan_post__ended(void **state)
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
 	struct rtsan_event ev;
 
-	(void)state;
 	fake->ev[0].type = RTSAN_EV_DISCONNECTED;
 	fake->ev[0].qp = qp->qpn;
 	fake->nb_ev = 1;
@@ -198,8 +186,7 @@ rtsan_post__ended(void **state)
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 }
 
-static void
-rtsan_post_recv__fields_and_errors(void **state)
+TEST(rtsan_post_recv__fields_and_errors)
 {
 	static uint8_t buf[10];
 	struct rtsan_sge sge = {.addr = buf, .length = 10};
@@ -207,7 +194,6 @@ rtsan_post_recv__fields_and_errors(void **state)
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 2);
 
-	(void)state;
 	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 1);
 	assert_int_equal(qp->wq.rqe[0].wr_id, 5);
 	assert_int_equal(qp->wq.rqe[0].nb_sge, 1);
@@ -221,19 +207,4 @@ rtsan_post_recv__fields_and_errors(void **state)
 	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 1);
 	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 0);
 	assert_error(rtsan_post_recv(qp, NULL, 1), -EINVAL, "nothing");
-}
-
-UNIT_TEST(test_rtsan_qp)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_qp_create__arguments),
-		TEST(rtsan_post_send__malformed),
-		TEST(rtsan_post_send__every_field),
-		TEST(rtsan_post_send__inline),
-		TEST(rtsan_post_send__full_and_wrapping),
-		TEST(rtsan_post__ended),
-		TEST(rtsan_post_recv__fields_and_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

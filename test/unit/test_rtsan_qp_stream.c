@@ -18,14 +18,12 @@ stream_of(const struct rtsan_stream_attr *attr, uint32_t depth)
 	return qp;
 }
 
-static void
-rtsan_qp_create__stream(void **state)
+TEST(rtsan_qp_create__stream)
 {
 	struct rtsan_stream_attr attr = {.msg_size = 2000};
 	const struct shmq_req *req;
 	struct rtsan_cq *cq;
 
-	(void)state;
 	req = &fake->qp_req[stream_of(&attr, 8)->qpn];
 	assert_true(req->qp.is_stream);
 	assert_memory_equal(&req->qp.stream, &attr, sizeof(attr));
@@ -33,8 +31,7 @@ rtsan_qp_create__stream(void **state)
 }
 
 /* Each call is one entry of the send queue, and one doorbell. (AFC-1, AFC-28) */
-static void
-rtsan_stream__what_is_posted(void **state)
+TEST(rtsan_stream__what_is_posted)
 {
 	struct rtsan_qp *qp = stream_of(&defaults, 8);
 	const struct san_ulp_wr *e = qp->wq.sqe;
@@ -54,7 +51,6 @@ rtsan_stream__what_is_posted(void **state)
 	};
 	uint64_t i;
 
-	(void)state;
 	memset(qp->wq.sqe, 0xff, 8 * sizeof(*e));
 	assert_int_equal(
 		rtsan_stream_wait(qp, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT, 100), 0);
@@ -85,14 +81,12 @@ rtsan_stream__what_is_posted(void **state)
 	assert_int_equal(qp->wq.wq->sq_tail, 8);
 }
 
-static void
-rtsan_stream__refused(void **state)
+TEST(rtsan_stream__refused)
 {
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
 	struct rtsan_cq *cq;
 	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_error(rtsan_stream_wait(plain, 1, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_shutdown(plain, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_give_back(plain, 1, 0), -EINVAL, "is none");
@@ -103,8 +97,7 @@ rtsan_stream__refused(void **state)
 }
 
 /* Operations of streams are refused for other queue pairs, and the reverse. */
-static void
-rtsan_post__by_kind(void **state)
+TEST(rtsan_post__by_kind)
 {
 	static uint8_t buf[8];
 	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
@@ -119,7 +112,6 @@ rtsan_post__by_kind(void **state)
 	struct rtsan_cq *cq;
 	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
 	assert_int_equal(stream->wq.sqe[0].flags, RTSAN_WR_OOB);
 	assert_error(rtsan_post_send(plain, &wr, 1), -EINVAL, "flags 0x10");
@@ -141,15 +133,13 @@ rtsan_post__by_kind(void **state)
 }
 
 /* Loans: only if the provider has them, without parts, without flags for a buffer. */
-static void
-rtsan_post_recv__loan(void **state)
+TEST(rtsan_post_recv__loan)
 {
 	static uint8_t buf[8];
 	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 	struct rtsan_recv_wr recv = {.wr_id = 5, .flags = RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT};
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
 
-	(void)state;
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EOPNOTSUPP, "no loans");
 	assert_error(rtsan_stream_give_back(stream, 1, 0), -EOPNOTSUPP, "no loans");
 	ctx->caps.has_loan = true;
@@ -171,14 +161,12 @@ rtsan_post_recv__loan(void **state)
 }
 
 /* The address is reported, and only for a loan. */
-static void
-rtsan_cq_poll__loan(void **state)
+TEST(rtsan_cq_poll__loan)
 {
 	static const uint8_t bytes[4];
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
 	struct rtsan_wc wc[2];
 
-	(void)state;
 	fake->wc[0] = (struct san_ulp_wc){.qp = stream->qpn, .loan = bytes, .imm = 3};
 	fake->wc[1] = (struct san_ulp_wc){.qp = stream->qpn};
 	fake->nb_wc = 2;
@@ -190,8 +178,7 @@ rtsan_cq_poll__loan(void **state)
 }
 
 /* Data received before the end can still be read. */
-static void
-rtsan_post_recv__after_the_end(void **state)
+TEST(rtsan_post_recv__after_the_end)
 {
 	static uint8_t buf[8];
 	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
@@ -200,24 +187,8 @@ rtsan_post_recv__after_the_end(void **state)
 	struct rtsan_cq *cq;
 	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
 
-	(void)state;
 	atomic_store(&stream->ended, true);
 	atomic_store(&plain->ended, true);
 	assert_int_equal(rtsan_post_recv(stream, &recv, 1), 1);
 	assert_error(rtsan_post_recv(plain, &recv, 1), -ENOTCONN, "ended");
-}
-
-UNIT_TEST(test_rtsan_qp_stream)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_qp_create__stream),
-		TEST(rtsan_stream__what_is_posted),
-		TEST(rtsan_stream__refused),
-		TEST(rtsan_post__by_kind),
-		TEST(rtsan_post_recv__loan),
-		TEST(rtsan_cq_poll__loan),
-		TEST(rtsan_post_recv__after_the_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

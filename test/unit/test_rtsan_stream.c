@@ -10,14 +10,12 @@
 #include "unit.h"
 
 /* The peer does not read: the end waits for it, and no call does. */
-static void
-rtsan_stream_shutdown_write__does_not_wait(void **state)
+TEST(rtsan_stream_shutdown_write__does_not_wait)
 {
 	struct rtsan_stream *s;
 	struct san_wq *wq;
 	uint8_t byte = 0;
 
-	(void)state;
 	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
 	wq = s->qp->wq.wq;
 	pthread_mutex_lock(&s->wr); /* of a write that waits */
@@ -50,25 +48,13 @@ rtsan_stream_shutdown_write__does_not_wait(void **state)
 	rtsan_stream_destroy(s);
 }
 
-static void
-rtsan_stream_shutdown_write__port_gone(void **state)
+TEST(rtsan_stream_shutdown_write__port_gone)
 {
 	struct rtsan_stream *s;
 
-	(void)state;
 	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
 	fake->progress_rc = -EIO;
 	assert_error(rtsan_stream_shutdown_write(s), -EIO, "failed");
 	fake->progress_rc = 0;
 	rtsan_stream_destroy(s);
-}
-
-UNIT_TEST(test_rtsan_stream)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(rtsan_stream_shutdown_write__does_not_wait),
-		TEST(rtsan_stream_shutdown_write__port_gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,8 @@ read_text(const char *text)
 	unlink(path);
 }
 
-static void
-san_users_owner__of_ranges(void **state)
+UNIT_CASE(san_users_owner__of_ranges)
 {
-	(void)state;
 	read_text("1000:100000:65536\nno such user:200000:65536\nroot:300000:65536\n0:400000:10\n"
 		  "half a line\n\n1001:500000:1\n");
 	/* user 0 is root of this host only with a proof; others do not become root by one */
@@ -63,14 +61,12 @@ write_text(const char *path, const char *text)
 }
 
 /* A change is seen without a restart. The file is looked at ten times a second at most. */
-static void
-san_users_follow__changes(void **state)
+UNIT_CASE(san_users_follow__changes)
 {
 	char path[] = "/tmp/test_users.XXXXXX";
 	uint64_t now_ns = SAN_NS_PER_S;
 	int i, fd = mkstemp(path);
 
-	(void)state;
 	close(fd);
 	san_users_read(path);
 	write_text(path, "1000:100000:65536\n");
@@ -92,13 +88,11 @@ san_users_follow__changes(void **state)
 }
 
 /* If each uses all that it may, one after the other, many users get a share, and root, too. */
-static void
-san_users_may__diminishing(void **state)
+UNIT_CASE(san_users_may__diminishing)
 {
 	static const uint32_t shares[] = {45, 12, 3, 0};
 	uint32_t all = 0, own, i;
 
-	(void)state;
 	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		for (own = 0; san_users_may(1000 + i, own, all, 64); own++)
 			all++;
@@ -111,10 +105,8 @@ san_users_may__diminishing(void **state)
 }
 
 /* A user without any gets one, even if few are left. */
-static void
-san_users_may__of_few(void **state)
+UNIT_CASE(san_users_may__of_few)
 {
-	(void)state;
 	assert_true(san_users_may(1000, 0, 0, 1));
 	assert_false(san_users_may(1000, 1, 1, 1));
 	assert_false(san_users_may(1001, 0, 1, 1));
@@ -160,13 +152,11 @@ give_places(uint16_t port, uid_t uid, enum users_place what)
  * A hostile user has many programs, also of its subordinate users, and each takes what it gets.
  * Another user and root get theirs, of everything that programs take. (SYS-9)
  */
-static void
-san_users_check__each_place(void **state)
+UNIT_CASE(san_users_check__each_place)
 {
 	enum users_place what;
 	uint32_t i, nb;
 
-	(void)state;
 	read_text("1000:100000:65536\n");
 	for (what = 0; what < USERS_PLACES; what++) {
 		nb = 0;
@@ -184,8 +174,7 @@ san_users_check__each_place(void **state)
 }
 
 /* Ports have places of their own, but share memory and descriptors. */
-static void
-san_users_check__of_ports(void **state)
+UNIT_CASE(san_users_check__of_ports)
 {
 	static const enum users_place common[] = {
 		USERS_UNATTACHED, USERS_BYTES, USERS_SOCK_BYTES, USERS_FDS};
@@ -193,7 +182,6 @@ san_users_check__of_ports(void **state)
 	enum users_place what;
 	uint32_t i;
 
-	(void)state;
 	for (what = 0; what < USERS_PLACES; what++) {
 		is_common = false;
 		for (i = 0; i < RTE_DIM(common); i++)
@@ -206,13 +194,11 @@ san_users_check__of_ports(void **state)
 }
 
 /* A refusal has a text, and is reported once until the user has more or less. */
-static void
-san_users_check__refusal(void **state)
+UNIT_CASE(san_users_check__refusal)
 {
 	struct users_want w = {.what = USERS_CQS, .owner = HOSTILE, .nb = 1, .max = NB};
 	char why[256];
 
-	(void)state;
 	assert_int_equal(take_places(0, HOSTILE, USERS_CQS, NB), 45);
 	assert_int_equal(san_users_check(&w, why, sizeof(why)), -EALREADY);
 	assert_string_equal(why, "completion queue: 45 of 64 are in use, 45 of user 1000: one more "
@@ -234,12 +220,10 @@ san_users_check__refusal(void **state)
 }
 
 /* Descriptors are counted with what has them. */
-static void
-san_users_count__descriptors(void **state)
+UNIT_CASE(san_users_count__descriptors)
 {
 	enum users_place what;
 
-	(void)state;
 	for (what = 0; what < USERS_FDS; what++) {
 		san_users_count(1, HOSTILE, what, 5);
 		assert_int_equal(san_users_nb(0, NULL, USERS_FDS), san_users_fds(what, 5));
@@ -247,20 +231,4 @@ san_users_count__descriptors(void **state)
 	}
 	assert_true(san_users_fds(USERS_MRS, 1) != 0);
 	assert_int_equal(san_users_nb(0, NULL, USERS_FDS), 0);
-}
-
-UNIT_TEST(test_users)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_users_owner__of_ranges),
-		cmocka_unit_test(san_users_follow__changes),
-		cmocka_unit_test(san_users_may__diminishing),
-		cmocka_unit_test(san_users_may__of_few),
-		cmocka_unit_test(san_users_check__each_place),
-		cmocka_unit_test(san_users_check__of_ports),
-		cmocka_unit_test(san_users_check__refusal),
-		cmocka_unit_test(san_users_count__descriptors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,15 +23,13 @@ static const struct san_view_field fields[] = {
 	SAN_VIEW_FIELD(struct object, "one", one),
 };
 
-static void
-san_view_fields__of_every_size(void **state)
+UNIT_CASE(san_view_fields__of_every_size)
 {
 	const struct object o = {UINT8_MAX, UINT16_MAX, UINT32_MAX, UINT64_MAX};
 	struct san_view v = {0};
 	char *text;
 	size_t len;
 
-	(void)state;
 	v.text = open_memstream(&text, &len);
 	san_view_fields(&v, fields, RTE_DIM(fields), &o);
 	fclose(v.text);
@@ -39,15 +37,13 @@ san_view_fields__of_every_size(void **state)
 	free(text);
 }
 
-static void
-san_view_string__breaks_lines(void **state)
+UNIT_CASE(san_view_string__breaks_lines)
 {
 	struct san_view v = {0};
 	char *text, *line, *rest;
 	uint32_t i, nb = 0;
 	size_t len;
 
-	(void)state;
 	v.text = open_memstream(&text, &len);
 	for (i = 0; i < 40; i++)
 		san_view_string(&v, "name", "value");
@@ -59,14 +55,4 @@ san_view_string__breaks_lines(void **state)
 	}
 	assert_int_equal(nb, 40);
 	free(text);
-}
-
-UNIT_TEST(test_view)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_view_fields__of_every_size),
-		cmocka_unit_test(san_view_string__breaks_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
