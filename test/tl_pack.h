@@ -17,8 +17,8 @@
 #define PUSH(n) assert_int_equal(pair_push(n, SAN_KIND_PUSH, NEVER, 100), 0)
 #define SEND(n) assert_int_equal(pair_push(n, SAN_KIND_SEND, NEVER, 100), 0)
 
-static inline int
-open_link(bool ordered, bool relaxed)
+static inline void
+open_packed(bool ordered, bool relaxed)
 {
 	struct tl_link l = pair_link(ordered);
 
@@ -26,58 +26,37 @@ open_link(bool ordered, bool relaxed)
 	l.pack = true;
 	l.rnr_ms = 5;
 	pair_open(&l, NULL);
-	return 0;
 }
 
-static inline int
-setup(void **state)
+static inline void
+setup_packed(void)
 {
-	(void)state;
-	return open_link(true, false);
+	open_packed(true, false);
 }
 
-static inline int
-setup_unordered(void **state)
+static inline void
+setup_packed_unordered(void)
 {
-	(void)state;
-	return open_link(false, false);
+	open_packed(false, false);
 }
 
-static inline int
-setup_relaxed(void **state)
+static inline void
+setup_packed_relaxed(void)
 {
-	(void)state;
-	return open_link(true, true);
+	open_packed(true, true);
 }
 
-static inline int
-setup_many(void **state)
+static inline void
+setup_many(void)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 
-	(void)state;
 	l.pack = true;
 	l.n = l.msg_limit = 128;
 	l.mtu = 1400;
 	san_tl_conf_default(&tl);
 	pair_open(&l, &tl);
-	return 0;
-}
-
-static inline int
-setup_none(void **state)
-{
-	(void)state;
-	return 0;
-}
-
-static inline int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
 }
 
 /* A copy of packet *i*, to arrive later. */

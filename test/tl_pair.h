@@ -150,6 +150,51 @@ pair_close(void)
 	SAN_VERIFY(rte_mempool_full(pair.pool));
 }
 
+/* ---- fixtures of most files; the teardown is pair_close() ---- */
+
+static inline void
+pair_setup_as(bool ordered, uint16_t rnr_ms)
+{
+	struct tl_link l = pair_link(ordered);
+
+	l.rnr_ms = rnr_ms;
+	pair_open(&l, NULL);
+}
+
+static inline void
+pair_setup(void)
+{
+	pair_setup_as(true, 1000);
+}
+
+static inline void
+pair_setup_unordered(void)
+{
+	pair_setup_as(false, 1000);
+}
+
+/** What the receiver is not ready for ends after 5 ms. */
+static inline void
+pair_setup_hasty(void)
+{
+	pair_setup_as(true, 5);
+}
+
+static inline void
+pair_setup_hasty_unordered(void)
+{
+	pair_setup_as(false, 5);
+}
+
+static inline void
+pair_setup_relaxed(void)
+{
+	struct tl_link l = pair_link(true);
+
+	l.relaxed = true;
+	pair_open(&l, NULL);
+}
+
 /* ---- work ---- */
 
 static inline struct san_tl_conn *

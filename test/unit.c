@@ -10,6 +10,7 @@
 
 static struct unit_file *files;
 static struct unit_case *cases, **cases_end = &cases;
+static const char *row;
 
 void
 unit_register(struct unit_file *file)
@@ -26,12 +27,54 @@ unit_add_case(struct unit_case *c)
 	cases_end = &c->next;
 }
 
+void
+unit_row(const char *name)
+{
+	row = name;
+}
+
+int
+unit_setup_case(void **state)
+{
+	const struct unit_case *c = *state;
+
+	if (c->own.setup != NULL)
+		c->own.setup();
+	return 0;
+}
+
+void
+unit_run_case(void **state)
+{
+	const struct unit_case *c = *state;
+
+	row = NULL;
+	c->run(state);
+	row = NULL;
+}
+
+/* A row remains when the case failed. */
+int
+unit_teardown_case(void **state)
+{
+	const struct unit_case *c = *state;
+
+	if (row != NULL)
+		print_error("%s: in row %s\n", c->test.name, row);
+	row = NULL;
+	if (c->own.teardown != NULL)
+		c->own.teardown();
+	return 0;
+}
+
 /* Run the cases of a file. Returns the number that failed; -1: the file has none. */
 static int
 run_cases(const char *file)
 {
 	struct CMUnitTest tests[CASES_MAX];
+	const struct unit_fixture *all = NULL;
 	size_t n = 0, len = strlen(file);
+	int failed;
 
 	for (const struct unit_case *c = cases; c != NULL; c = c->next) {
 		if (strncmp(c->file, file, len) != 0 || strcmp(c->file + len, ".c") != 0)
@@ -39,8 +82,16 @@ run_cases(const char *file)
 		if (n == CASES_MAX)
 			abort();
 		tests[n++] = c->test;
+		all = c->of_file;
 	}
-	return n > 0 ? _cmocka_run_group_tests("tests", tests, n, NULL, NULL) : -1;
+	if (n == 0)
+		return -1;
+	if (all->first != NULL)
+		all->first();
+	failed = _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
+	if (all->last != NULL)
+		all->last();
+	return failed;
 }
 
 bool

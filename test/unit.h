@@ -7,6 +7,8 @@
  * Frame of a unit test: one program holds the tests of a layer, because linking costs more
  * than compiling them; it runs the cases of the file named in its argument.
  *
+ *   UNIT_FIXTURE(.setup = open_pair, .teardown = close_pair);    if each case needs one
+ *
  *   UNIT_CASE(san_seq_lt__wraps) { assert_true(...); }
  */
 
@@ -34,28 +36,68 @@ struct unit_file {
 void unit_register(struct unit_file *file);
 /** Does make check run it? Then not all of many cases are. */
 bool unit_is_check(void);
+/** The case is at row *name* of its table: a failure prints it. The name is not copied. */
+void unit_row(const char *name);
+
+/** What surrounds the cases of a file; NULL: nothing. */
+struct unit_fixture {
+	void (*setup)(void), (*teardown)(void); /**< each */
+	void (*first)(void), (*last)(void);     /**< all of them */
+};
 
 /** A case of a file. Linked before main() starts; the cases of a file run in their order. */
 struct unit_case {
 	const char *file;
 	struct CMUnitTest test;
+	void (*run)(void **state);
+	struct unit_fixture own;
+	const struct unit_fixture *of_file;
 	struct unit_case *next;
 };
 
 void unit_add_case(struct unit_case *c);
+void unit_run_case(void **state);
+int unit_setup_case(void **state);
+int unit_teardown_case(void **state);
 
-/** Define a case: the body follows. It may use *state*. */
-#define UNIT_CASE(name) UNIT_CASE_WITH(name, NULL, NULL)
-#define UNIT_CASE_WITH(name, setup, teardown)                                  \
-	static void name(void **state);                                        \
-	__attribute__((constructor)) static void name##_add(void)              \
-	{                                                                      \
-		static struct unit_case self = {                               \
-			__FILE__, {#name, name, setup, teardown, NULL}, NULL}; \
-                                                                               \
-		unit_add_case(&self);                                          \
-	}                                                                      \
-	static void name(__attribute__((unused)) void **state)
+/* A file that has one defines it. */
+static struct unit_fixture unit_fixture __attribute__((unused));
+#define UNIT_FIXTURE(...) static struct unit_fixture unit_fixture = {__VA_ARGS__}
+
+/** Define a case: the body follows. */
+#define UNIT_CASE(name) UNIT_CASE_OWN(name, unit_fixture.setup, unit_fixture.teardown)
+
+/** Likewise, with a setup of its own. */
+#define UNIT_CASE_IN(name, setup) UNIT_CASE_OWN(name, setup, unit_fixture.teardown)
+
+/** Likewise, without setup and teardown. */
+#define UNIT_CASE_ALONE(name) UNIT_CASE_OWN(name, NULL, NULL)
+
+#define UNIT_CASE_OWN(name, setup, teardown)                                                    \
+	UNIT_CASE_AS(name, setup, teardown, unit_run_case, unit_setup_case, unit_teardown_case, \
+		     &self)
+
+/** Likewise, with functions of cmocka. */
+#define UNIT_CASE_WITH(name, setup, teardown) \
+	UNIT_CASE_AS(name, NULL, NULL, name, setup, teardown, NULL)
+
+/* Behind the fixture: the members of struct CMUnitTest, after its name. */
+#define UNIT_CASE_AS(function, own_setup, own_teardown, ...)          \
+	static void function(void **state);                           \
+	__attribute__((constructor)) static void function##_add(void) \
+	{                                                             \
+		static struct unit_case self = {                      \
+			.file = __FILE__,                             \
+			.test = {#function, __VA_ARGS__},             \
+			.run = function,                              \
+			.of_file = &unit_fixture,                     \
+		};                                                    \
+                                                                      \
+		self.own.setup = own_setup;                           \
+		self.own.teardown = own_teardown;                     \
+		unit_add_case(&self);                                 \
+	}                                                             \
+	static void function(__attribute__((unused)) void **state)
 
 /** Fail with a message that names the case of a table. */
 #define FAIL_IF(condition, ...)                \

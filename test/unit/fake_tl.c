@@ -10,7 +10,7 @@ int
 san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req,
 			uint64_t now_ns)
 {
-	struct san_tl_txn *t = &fake.txns[fake.nb_txns];
+	struct san_tl_txn *txn = &fake.txns[fake.nb_txns];
 
 	(void)tl;
 	(void)now_ns;
@@ -21,9 +21,9 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 		return -EAGAIN;
 	}
 	fake.room--;
-	memset(t, 0, sizeof(*t));
-	t->req = *req;
-	t->slot = slot;
+	memset(txn, 0, sizeof(*txn));
+	txn->req = *req;
+	txn->slot = slot;
 	fake.nb_txns++;
 	return 0;
 }

@@ -2,41 +2,22 @@
 
 /* Records of connections: configuration, hash of peers, slots, events. (RT-1, RT-24) */
 
-#include "unit.h"
-
-#include <errno.h>
-
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 64, false);
-	cm_net_listen(&net, 1);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	return (int)rte_mempool_in_use_count(pool);
-}
+#include "test_cm.h"
 
 static void
-create__configuration(void **state)
+setup(void)
+{
+	cm_net_init(&net, test_pool(), 1, 64, false);
+	cm_net_listen(&net, 1);
+}
+
+UNIT_FIXTURE(.setup = setup, .teardown = cm_teardown);
+
+UNIT_CASE(create__configuration)
 {
 	struct san_cm_conf good, conf;
 	struct san_cm *cm;
 
-	(void)state;
 	cm_net_cm_conf(&net.h[0], 64, &good);
 #define BAD(change)                                                                 \
 	do {                                                                        \
@@ -61,10 +42,8 @@ create__configuration(void **state)
 }
 
 /* Idle connections are cheap: 2 KiB with all layers, by ARCH-9. */
-static void
-conn__is_small(void **state)
+UNIT_CASE(conn__is_small)
 {
-	(void)state;
 	assert_true(sizeof(struct san_cm_conn) <= 512);
 }
 
@@ -80,15 +59,13 @@ hashed(uint32_t cid, uint32_t tag, const struct san_ip *peer)
 	return c;
 }
 
-static void
-hash__finds_each(void **state)
+UNIT_CASE(hash__finds_each)
 {
 	struct san_cm *cm = net.h[0].cm;
 	struct san_ip a = cm_net_ip(1, false), b = cm_net_ip(2, false);
 	struct san_cm_conn *c[60];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 60; i++)
 		c[i] = hashed(i / 4, i & 1, i & 2 ? &a : &b);
 	for (i = 0; i < 60; i++) {
@@ -107,14 +84,12 @@ hash__finds_each(void **state)
 }
 
 /* RT-36: whatever names a peer chooses, a look-up takes a few steps. */
-static void
-hash__chains_are_short(void **state)
+UNIT_CASE(hash__chains_are_short)
 {
 	struct san_cm *cm = net.h[0].cm;
 	struct san_ip peer = cm_net_ip(1, false);
 	uint32_t i, slot, nb;
 
-	(void)state;
 	for (i = 0; i < 64; i++)
 		hashed(0x777, 1 + i, &peer);
 	for (i = 0; i <= cm->bucket_mask; i++) {
@@ -126,8 +101,7 @@ hash__chains_are_short(void **state)
 }
 
 /* Connections that wait for a host are found without a search among others. (RT-36) */
-static void
-resolving__lists_are_short(void **state)
+UNIT_CASE(resolving__lists_are_short)
 {
 	struct san_cm *cm = net.h[0].cm;
 	const struct san_cm_param param = cm_net_param();
@@ -136,7 +110,6 @@ resolving__lists_are_short(void **state)
 	uint32_t i, nb;
 	uint16_t slot;
 
-	(void)state;
 	for (i = 0; i < 60; i++) {
 		peer.b[15] = (uint8_t)i;
 		assert_int_equal(san_cm_fsm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0,
@@ -156,14 +129,12 @@ resolving__lists_are_short(void **state)
 }
 
 /* Each side learns the other's user, or that the other does not state it. */
-static void
-event__states_the_user(void **state)
+UNIT_CASE(event__states_the_user)
 {
 	static const uint32_t uids[][2] = {{1000, 7}, {RTSAN_UID_NONE, 0}, {0, RTSAN_UID_NONE}};
 	uint16_t slot[2];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(uids); i++) {
 		net.h[0].param.uid = uids[i][0];
 		net.h[1].param.uid = uids[i][1];
@@ -175,14 +146,12 @@ event__states_the_user(void **state)
 }
 
 /* There is one final event, and no event after it. */
-static void
-event__final(void **state)
+UNIT_CASE(event__final)
 {
 	struct san_cm *cm = net.h[1].cm;
 	struct san_cm_event ev;
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_open(&net, slot);
 	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
 	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
@@ -194,8 +163,7 @@ event__final(void **state)
 }
 
 /* Established and ended before the events are polled: both are reported, in this order. */
-static void
-event__two_at_once(void **state)
+UNIT_CASE(event__two_at_once)
 {
 	struct san_cm *cm = net.h[1].cm;
 	struct san_wire_path path;
@@ -204,7 +172,6 @@ event__two_at_once(void **state)
 	struct san_cm_event ev;
 	uint16_t slot;
 
-	(void)state;
 	net.h[1].no_accept = true;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
@@ -231,14 +198,12 @@ event__two_at_once(void **state)
 }
 
 /* If it is released before its event is polled, the slot is not reused until then. */
-static void
-event__keeps_its_slot(void **state)
+UNIT_CASE(event__keeps_its_slot)
 {
 	struct san_cm *cm = net.h[1].cm;
 	struct san_cm_event ev;
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_open(&net, slot);
 	san_cm_fsm_failed(cm, slot[1], RTSAN_R_TIMEOUT, net.now_ns);
 	san_cm_release(cm, slot[1], net.now_ns);
@@ -254,14 +219,12 @@ event__keeps_its_slot(void **state)
 }
 
 /* No room for the private data of a REP: it is dropped, and will be repeated. */
-static void
-private__no_room(void **state)
+UNIT_CASE(private__no_room)
 {
 	struct san_cm *cm = net.h[0].cm;
 	uint32_t nb = cm->free_privates.nb;
 	uint16_t slot;
 
-	(void)state;
 	net.h[1].param.private_len = 3;
 	memcpy(net.h[1].param.private_data, "xyz", 3);
 	cm->free_privates.nb = 0;
@@ -278,12 +241,10 @@ private__no_room(void **state)
 }
 
 /* Only ended connections can be released. */
-static void
-release__only_after_the_end(void **state)
+UNIT_CASE(release__only_after_the_end)
 {
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_open(&net, slot);
 	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
 	san_cm_release(net.h[1].cm, 63, net.now_ns);
@@ -300,10 +261,8 @@ release__only_after_the_end(void **state)
 	cm_net_check(&net);
 }
 
-static void
-state__of_no_slot(void **state)
+UNIT_CASE(state__of_no_slot)
 {
-	(void)state;
 	assert_int_equal(san_cm_state(net.h[0].cm, 64), SAN_CM_IDLE);
 	assert_null(san_cm_agreed(net.h[0].cm, 64));
 	assert_null(san_cm_agreed(net.h[0].cm, 0));
@@ -314,13 +273,11 @@ state__of_no_slot(void **state)
 }
 
 /* Slots are reused after their rest, thousands of times. */
-static void
-conn__churn(void **state) /* RT-24: both sides release everything */
+UNIT_CASE(conn__churn) /* RT-24: both sides release everything */
 {
 	uint16_t slot[2];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 1000; i++) {
 		cm_net_open(&net, slot);
 		assert_int_equal(
@@ -329,27 +286,4 @@ conn__churn(void **state) /* RT-24: both sides release everything */
 		assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 	}
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1000);
-}
-
-UNIT_TEST(test_cm_conn)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(create__configuration),
-		TEST(conn__is_small),
-		TEST(hash__finds_each),
-		TEST(hash__chains_are_short),
-		TEST(resolving__lists_are_short),
-		TEST(event__states_the_user),
-		TEST(event__final),
-		TEST(event__two_at_once),
-		TEST(event__keeps_its_slot),
-		TEST(private__no_room),
-		TEST(release__only_after_the_end),
-		TEST(state__of_no_slot),
-		TEST(conn__churn),
-	};
-
-	pool = test_eal_pool("cm_conn", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

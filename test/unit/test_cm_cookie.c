@@ -11,13 +11,12 @@ static struct san_cm cm;
 static struct san_wire_pkt pkt;
 static struct san_wire_cm msg;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_prng g;
 	unsigned int i;
 
-	(void)state;
 	san_prng_seed(&g, 5);
 	memset(&cm, 0, sizeof(cm));
 	cm.conf.cookie_slot_ns = SLOT_NS;
@@ -32,8 +31,9 @@ setup(void **state)
 	msg.msg = SAN_CM_REQ;
 	msg.nb_ports = SAN_WIRE_CM_PORTS;
 	msg.private_len = 17;
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup);
 
 /** Get a cookie as the connecting side does. */
 static void
@@ -49,10 +49,8 @@ is_valid(uint64_t now_ns)
 	return san_cm_cookie_valid(&cm, &pkt, &msg, now_ns);
 }
 
-static void
-valid__own_cookie(void **state)
+UNIT_CASE(valid__own_cookie)
 {
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	assert_true(is_valid(5 * SLOT_NS));
 }
@@ -78,13 +76,11 @@ static const struct field covered[] = {
 /* clang-format on */
 
 /* Changing any bit of any field invalidates the cookie. */
-static void
-valid__covers_every_bit(void **state)
+UNIT_CASE(valid__covers_every_bit)
 {
 	uint8_t *at;
 	size_t i, bit;
 
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	for (i = 0; i < RTE_DIM(covered); i++) {
 		at = (covered[i].pkt ? (uint8_t *)&pkt : (uint8_t *)&msg) + covered[i].off;
@@ -124,12 +120,10 @@ static const struct age_row ages[] = {
 	{0xffffffffULL * SLOT_NS, 0x100000001ULL * SLOT_NS, false},
 };
 
-static void
-valid__ages(void **state)
+UNIT_CASE(valid__ages)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ages); i++) {
 		take_cookie(ages[i].made_ns);
 		if (is_valid(ages[i].now_ns) != ages[i].valid)
@@ -138,21 +132,17 @@ valid__ages(void **state)
 }
 
 /* A later slot number in an old cookie is invalid: the MAC covers it. */
-static void
-valid__slot_is_not_free(void **state)
+UNIT_CASE(valid__slot_is_not_free)
 {
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	msg.cookie[19]++;
 	assert_false(is_valid(6 * SLOT_NS));
 }
 
-static void
-valid__secret_matters(void **state)
+UNIT_CASE(valid__secret_matters)
 {
 	unsigned int i;
 
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	for (i = 0; i < SAN_CM_SECRET; i++) {
 		cm.conf.secret[i] ^= 1;
@@ -163,23 +153,19 @@ valid__secret_matters(void **state)
 }
 
 /* The MAC address is not covered, because it is not part of the message. */
-static void
-valid__not_the_mac_address(void **state)
+UNIT_CASE(valid__not_the_mac_address)
 {
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	pkt.src_mac.addr_bytes[3] ^= 1;
 	assert_true(is_valid(5 * SLOT_NS));
 }
 
 /* The same input gives the same cookie, so that a run can be repeated. */
-static void
-cookie_make_mac__deterministic(void **state)
+UNIT_CASE(cookie_make_mac__deterministic)
 {
 	static const uint8_t slot[4] = {0, 0, 0, 5};
 	uint8_t first[SAN_WIRE_COOKIE];
 
-	(void)state;
 	take_cookie(5 * SLOT_NS);
 	memcpy(first, msg.cookie, sizeof(first));
 	assert_memory_equal(first + 16, slot, sizeof(slot));
@@ -187,20 +173,4 @@ cookie_make_mac__deterministic(void **state)
 	assert_memory_equal(first, msg.cookie, sizeof(first));
 	take_cookie(6 * SLOT_NS);
 	assert_memory_not_equal(first, msg.cookie, 16);
-}
-
-UNIT_TEST(test_cm_cookie)
-{
-#define TEST(f) cmocka_unit_test_setup(f, setup)
-	const struct CMUnitTest tests[] = {
-		TEST(valid__own_cookie),
-		TEST(valid__covers_every_bit),
-		TEST(valid__ages),
-		TEST(valid__slot_is_not_free),
-		TEST(valid__secret_matters),
-		TEST(valid__not_the_mac_address),
-		TEST(cookie_make_mac__deterministic),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,36 +2,18 @@
 
 /* The end of a connection: drain, DREQ, DREP, RESET, restart of a peer. (RT-24; cm_fsm.c) */
 
-#include "unit.h"
+#include "test_cm.h"
 
-#include <errno.h>
-
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
 static uint16_t slot[2];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	cm_net_listen(&net, 1);
+	cm_setup();
 	cm_net_open(&net, slot);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = setup, .teardown = cm_teardown);
 
 static int
 disconnect(int i, bool hard)
@@ -94,10 +76,8 @@ twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san
 	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
 }
 
-static void
-disconnect__waits_until_drained(void **state)
+UNIT_CASE(disconnect__waits_until_drained)
 {
-	(void)state;
 	assert_int_equal(disconnect(0, false), 0);
 	assert_int_equal(disconnect(0, false), 0);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
@@ -116,10 +96,8 @@ disconnect__waits_until_drained(void **state)
 	assert_int_equal(cm_net_nb_sent(&net), 7);
 }
 
-static void
-disconnect__drain_has_a_limit(void **state)
+UNIT_CASE(disconnect__drain_has_a_limit)
 {
-	(void)state;
 	disconnect(0, false);
 	cm_net_run(&net, 5 * SAN_NS_PER_S - 1 * MS);
 	assert_int_equal(state_of(0), SAN_CM_DRAINING);
@@ -128,13 +106,11 @@ disconnect__drain_has_a_limit(void **state)
 }
 
 /* The drain continues as long as packets are acknowledged. */
-static void
-disconnect__drain_goes_on_with_progress(void **state)
+UNIT_CASE(disconnect__drain_goes_on_with_progress)
 {
 	struct san_pdl_rxw *w = net.h[0].pdl->conns[slot[0]].rx;
 	int i;
 
-	(void)state;
 	disconnect(0, false);
 	for (i = 0; i < 10; i++) {
 		cm_net_run(&net, 5 * SAN_NS_PER_S - 1 * MS);
@@ -146,10 +122,8 @@ disconnect__drain_goes_on_with_progress(void **state)
 	assert_orderly();
 }
 
-static void
-disconnect__hard_waits_for_nothing(void **state)
+UNIT_CASE(disconnect__hard_waits_for_nothing)
 {
-	(void)state;
 	assert_int_equal(disconnect(0, true), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_orderly();
@@ -157,10 +131,8 @@ disconnect__hard_waits_for_nothing(void **state)
 	assert_int_equal(disconnect(1, false), -ENOTCONN);
 }
 
-static void
-disconnect__hard_after_soft(void **state)
+UNIT_CASE(disconnect__hard_after_soft)
 {
-	(void)state;
 	disconnect(0, false);
 	assert_int_equal(disconnect(0, true), 0);
 	assert_int_equal(disconnect(0, true), 0);
@@ -169,26 +141,23 @@ disconnect__hard_after_soft(void **state)
 }
 
 /* From the accepting side as well. */
-static void
-disconnect__by_the_acceptor(void **state)
+UNIT_CASE(disconnect__by_the_acceptor)
 {
-	(void)state;
 	disconnect(1, true);
 	cm_net_run(&net, 1 * MS);
 	assert_ended(1, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
-static void
-disconnect__dreq_or_drep_lost(void **state)
+UNIT_CASE(disconnect__dreq_or_drep_lost)
 {
 	static const uint8_t lost[][2] = {
 		{SAN_CM_DREQ, 1}, {SAN_CM_DREQ, 5}, {SAN_CM_DREP, 1}, {SAN_CM_DREP, 5}};
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(lost); i++) {
-		teardown(state);
-		setup(state);
+		cm_teardown();
+		setup();
 		net.hook = lose;
 		net.arg[0] = lost[i][0];
 		net.arg[1] = lost[i][1];
@@ -200,10 +169,8 @@ disconnect__dreq_or_drep_lost(void **state)
 }
 
 /* The core keeps the slot, so TIMEWAIT answers. */
-static void
-timewait__answers_repeated_dreq(void **state)
+UNIT_CASE(timewait__answers_repeated_dreq)
 {
-	(void)state;
 	net.h[1].no_release = true;
 	net.hook = lose;
 	net.arg[0] = SAN_CM_DREP;
@@ -218,10 +185,8 @@ timewait__answers_repeated_dreq(void **state)
 	assert_int_equal(state_of(1), SAN_CM_IDLE);
 }
 
-static void
-disconnect__nobody_answers(void **state)
+UNIT_CASE(disconnect__nobody_answers)
 {
-	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, TRIES_NS + 1 * MS);
@@ -229,10 +194,8 @@ disconnect__nobody_answers(void **state)
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_DREQ], TRIES);
 }
 
-static void
-disconnect__everything_twice(void **state)
+UNIT_CASE(disconnect__everything_twice)
 {
-	(void)state;
 	net.hook = twice;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
@@ -240,14 +203,13 @@ disconnect__everything_twice(void **state)
 }
 
 /* Both at the same time, with drain or without, with loss or without: one event each. */
-static void
-disconnect__simultaneous(void **state)
+UNIT_CASE(disconnect__simultaneous)
 {
 	unsigned int i;
 
 	for (i = 0; i < 8; i++) {
-		teardown(state);
-		setup(state);
+		cm_teardown();
+		setup();
 		net.hook = lose;
 		net.arg[0] = i & 4 ? SAN_CM_DREQ : SAN_CM_DREP;
 		net.arg[1] = 1;
@@ -262,10 +224,8 @@ disconnect__simultaneous(void **state)
 }
 
 /* The other side disconnects during the drain: the connection ends for both. */
-static void
-disconnect__by_both_one_drains(void **state)
+UNIT_CASE(disconnect__by_both_one_drains)
 {
-	(void)state;
 	disconnect(0, false);
 	disconnect(1, true);
 	cm_net_run(&net, 1 * MS);
@@ -274,10 +234,10 @@ disconnect__by_both_one_drains(void **state)
 }
 
 static void
-open_without_rtu(void **state)
+open_without_rtu(void)
 {
-	teardown(state);
-	cm_net_init(&net, pool, 3, 16, false);
+	cm_teardown();
+	cm_net_init(&net, test_pool(), 3, 16, false);
 	cm_net_listen(&net, 1);
 	net.hook = lose;
 	net.arg[0] = SAN_CM_RTU;
@@ -290,10 +250,9 @@ open_without_rtu(void **state)
 }
 
 /* The RTU is lost and the drain has begun: the RTU is still repeated. */
-static void
-disconnect__drains_without_rtu(void **state)
+UNIT_CASE(disconnect__drains_without_rtu)
 {
-	open_without_rtu(state);
+	open_without_rtu();
 	disconnect(0, false);
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(state_of(0), SAN_CM_DRAINING);
@@ -304,10 +263,9 @@ disconnect__drains_without_rtu(void **state)
 }
 
 /* The RTU is lost and a DREQ arrives instead: one event, at once. */
-static void
-disconnect__dreq_without_rtu(void **state)
+UNIT_CASE(disconnect__dreq_without_rtu)
 {
-	open_without_rtu(state);
+	open_without_rtu();
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 0);
@@ -315,8 +273,7 @@ disconnect__dreq_without_rtu(void **state)
 }
 
 /* In every state before the connection is open. */
-static void
-disconnect__while_connecting(void **state)
+UNIT_CASE(disconnect__while_connecting)
 {
 	static const enum san_cm_state at[] = {SAN_CM_RESOLVING, SAN_CM_REQ_SENT,
 					       SAN_CM_REQ_COOKIE_SENT};
@@ -324,8 +281,8 @@ disconnect__while_connecting(void **state)
 	uint16_t s;
 
 	for (i = 0; i < RTE_DIM(at); i++) {
-		teardown(state);
-		cm_net_init(&net, pool, i, 16, false);
+		cm_teardown();
+		cm_net_init(&net, test_pool(), i, 16, false);
 		cm_net_listen(&net, 1);
 		net.h[0].no_mac = at[i] == SAN_CM_RESOLVING;
 		net.h[1].no_accept = true;
@@ -351,13 +308,12 @@ disconnect__while_connecting(void **state)
 }
 
 /* Accepted and disconnected at once, and the REP is lost: the other side sees a refusal. */
-static void
-disconnect__before_the_rep_arrives(void **state)
+UNIT_CASE(disconnect__before_the_rep_arrives)
 {
 	uint16_t s;
 
-	teardown(state);
-	cm_net_init(&net, pool, 9, 16, false);
+	cm_teardown();
+	cm_net_init(&net, test_pool(), 9, 16, false);
 	cm_net_listen(&net, 1);
 	net.h[1].no_accept = true;
 	net.hook = lose;
@@ -377,10 +333,8 @@ disconnect__before_the_rep_arrives(void **state)
 }
 
 /* Packet delivery has failed: one event here, and the peer is notified. (RT-7) */
-static void
-failed__tells_both(void **state)
+UNIT_CASE(failed__tells_both)
 {
-	(void)state;
 	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
 	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_run(&net, 1 * MS);
@@ -389,10 +343,8 @@ failed__tells_both(void **state)
 }
 
 /* Disconnected, and the retries of the DREQ are exhausted. */
-static void
-failed__while_waiting_for_drep(void **state)
+UNIT_CASE(failed__while_waiting_for_drep)
 {
-	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
@@ -401,10 +353,8 @@ failed__while_waiting_for_drep(void **state)
 	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
-static void
-failed__while_draining(void **state)
+UNIT_CASE(failed__while_draining)
 {
-	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, false);
 	san_cm_fsm_failed(net.h[0].cm, slot[0], RTSAN_R_TIMEOUT, net.now_ns);
@@ -430,13 +380,11 @@ reset_for(uint32_t psn)
 }
 
 /* A restarted peer does not know the connection: our next packet ends it. */
-static void
-reset__after_restart_of_the_peer(void **state) /* RT-24 */
+UNIT_CASE(reset__after_restart_of_the_peer) /* RT-24 */
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
 	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
@@ -447,15 +395,13 @@ reset__after_restart_of_the_peer(void **state) /* RT-24 */
 }
 
 /* The same with a new connection under the old CID: only the tag differs. */
-static void
-reset__new_connection_same_cid(void **state) /* RT-24 */
+UNIT_CASE(reset__new_connection_same_cid) /* RT-24 */
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 	uint32_t old_dcid = net.h[0].pdl->conns[slot[0]].dcid;
 	uint16_t other;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
 	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
@@ -476,13 +422,11 @@ reset__new_connection_same_cid(void **state) /* RT-24 */
 }
 
 /* The peer restarts and connects: a new connection beside the old one. */
-static void
-restart__connects_anew(void **state) /* RT-24 */
+UNIT_CASE(restart__connects_anew) /* RT-24 */
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
 	cm_net_start(&net, 0, &pdl_conf, &cm_conf);
@@ -518,8 +462,7 @@ static const struct reset_row stale_resets[] = {
 	{"partition", 0, 0, 0, 0, 1},
 };
 
-static void
-reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
+UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 {
 	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
 	struct san_wire_path path;
@@ -528,7 +471,6 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	uint32_t psn;
 	unsigned int i;
 
-	(void)state;
 	net.h[1].dead = true;
 	psn = cm_net_tx_data(&net, 0, slot[0]);
 	/* otherwise these numbers might be outstanding in the other window */
@@ -562,26 +504,22 @@ reset__stale_changes_nothing(void **state) /* RT-24, RT-29 */
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
 }
 
-static void
-reset__nothing_outstanding(void **state)
+UNIT_CASE(reset__nothing_outstanding)
 {
 	struct san_wire_cm msg = reset_for(net.h[0].pdl->conns[slot[0]].tx[SAN_WIN_REQ].next - 1);
 
-	(void)state;
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
 	assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
 }
 
 /* The packet that it answers was in the data window. */
-static void
-reset__data_window(void **state)
+UNIT_CASE(reset__data_window)
 {
 	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
 	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA};
 	struct san_pdl_room room;
 	struct san_wire_cm msg;
 
-	(void)state;
 	san_pdl_tx_room(net.h[0].pdl, c, net.now_ns, &room);
 	san_pdl_tx_assign(net.h[0].pdl, c, &e, net.now_ns);
 	san_pdl_sched_end(net.h[0].pdl, c, false);
@@ -592,12 +530,10 @@ reset__data_window(void **state)
 }
 
 /* After our DREQ, the RESET of a peer that does not know the connection replaces the DREP. */
-static void
-reset__stands_for_drep(void **state)
+UNIT_CASE(reset__stands_for_drep)
 {
 	struct san_wire_cm msg;
 
-	(void)state;
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
@@ -607,12 +543,10 @@ reset__stands_for_drep(void **state)
 	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
-static void
-reset__while_draining(void **state)
+UNIT_CASE(reset__while_draining)
 {
 	struct san_wire_cm msg;
 
-	(void)state;
 	net.h[1].dead = true;
 	msg = reset_for(cm_net_tx_data(&net, 0, slot[0]));
 	disconnect(0, false);
@@ -622,6 +556,24 @@ reset__while_draining(void **state)
 }
 
 /* ---- packets of other senders ---- */
+
+static void
+note_xid(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
+	 struct cm_fate *fate)
+{
+	(void)p;
+	(void)fate;
+	if (msg != NULL && from == 0)
+		n->arg[3] = msg->xid;
+}
+
+static void
+setup_with_xid(void)
+{
+	cm_setup();
+	net.hook = note_xid;
+	cm_net_open(&net, slot);
+}
 
 struct forged_row {
 	uint8_t msg;
@@ -647,8 +599,7 @@ static const struct forged_row forged_rows[] = {
 	{SAN_CM_RTU, 0, 0, 0, 0, 0, SAN_DROP_NONE}, /* changes nothing either */
 };
 
-static void
-forged__changes_nothing(void **state) /* RT-24, RT-29 */
+UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 {
 	const struct san_cm_agreed *a = san_cm_agreed(net.h[0].cm, slot[0]);
 	const struct san_pdl_conn *c = &net.h[1].pdl->conns[slot[1]];
@@ -658,7 +609,6 @@ forged__changes_nothing(void **state) /* RT-24, RT-29 */
 	struct san_wire_cm msg;
 	unsigned int i;
 
-	(void)state;
 	assert_int_equal(a->pdl.dcid, c->cid);
 	for (i = 0; i < RTE_DIM(forged_rows); i++) {
 		const struct forged_row *r = &forged_rows[i];
@@ -685,30 +635,8 @@ forged__changes_nothing(void **state) /* RT-24, RT-29 */
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 0);
 }
 
-static void
-note_xid(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	 struct cm_fate *fate)
-{
-	(void)p;
-	(void)fate;
-	if (msg != NULL && from == 0)
-		n->arg[3] = msg->xid;
-}
-
-static int
-setup_with_xid(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	net.hook = note_xid;
-	cm_net_listen(&net, 1);
-	cm_net_open(&net, slot);
-	return 0;
-}
-
 /* A DREQ for a connection that ended long ago is answered, so that the other side can finish. */
-static void
-dreq__for_nothing(void **state)
+UNIT_CASE(dreq__for_nothing)
 {
 	struct san_wire_cm msg = {
 		.msg = SAN_CM_DREQ,
@@ -721,7 +649,6 @@ dreq__for_nothing(void **state)
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
 	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
 	assert_int_equal(msg.msg, SAN_CM_DREP);
@@ -732,43 +659,4 @@ dreq__for_nothing(void **state)
 	assert_int_equal(msg.dst_tag, 4);
 	assert_int_equal(p.tag, 4);
 	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
-}
-
-UNIT_TEST(test_cm_disconnect)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(disconnect__waits_until_drained),
-		TEST(disconnect__drain_has_a_limit),
-		TEST(disconnect__drain_goes_on_with_progress),
-		TEST(disconnect__hard_waits_for_nothing),
-		TEST(disconnect__hard_after_soft),
-		TEST(disconnect__by_the_acceptor),
-		TEST(disconnect__dreq_or_drep_lost),
-		TEST(timewait__answers_repeated_dreq),
-		TEST(disconnect__nobody_answers),
-		TEST(disconnect__everything_twice),
-		TEST(disconnect__simultaneous),
-		TEST(disconnect__by_both_one_drains),
-		TEST(disconnect__drains_without_rtu),
-		TEST(disconnect__dreq_without_rtu),
-		TEST(disconnect__while_connecting),
-		TEST(disconnect__before_the_rep_arrives),
-		TEST(failed__tells_both),
-		TEST(failed__while_waiting_for_drep),
-		TEST(failed__while_draining),
-		TEST(reset__after_restart_of_the_peer),
-		TEST(reset__new_connection_same_cid),
-		TEST(restart__connects_anew),
-		TEST(reset__stale_changes_nothing),
-		TEST(reset__nothing_outstanding),
-		TEST(reset__data_window),
-		TEST(reset__stands_for_drep),
-		TEST(reset__while_draining),
-		cmocka_unit_test_setup_teardown(forged__changes_nothing, setup_with_xid, teardown),
-		TEST(dreq__for_nothing),
-	};
-
-	pool = test_eal_pool("cm_disconnect", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,8 @@
 
 /* Floods of unauthenticated packets: bounded memory and answers. (RT-24; cm_rx.c, cm_tx.c) */
 
-#include "unit.h"
-#include "cm_net.h"
+#include "test_cm.h"
 
-#define MS      SAN_NS_PER_MS
 #define MILLION 1000000u
 #define XID_OFF 4 /* offset in the message */
 
@@ -15,26 +13,7 @@ static const struct san_wire_pkt cm_pkt = {
 	.pkey = CM_NET_PKEY,
 };
 
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	cm_net_listen(&net, 1);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
 static void
 assert_nothing_kept(void)
@@ -55,14 +34,13 @@ put_be32(uint8_t *at, uint32_t v)
  * A million REQs without a cookie, each from another address: no connection, no half-open one, no
  * slot is used, and no more answers are sent than the limit. (RT-24)
  */
-static void
-flood__million_requests(void **state)
+UNIT_CASE(flood__million_requests)
 {
 	struct san_wire_cm msg = cm_net_req(0), ans;
 	struct san_wire_path path = cm_net_path(&net, 0);
 	struct san_wire_pkt p = cm_pkt;
 	struct rte_mbuf *m = cm_net_build(&net, &path, &p, &msg);
-	uint32_t in_use = rte_mempool_in_use_count(pool);
+	uint32_t in_use = rte_mempool_in_use_count(test_pool());
 	uint32_t i, nb_answers = 0, nb_limited = 0;
 	uint64_t begin_ns = net.now_ns;
 	struct san_wire_pkt q;
@@ -70,7 +48,6 @@ flood__million_requests(void **state)
 	uint8_t *bytes;
 	enum san_drop drop;
 
-	(void)state;
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
 	bytes = rte_pktmbuf_mtod_offset(m, uint8_t *, p.payload_off);
 	for (i = 0; i < MILLION; i++) {
@@ -87,7 +64,7 @@ flood__million_requests(void **state)
 	/* 100 per ms, and the initial burst */
 	assert_in_range(nb_answers, 99000, 100 * ((net.now_ns - begin_ns) / MS) + 100);
 	assert_nothing_kept();
-	assert_int_equal(rte_mempool_in_use_count(pool), in_use - 1);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), in_use - 1);
 	/* an honest peer can connect */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * MS);
@@ -95,15 +72,13 @@ flood__million_requests(void **state)
 }
 
 /* A flood of invalid cookies is limited before their MACs are computed. (RT-36) */
-static void
-flood__wrong_cookies(void **state)
+UNIT_CASE(flood__wrong_cookies)
 {
 	struct san_wire_cm msg = cm_net_req(0);
 	uint32_t i, slot = (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S));
 	uint32_t nb_checked = 0;
 	enum san_drop drop;
 
-	(void)state;
 	msg.flags |= SAN_CM_F_COOKIE;
 	put_be32(msg.cookie + 16, slot);
 	for (i = 0; i < 10000; i++) {
@@ -118,15 +93,13 @@ flood__wrong_cookies(void **state)
 	assert_nothing_kept();
 }
 
-static void
-flood__resets_are_limited(void **state)
+UNIT_CASE(flood__resets_are_limited)
 {
 	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PROBE), q;
 	struct san_wire_path path;
 	struct san_wire_cm msg;
 	uint32_t i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 100000; i++) {
 		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 		n += san_cm_tx_next(net.h[1].cm, &path, &q, &msg, net.now_ns);
@@ -138,8 +111,7 @@ flood__resets_are_limited(void **state)
 }
 
 /* A flood of one host does not keep another one from connecting. (RT-36) */
-static void
-flood__of_one_host(void **state)
+UNIT_CASE(flood__of_one_host)
 {
 	struct san_wire_pkt stray = cm_net_stray(&net, SAN_OP_PROBE), p = cm_pkt;
 	struct san_wire_path path = cm_net_path(&net, 0);
@@ -148,7 +120,6 @@ flood__of_one_host(void **state)
 	struct san_wire_ack ack;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
 	p.src.b[15] = stray.src.b[15] = 99;
 	for (i = 0; i < 10000; i++) {
@@ -174,8 +145,7 @@ forge_random(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t i)
  * Two million REQs a second of random hosts: a host that has connected before connects like without
  * them. (RT-35, RT-36)
  */
-static void
-flood__of_random_hosts(void **state)
+UNIT_CASE(flood__of_random_hosts)
 {
 	struct san_wire_cm msg[2] = {cm_net_req(0), cm_net_req(1)};
 	struct san_wire_path path = cm_net_path(&net, 0);
@@ -184,7 +154,6 @@ flood__of_random_hosts(void **state)
 	struct rte_mbuf *m[2];
 	uint32_t i, k;
 
-	(void)state;
 	msg[1].flags |= SAN_CM_F_COOKIE;
 	put_be32(msg[1].cookie + 16, (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S)));
 	for (i = 0; i < 2; i++) {
@@ -206,19 +175,4 @@ flood__of_random_hosts(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], k);
 	rte_pktmbuf_free(m[0]);
 	rte_pktmbuf_free(m[1]);
-}
-
-UNIT_TEST(test_cm_flood)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(flood__million_requests),
-		TEST(flood__wrong_cookies),
-		TEST(flood__resets_are_limited),
-		TEST(flood__of_one_host),
-		TEST(flood__of_random_hosts),
-	};
-
-	pool = test_eal_pool("cm_flood", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

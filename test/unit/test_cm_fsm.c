@@ -2,34 +2,9 @@
 
 /* The states of a connection between two hosts, message by message. (RT-1, RT-23, RT-24) */
 
-#include "unit.h"
+#include "test_cm.h"
 
-#include <errno.h>
-
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	cm_net_listen(&net, 1);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
 static enum san_cm_state
 state_of(int i, uint16_t slot)
@@ -109,12 +84,10 @@ twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san
 
 /* ---- connecting ---- */
 
-static void
-connect__establishes_both(void **state) /* RT-1 */
+UNIT_CASE(connect__establishes_both) /* RT-1 */
 {
 	uint16_t slot[2];
 
-	(void)state;
 	net.h[0].param.private_len = 3;
 	memcpy(net.h[0].param.private_data, "abc", 3);
 	net.h[1].param.private_len = 64;
@@ -141,8 +114,7 @@ connect__establishes_both(void **state) /* RT-1 */
 	assert_int_equal(cm_net_nb_sent(&net), 5);
 }
 
-static void
-connect__agrees_on_parameters(void **state)
+UNIT_CASE(connect__agrees_on_parameters)
 {
 	struct san_cm_param *a = &net.h[0].param, *b = &net.h[1].param;
 	const struct san_pdl_conn *c[2];
@@ -150,7 +122,6 @@ connect__agrees_on_parameters(void **state)
 	uint16_t slot[2];
 	int i;
 
-	(void)state;
 	a->mtu = 4096;
 	b->mtu = 1408;
 	a->max_txn = 32;
@@ -210,12 +181,10 @@ connect__agrees_on_parameters(void **state)
 	assert_int_not_equal(g[0]->first_rsn_tx, g[1]->first_rsn_tx);
 }
 
-static void
-connect__unordered(void **state)
+UNIT_CASE(connect__unordered)
 {
 	uint16_t slot[2];
 
-	(void)state;
 	net.h[0].param.ordered = false;
 	net.h[1].param.ordered = true;
 	cm_net_open(&net, slot);
@@ -223,14 +192,12 @@ connect__unordered(void **state)
 	assert_false(san_cm_agreed(net.h[1].cm, slot[1])->pdl.ordered);
 }
 
-static void
-connect__fixed_sequence_numbers(void **state)
+UNIT_CASE(connect__fixed_sequence_numbers)
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
 	pdl_conf.fixed_psn = true;
@@ -242,25 +209,21 @@ connect__fixed_sequence_numbers(void **state)
 	assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->pdl.data_psn, 0xfffffffe);
 }
 
-static void
-connect__over_v6(void **state) /* RT-31 */
+UNIT_CASE(connect__over_v6) /* RT-31 */
 {
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_fini(&net);
-	cm_net_init(&net, pool, 2, 16, true);
+	cm_net_init(&net, test_pool(), 2, 16, true);
 	cm_net_listen(&net, 1);
 	cm_net_open(&net, slot);
 	assert_int_equal(cm_net_nb_sent(&net), 5);
 }
 
-static void
-connect__many_at_once(void **state) /* RT-1: CIDs are unique */
+UNIT_CASE(connect__many_at_once) /* RT-1: CIDs are unique */
 {
 	uint16_t i, k;
 
-	(void)state;
 	for (i = 0; i < 8; i++)
 		cm_net_connect(&net, 0, i);
 	cm_net_run(&net, 100 * MS);
@@ -274,10 +237,8 @@ connect__many_at_once(void **state) /* RT-1: CIDs are unique */
 }
 
 /* Each side connects to the other with the same numbers: two connections. (RT-1) */
-static void
-connect__crosswise(void **state)
+UNIT_CASE(connect__crosswise)
 {
-	(void)state;
 	cm_net_listen(&net, 0);
 	cm_net_connect(&net, 0, 1);
 	cm_net_connect(&net, 1, 2);
@@ -313,14 +274,12 @@ static const struct param_row param_rows[] = {
 	{"private", {OK, WIN(2, 2, 2), .mtu = 64, .max_txn = 1, .private_len = 65}, -EINVAL},
 };
 
-static void
-connect__parameters(void **state) /* RULE-7 */
+UNIT_CASE(connect__parameters) /* RULE-7 */
 {
 	struct cm_host *h = &net.h[0];
 	uint16_t slot;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(param_rows); i++) {
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
 						    &param_rows[i].param, 0, net.now_ns, &slot),
@@ -329,8 +288,7 @@ connect__parameters(void **state) /* RULE-7 */
 	assert_int_equal(h->pdl->nb_conns, 2);
 }
 
-static void
-connect__bad_addresses(void **state)
+UNIT_CASE(connect__bad_addresses)
 {
 	static const char bad[][16] = {
 		{[10] = -1, [11] = -1},                             /* 0.0.0.0 */
@@ -343,7 +301,6 @@ connect__bad_addresses(void **state)
 	uint16_t slot;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++) {
 		memcpy(ip.b, bad[i], sizeof(ip.b));
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
@@ -359,13 +316,11 @@ connect__bad_addresses(void **state)
 	assert_int_equal(h->pdl->nb_conns, 0);
 }
 
-static void
-connect__no_slot(void **state)
+UNIT_CASE(connect__no_slot)
 {
 	struct cm_host *h = &net.h[0];
 	uint16_t slot, i;
 
-	(void)state;
 	for (i = 0; i < 16; i++)
 		cm_net_connect(&net, 0, i);
 	assert_int_equal(
@@ -373,13 +328,11 @@ connect__no_slot(void **state)
 		-ENOSPC);
 }
 
-static void
-resolved__sends_what_waits(void **state)
+UNIT_CASE(resolved__sends_what_waits)
 {
 	struct san_ip other = cm_net_ip(7, false);
 	uint16_t a, b;
 
-	(void)state;
 	net.h[0].no_mac = true;
 	a = cm_net_connect(&net, 0, 1);
 	b = cm_net_connect(&net, 0, 2);
@@ -396,15 +349,13 @@ resolved__sends_what_waits(void **state)
 }
 
 /* A proxy resolved the address and sent the REQ: the answer shows where the peer is. */
-static void
-resolved__by_the_cookie(void **state)
+UNIT_CASE(resolved__by_the_cookie)
 {
 	uint16_t slot;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 
-	(void)state;
 	net.h[0].no_mac = true;
 	slot = cm_net_connect(&net, 0, 1);
 	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
@@ -415,10 +366,8 @@ resolved__by_the_cookie(void **state)
 	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
 }
 
-static void
-connect__mac_never_known(void **state)
+UNIT_CASE(connect__mac_never_known)
 {
-	(void)state;
 	net.h[0].no_mac = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
@@ -427,8 +376,7 @@ connect__mac_never_known(void **state)
 }
 
 /* Each message of the handshake is lost once: it recovers, and is established exactly once. */
-static void
-connect__each_message_lost_once(void **state)
+UNIT_CASE(connect__each_message_lost_once)
 {
 	static const uint8_t lost[][2] = {
 		{SAN_CM_REQ, 1},
@@ -440,10 +388,9 @@ connect__each_message_lost_once(void **state)
 	uint16_t slot[2];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(lost); i++) {
 		cm_net_fini(&net);
-		cm_net_init(&net, pool, i, 16, false);
+		cm_net_init(&net, test_pool(), i, 16, false);
 		cm_net_listen(&net, 1);
 		lose_some(lost[i][0], lost[i][1]);
 		slot[0] = cm_net_connect(&net, 0, 42);
@@ -461,12 +408,10 @@ connect__each_message_lost_once(void **state)
 	}
 }
 
-static void
-connect__each_message_twice(void **state)
+UNIT_CASE(connect__each_message_twice)
 {
 	uint16_t slot;
 
-	(void)state;
 	net.hook = twice;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 10 * SAN_NS_PER_S);
@@ -480,12 +425,10 @@ connect__each_message_twice(void **state)
 }
 
 /* Data before the RTU replaces it. */
-static void
-implicit_rtu__opens(void **state)
+UNIT_CASE(implicit_rtu__opens)
 {
 	uint16_t slot;
 
-	(void)state;
 	lose_some(SAN_CM_RTU, 0);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
@@ -502,12 +445,10 @@ implicit_rtu__opens(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
 }
 
-static void
-implicit_rtu__only_in_rep_sent(void **state)
+UNIT_CASE(implicit_rtu__only_in_rep_sent)
 {
 	uint16_t slot;
 
-	(void)state;
 	slot = cm_net_connect(&net, 0, 1);
 	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, slot, net.now_ns));
 	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
@@ -519,12 +460,10 @@ implicit_rtu__only_in_rep_sent(void **state)
 }
 
 /* Data replaced the RTU by mistake, and the REP was lost: the repeated REQ is answered. */
-static void
-implicit_rtu__by_mistake(void **state)
+UNIT_CASE(implicit_rtu__by_mistake)
 {
 	uint16_t slot;
 
-	(void)state;
 	lose_some(SAN_CM_REP, 1);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
@@ -535,10 +474,8 @@ implicit_rtu__by_mistake(void **state)
 }
 
 /* No answer: retries with doubled intervals, then one event, and nothing is left. (RT-24) */
-static void
-connect__unreachable(void **state)
+UNIT_CASE(connect__unreachable)
 {
-	(void)state;
 	net.h[1].dead = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, TRIES_NS - 1 * MS);
@@ -562,10 +499,8 @@ lose_reqs(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct
 }
 
 /* Each message has its own retries: progress restarts the count. */
-static void
-connect__retries_start_anew(void **state)
+UNIT_CASE(connect__retries_start_anew)
 {
-	(void)state;
 	net.hook = lose_reqs;
 	net.arg[0] = 5;
 	cm_net_connect(&net, 0, 1);
@@ -578,10 +513,8 @@ connect__retries_start_anew(void **state)
 /* ---- accepting ---- */
 
 /* The peer dies after its request was accepted: one event, all is released. (RT-24) */
-static void
-accept__peer_gone(void **state)
+UNIT_CASE(accept__peer_gone)
 {
-	(void)state;
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
@@ -599,10 +532,8 @@ accept__peer_gone(void **state)
 }
 
 /* The request is not accepted: the connecting side gets a timeout, the other side drops it. */
-static void
-accept__never(void **state)
+UNIT_CASE(accept__never)
 {
-	(void)state;
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
@@ -618,10 +549,8 @@ accept__never(void **state)
 }
 
 /* Accepted late, while the peer still repeats: repeated REQs are one request. */
-static void
-accept__late(void **state)
+UNIT_CASE(accept__late)
 {
-	(void)state;
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
@@ -635,15 +564,13 @@ accept__late(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
 }
 
-static void
-accept__what_is_no_request(void **state)
+UNIT_CASE(accept__what_is_no_request)
 {
 	struct cm_host *h = &net.h[1];
 	struct san_cm_param bad = h->param;
 	struct san_cm_event ev;
 	uint16_t slot[2];
 
-	(void)state;
 	bad.first_win = 1;
 	cm_net_open(&net, slot);
 	assert_int_equal(san_cm_fsm_accept_peer(h->cm, slot[1], &h->param, 0, net.now_ns), -ENOENT);
@@ -663,12 +590,10 @@ accept__what_is_no_request(void **state)
 	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
 }
 
-static void
-reject__with_private_data(void **state)
+UNIT_CASE(reject__with_private_data)
 {
 	const struct san_cm_event *ev = &net.h[0].last[SAN_CM_EV_REJECTED];
 
-	(void)state;
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
@@ -689,10 +614,8 @@ reject__with_private_data(void **state)
 }
 
 /* The REJ is lost: the repeated REQ gets it again, and the ULP is not asked again. */
-static void
-reject__lost(void **state)
+UNIT_CASE(reject__lost)
 {
-	(void)state;
 	net.h[1].no_accept = true;
 	lose_some(SAN_CM_REJ, 1);
 	cm_net_connect(&net, 0, 42);
@@ -709,14 +632,12 @@ reject__lost(void **state)
 }
 
 /* A REP with invalid parameters ends the attempt on both sides. */
-static void
-rep__out_of_range(void **state)
+UNIT_CASE(rep__out_of_range)
 {
 	struct san_wire_cm rep;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
@@ -732,41 +653,4 @@ rep__out_of_range(void **state)
 	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_PARAMETER);
 	assert_clean();
-}
-
-UNIT_TEST(test_cm_fsm)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(connect__establishes_both),
-		TEST(connect__agrees_on_parameters),
-		TEST(connect__unordered),
-		TEST(connect__fixed_sequence_numbers),
-		TEST(connect__over_v6),
-		TEST(connect__many_at_once),
-		TEST(connect__crosswise),
-		TEST(connect__parameters),
-		TEST(connect__bad_addresses),
-		TEST(connect__no_slot),
-		TEST(resolved__sends_what_waits),
-		TEST(resolved__by_the_cookie),
-		TEST(connect__mac_never_known),
-		TEST(connect__each_message_lost_once),
-		TEST(connect__each_message_twice),
-		TEST(implicit_rtu__opens),
-		TEST(implicit_rtu__only_in_rep_sent),
-		TEST(implicit_rtu__by_mistake),
-		TEST(connect__unreachable),
-		TEST(connect__retries_start_anew),
-		TEST(accept__peer_gone),
-		TEST(accept__never),
-		TEST(accept__late),
-		TEST(accept__what_is_no_request),
-		TEST(reject__with_private_data),
-		TEST(reject__lost),
-		TEST(rep__out_of_range),
-	};
-
-	pool = test_eal_pool("cm_fsm", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

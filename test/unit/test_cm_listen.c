@@ -2,40 +2,15 @@
 
 /* Listeners by service and partition. (RT-29) */
 
-#include "unit.h"
+#include "test_cm.h"
 
-#include <errno.h>
+UNIT_FIXTURE(.setup = cm_idle, .teardown = cm_teardown);
 
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	return (int)rte_mempool_in_use_count(pool);
-}
-
-static void
-find__service_and_partition(void **state)
+UNIT_CASE(find__service_and_partition)
 {
 	struct san_cm *cm = net.h[1].cm;
 	uint8_t reason;
 
-	(void)state;
 	assert_null(san_cm_listen_find(cm, 1, 1, &reason));
 	assert_int_equal(reason, RTSAN_R_NO_LISTENER);
 	assert_int_equal(san_cm_listen(cm, 1, 1, 8, 11), 0);
@@ -51,13 +26,11 @@ find__service_and_partition(void **state)
 	assert_int_equal(reason, RTSAN_R_NO_LISTENER);
 }
 
-static void
-listen__twice_and_too_many(void **state)
+UNIT_CASE(listen__twice_and_too_many)
 {
 	struct san_cm *cm = net.h[1].cm;
 	uint64_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
 	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
@@ -70,8 +43,7 @@ listen__twice_and_too_many(void **state)
 }
 
 /* Consecutive services, or with equal low bits: a request checks few listeners. (RT-36) */
-static void
-find__short_lists(void **state)
+UNIT_CASE(find__short_lists)
 {
 	static const unsigned int shifts[] = {0, 8, 16, 32, 56};
 	struct san_cm_conf conf;
@@ -80,7 +52,6 @@ find__short_lists(void **state)
 	uint32_t s, i, n;
 	uint16_t l;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl);
 	cm_net_cm_conf(&net.h[1], 16, &conf);
 	conf.max_listeners = 256;
@@ -101,10 +72,8 @@ find__short_lists(void **state)
 }
 
 /* Two listeners of one service: each request goes to the one of its partition. */
-static void
-listen__per_partition(void **state)
+UNIT_CASE(listen__per_partition)
 {
-	(void)state;
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY, 8, 1), 0);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 5, 8, 2), 0);
 	net.h[0].param.pkey = 5;
@@ -116,12 +85,10 @@ listen__per_partition(void **state)
 }
 
 /* Requests that wait for accept are refused; open connections stay. */
-static void
-unlisten__refuses_who_waits(void **state)
+UNIT_CASE(unlisten__refuses_who_waits)
 {
 	uint16_t slot[2], waiting;
 
-	(void)state;
 	cm_net_listen(&net, 1);
 	cm_net_open(&net, slot);
 	net.h[1].no_accept = true;
@@ -140,15 +107,13 @@ unlisten__refuses_who_waits(void **state)
 }
 
 /* A request that is not yet reported to the ULP. */
-static void
-unlisten__before_the_event(void **state)
+UNIT_CASE(unlisten__before_the_event)
 {
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	int i, from;
 
-	(void)state;
 	cm_net_listen(&net, 1);
 	cm_net_connect(&net, 0, 7);
 	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
@@ -163,20 +128,4 @@ unlisten__before_the_event(void **state)
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-}
-
-UNIT_TEST(test_cm_listen)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(find__service_and_partition),
-		TEST(find__short_lists),
-		TEST(listen__twice_and_too_many),
-		TEST(listen__per_partition),
-		TEST(unlisten__refuses_who_waits),
-		TEST(unlisten__before_the_event),
-	};
-
-	pool = test_eal_pool("cm_listen", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,19 +2,12 @@
 
 /* A request that is accepted on a queue pair of another lcore. (SYS-1, RT-24) */
 
-#include "unit.h"
+#include "test_cm.h"
 
-#include <errno.h>
-
-#include "cm_net.h"
-
-#define MS      SAN_NS_PER_MS
 #define CONNS   4
 #define COOKIE  4711
 #define TO_HERE 1 /* lcore of *there* in its CIDs */
 
-static struct rte_mempool *pool;
-static struct cm_net net;
 static struct cm_host there; /* the other lcore of host 1 */
 
 /* Packets of host 0 to a CID of the other lcore are delivered there. */
@@ -51,14 +44,13 @@ send_from_there(void)
 	}
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
 
-	(void)state;
-	cm_net_init(&net, pool, 1, CONNS, false);
+	cm_net_init(&net, test_pool(), 1, CONNS, false);
 	net.h[1].no_accept = true;
 	net.hook = steer;
 	cm_net_listen(&net, 1);
@@ -72,19 +64,18 @@ setup(void **state)
 	cm_net_cm_conf(&there, CONNS, &cm_conf);
 	assert_int_equal(san_pdl_create(&pdl_conf, net.now_ns, &there.pdl), 0);
 	assert_int_equal(san_cm_create(&cm_conf, there.pdl, &there.cm), 0);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	san_cm_check(there.cm);
 	san_cm_destroy(there.cm);
 	san_pdl_destroy(there.pdl);
-	cm_net_fini(&net);
-	return (int)rte_mempool_in_use_count(pool);
+	cm_teardown();
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* Host 0 sends a request; returns the slot of it. */
 static uint16_t
@@ -111,14 +102,12 @@ move(uint16_t from)
 	return slot;
 }
 
-static void
-move__establishes_there(void **state)
+UNIT_CASE(move__establishes_there)
 {
 	const struct san_cm_agreed *a, *b;
 	struct san_cm_event ev;
 	uint16_t from, to;
 
-	(void)state;
 	net.h[0].param.ordered = false;
 	net.h[0].param.mtu = 1000;
 	net.h[0].param.uid = 1000;
@@ -149,10 +138,8 @@ move__establishes_there(void **state)
 }
 
 /* Until the peer gets the REP it repeats its REQ: that creates no second connection. */
-static void
-move__repeated_requests_are_known(void **state)
+UNIT_CASE(move__repeated_requests_are_known)
 {
-	(void)state;
 	move(request());
 	cm_net_run(&net, 200 * MS);
 	assert_true(net.h[1].nb_rx[SAN_CM_REQ] > 3);
@@ -164,14 +151,12 @@ move__repeated_requests_are_known(void **state)
 }
 
 /* A moved request exists once; moved back, it is unchanged. */
-static void
-move_out__once(void **state)
+UNIT_CASE(move_out__once)
 {
 	struct san_cm *cm = net.h[1].cm;
 	uint16_t slot = request();
 	struct san_cm_moved moved;
 
-	(void)state;
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), 0);
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_fsm_accept_peer(cm, slot, &net.h[1].param, 1, net.now_ns), -ENOENT);
@@ -186,13 +171,11 @@ move_out__once(void **state)
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
 }
 
-static void
-move_in__says_no(void **state)
+UNIT_CASE(move_in__says_no)
 {
 	struct san_cm_moved moved;
 	uint16_t slot, i;
 
-	(void)state;
 	assert_int_equal(san_cm_move_out(net.h[1].cm, request(), &moved, net.now_ns), 0);
 	there.param.first_win = 1;
 	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
@@ -210,40 +193,15 @@ move_in__says_no(void **state)
 }
 
 /* The listener is removed while the request is moved: the peer gets an answer. */
-static void
-move__ended_meanwhile(void **state)
+UNIT_CASE(move__ended_meanwhile)
 {
 	uint16_t slot = request();
 	struct san_cm_moved moved;
 
-	(void)state;
 	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	san_cm_move_done(net.h[1].cm, slot, true, net.now_ns);
 	cm_net_check(&net);
 	cm_net_run(&net, MS);
 	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-}
-
-static int
-group_setup(void **state)
-{
-	(void)state;
-	pool = test_eal_pool("cm_move", 256, 2048);
-	return 0;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_cm_move)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(move__establishes_there),
-		TEST(move__repeated_requests_are_known),
-		TEST(move_out__once),
-		TEST(move_in__says_no),
-		TEST(move__ended_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

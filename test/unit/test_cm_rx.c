@@ -5,10 +5,7 @@
  * connections. None of them costs memory. (RT-24, RT-29; RULE-17)
  */
 
-#include "unit.h"
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
+#include "test_cm.h"
 
 static const struct san_wire_pkt cm_pkt = {
 	.op = SAN_OP_CM,
@@ -16,26 +13,7 @@ static const struct san_wire_pkt cm_pkt = {
 	.pkey = CM_NET_PKEY,
 };
 
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	cm_net_listen(&net, 1);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	/* no test may leak an mbuf */
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
 /** Returns the only message that host 1 has to send. */
 static struct san_wire_cm
@@ -68,14 +46,12 @@ assert_nothing_kept(void)
 	cm_net_check(&net);
 }
 
-static void
-req__gets_a_cookie(void **state)
+UNIT_CASE(req__gets_a_cookie)
 {
 	struct san_wire_cm msg = cm_net_req(7), ans;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	msg.nb_ports = 2;
 	msg.ports[0] = 50001;
 	msg.ports[1] = 50002;
@@ -117,15 +93,13 @@ ask_cookie(struct san_wire_cm *msg)
 }
 
 /* No answer to an unauthenticated packet is longer than the packet. */
-static void
-req__answer_is_no_longer(void **state)
+UNIT_CASE(req__answer_is_no_longer)
 {
 	struct san_wire_cm msg = cm_net_req(7), ans;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	struct rte_mbuf *q, *a;
 
-	(void)state;
 	path = cm_net_path(&net, 0);
 	p = cm_pkt;
 	q = cm_net_build(&net, &path, &p, &msg);
@@ -145,15 +119,13 @@ with_cookie(struct san_wire_cm *msg)
 	return cm_net_forge(&net, 0, msg);
 }
 
-static void
-req__with_cookie_is_a_request(void **state)
+UNIT_CASE(req__with_cookie_is_a_request)
 {
 	struct san_wire_cm msg = cm_net_req(7), rep, again;
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	struct san_cm_event ev;
 
-	(void)state;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
@@ -180,8 +152,7 @@ req__with_cookie_is_a_request(void **state)
  * The connection's send buffer overwrites its offer. After that there is no REP for a copy of the
  * REQ, and a copy must not write there.
  */
-static void
-req__again_when_data_went(void **state)
+UNIT_CASE(req__again_when_data_went)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_pdl_conf pdl_conf;
@@ -190,7 +161,6 @@ req__again_when_data_went(void **state)
 	struct san_wire_pkt p;
 	struct san_cm_event ev;
 
-	(void)state;
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
 	pdl_conf.max_wide = 0; /* there is no other memory for the offer */
@@ -213,14 +183,12 @@ req__again_when_data_went(void **state)
 }
 
 /* One bit of the second REQ differs from the first one: the cookie is invalid. */
-static void
-req__cookie_for_another_request(void **state) /* RT-24 */
+UNIT_CASE(req__cookie_for_another_request) /* RT-24 */
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	ask_cookie(&msg);
 	msg.first_win ^= 1;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
@@ -233,14 +201,12 @@ req__cookie_for_another_request(void **state) /* RT-24 */
 	assert_nothing_kept();
 }
 
-static void
-req__cookie_from_another_address(void **state)
+UNIT_CASE(req__cookie_from_another_address)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	ask_cookie(&msg);
 	path = cm_net_path(&net, 0);
 	path.src.b[15] = 99;
@@ -251,14 +217,12 @@ req__cookie_from_another_address(void **state)
 }
 
 /* An expired cookie is refused and replaced, so that a slow peer succeeds. */
-static void
-req__old_cookie(void **state)
+UNIT_CASE(req__old_cookie)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	ask_cookie(&msg);
 	net.now_ns += 8 * SAN_NS_PER_S; /* two slots */
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
@@ -282,10 +246,8 @@ restart_with_slot(uint64_t cookie_slot_ns)
 }
 
 /* The cookie expires during a long wait for accept: the connecting side takes the new one. */
-static void
-cookie__refreshed_while_waiting(void **state)
+UNIT_CASE(cookie__refreshed_while_waiting)
 {
-	(void)state;
 	restart_with_slot(100 * MS);
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 1);
@@ -313,10 +275,8 @@ lose_cookies(struct cm_net *n, int from, const struct san_wire_pkt *p,
 }
 
 /* The cookie expires before it arrives. */
-static void
-cookie__refreshed_on_arrival(void **state)
+UNIT_CASE(cookie__refreshed_on_arrival)
 {
-	(void)state;
 	net.hook = lose_cookies;
 	net.arg[0] = net.now_ns + 400 * MS;
 	restart_with_slot(100 * MS);
@@ -328,8 +288,7 @@ cookie__refreshed_on_arrival(void **state)
 }
 
 /* A peer whose cookies are always invalid cannot control the rate of our REQs. */
-static void
-cookie__no_ping_pong(void **state)
+UNIT_CASE(cookie__no_ping_pong)
 {
 	struct san_wire_cm cookie = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 	struct san_wire_path path;
@@ -337,7 +296,6 @@ cookie__no_ping_pong(void **state)
 	struct san_wire_cm first;
 	unsigned int i;
 
-	(void)state;
 	net.h[1].dead = true;
 	cm_net_connect(&net, 0, 1);
 	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
@@ -383,22 +341,18 @@ expect_rej(struct san_wire_cm *msg, enum san_drop drop, uint8_t reason)
 	cm_net_check(&net);
 }
 
-static void
-rej__no_listener(void **state)
+UNIT_CASE(rej__no_listener)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 
-	(void)state;
 	msg.service++;
 	expect_rej(&msg, SAN_DROP_NONE, RTSAN_R_NO_LISTENER);
 }
 
-static void
-rej__other_partition(void **state) /* RT-29 */
+UNIT_CASE(rej__other_partition) /* RT-29 */
 {
 	struct san_wire_cm msg = cm_net_req(7);
 
-	(void)state;
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(san_cm_listen(net.h[1].cm, CM_NET_SERVICE, 0x9999, 8, 1), 0);
 	expect_rej(&msg, SAN_DROP_PKEY, RTSAN_R_PKEY);
@@ -410,13 +364,11 @@ rej__other_partition(void **state) /* RT-29 */
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 
-static void
-rej__parameter(void **state) /* RULE-7 */
+UNIT_CASE(rej__parameter) /* RULE-7 */
 {
 	struct san_wire_cm bad[9];
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(bad); i++)
 		bad[i] = cm_net_req(i);
 	bad[0].first_win = 1;
@@ -432,8 +384,7 @@ rej__parameter(void **state) /* RULE-7 */
 		expect_rej(&bad[i], SAN_DROP_NONE, RTSAN_R_PARAMETER);
 }
 
-static void
-rej__backlog(void **state)
+UNIT_CASE(rej__backlog)
 {
 	struct san_wire_cm msg, ans;
 	struct san_wire_path path;
@@ -441,7 +392,6 @@ rej__backlog(void **state)
 	static const uint8_t want[] = {6, 7, 8}; /* one host alone gets three quarters */
 	uint32_t host, xid = 0;
 
-	(void)state;
 	for (host = 0; host < RTE_DIM(want); host++) {
 		for (; xid < want[host]; xid++) {
 			msg = cm_net_req(xid);
@@ -468,12 +418,10 @@ rej__backlog(void **state)
 }
 
 /* RT-36: a name in use is no second connection; otherwise look-ups would become long */
-static void
-req__same_name_twice(void **state)
+UNIT_CASE(req__same_name_twice)
 {
 	struct san_wire_cm msg = cm_net_req(1);
 
-	(void)state;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	msg = cm_net_req(2);
 	assert_int_equal(with_cookie(&msg), SAN_DROP_CM_STALE);
@@ -481,15 +429,13 @@ req__same_name_twice(void **state)
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
-static void
-rej__resources(void **state)
+UNIT_CASE(rej__resources)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	uint16_t i;
 
-	(void)state;
 	for (i = 0; i < 16; i++)
 		cm_net_connect(&net, 1, i);
 	while (san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns))
@@ -502,15 +448,13 @@ rej__resources(void **state)
 }
 
 /* Every reason is reported, also those that only other implementations use. */
-static void
-rej__every_reason_is_reported(void **state)
+UNIT_CASE(rej__every_reason_is_reported)
 {
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 	struct san_wire_cm first, rej;
 	uint8_t reason;
 
-	(void)state;
 	net.h[1].dead = true;
 	for (reason = RTSAN_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
 		cm_net_connect(&net, 0, reason);
@@ -542,13 +486,11 @@ rej__every_reason_is_reported(void **state)
 /* ---- old copies ---- */
 
 /* A REQ arrives after the connection has ended: it creates no second connection. */
-static void
-ghost__late_req(void **state)
+UNIT_CASE(ghost__late_req)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_cm_event ev;
 
-	(void)state;
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
 	assert_int_equal(
@@ -568,14 +510,12 @@ ghost__late_req(void **state)
 }
 
 /* Slots that are remembered for late REQs can be reused. */
-static void
-ghost__slots_are_reused(void **state)
+UNIT_CASE(ghost__slots_are_reused)
 {
 	struct san_wire_cm msg;
 	struct san_cm_event ev;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 100; i++) {
 		msg = cm_net_req(i);
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
@@ -590,14 +530,12 @@ ghost__slots_are_reused(void **state)
 }
 
 /* A REP for a cancelled attempt is answered, so that the other side need not wait. */
-static void
-rep__for_nothing(void **state)
+UNIT_CASE(rep__for_nothing)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_wire_path path;
 	struct san_wire_pkt p;
 
-	(void)state;
 	msg.msg = SAN_CM_REP;
 	msg.dst_cid = 0xf00004;
 	msg.dst_tag = 99;
@@ -611,14 +549,12 @@ rep__for_nothing(void **state)
 
 /* ---- RESET ---- */
 
-static void
-answer_reset__echoes(void **state)
+UNIT_CASE(answer_reset__echoes)
 {
 	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PUSH_UNSLCTD_DATA), q;
 	struct san_wire_path path;
 	struct san_wire_cm msg;
 
-	(void)state;
 	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 	msg = only_answer(&q, &path);
 	assert_int_equal(msg.msg, SAN_CM_RESET);
@@ -631,8 +567,7 @@ answer_reset__echoes(void **state)
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
 }
 
-static void
-answer_reset__never_to_these(void **state)
+UNIT_CASE(answer_reset__never_to_these)
 {
 	static const uint8_t never[] = {SAN_OP_CM, SAN_OP_NACK, SAN_OP_CNP};
 	static const uint8_t always[] = {SAN_OP_PUSH_SLCTD_REQ, SAN_OP_ACK, SAN_OP_RESYNC,
@@ -641,7 +576,6 @@ answer_reset__never_to_these(void **state)
 	struct san_wire_path path;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(never); i++) {
 		p = cm_net_stray(&net, never[i]);
 		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
@@ -659,8 +593,7 @@ answer_reset__never_to_these(void **state)
 }
 
 /* Neither RESETs nor unexpected answers are answered: no two hosts exchange packets forever. */
-static void
-answers__are_not_answered(void **state)
+UNIT_CASE(answers__are_not_answered)
 {
 	static const uint8_t types[] = {SAN_CM_COOKIE, SAN_CM_RTU, SAN_CM_REJ, SAN_CM_DREP,
 					SAN_CM_RESET};
@@ -668,7 +601,6 @@ answers__are_not_answered(void **state)
 	enum san_drop stale;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(types); i++) {
 		msg = (struct san_wire_cm){
 			.msg = types[i],
@@ -681,12 +613,10 @@ answers__are_not_answered(void **state)
 	}
 }
 
-static void
-rx__malformed(void **state)
+UNIT_CASE(rx__malformed)
 {
 	struct san_wire_cm msg = cm_net_req(7);
 
-	(void)state;
 	msg.flags = SAN_CM_F_RELAXED;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_MALFORMED);
 	msg = cm_net_req(7);
@@ -694,38 +624,4 @@ rx__malformed(void **state)
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_MALFORMED);
 	assert_no_answer();
 	assert_nothing_kept();
-}
-
-UNIT_TEST(test_cm_rx)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(req__gets_a_cookie),
-		TEST(req__answer_is_no_longer),
-		TEST(req__with_cookie_is_a_request),
-		TEST(req__again_when_data_went),
-		TEST(req__cookie_for_another_request),
-		TEST(req__cookie_from_another_address),
-		TEST(req__old_cookie),
-		TEST(cookie__refreshed_while_waiting),
-		TEST(cookie__refreshed_on_arrival),
-		TEST(cookie__no_ping_pong),
-		TEST(rej__no_listener),
-		TEST(rej__other_partition),
-		TEST(rej__parameter),
-		TEST(rej__backlog),
-		TEST(req__same_name_twice),
-		TEST(rej__resources),
-		TEST(rej__every_reason_is_reported),
-		TEST(ghost__late_req),
-		TEST(ghost__slots_are_reused),
-		TEST(rep__for_nothing),
-		TEST(answer_reset__echoes),
-		TEST(answer_reset__never_to_these),
-		TEST(answers__are_not_answered),
-		TEST(rx__malformed),
-	};
-
-	pool = test_eal_pool("cm_rx", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

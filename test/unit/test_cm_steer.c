@@ -44,20 +44,20 @@ ip(const char *text)
 	return a.ip;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	uint32_t i;
 
-	(void)state;
 	memset(&steer, 0, sizeof(steer));
 	memcpy(steer.key, known_key, sizeof(known_key));
 	steer.v4 = steer.v6 = true;
 	steer.table_size = 512;
 	for (i = 0; i < steer.table_size; i++)
 		steer.table[i] = (uint16_t)i;
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup);
 
 /* Another implementation of Toeplitz in software. */
 static uint32_t
@@ -81,13 +81,11 @@ softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, u
 }
 
 /* What the other tests rely on. */
-static void
-softrss__known_hashes(void **state)
+UNIT_CASE(softrss__known_hashes)
 {
 	struct san_ip src, dst;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(known); i++) {
 		src = ip(known[i].src);
 		dst = ip(known[i].dst);
@@ -97,8 +95,7 @@ softrss__known_hashes(void **state)
 }
 
 /* Eight different ports, each of which the port's hash maps to the queue. */
-static void
-ports__bring_to_the_queue(void **state)
+UNIT_CASE(ports__bring_to_the_queue)
 {
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 	struct san_prng prng;
@@ -106,7 +103,6 @@ ports__bring_to_the_queue(void **state)
 	uint32_t round, i, k;
 	uint16_t queue;
 
-	(void)state;
 	san_prng_seed(&prng, 5);
 	for (round = 0; round < 200; round++) {
 		src = ip(round % 2 ? "fd00::1" : "10.0.0.1");
@@ -131,21 +127,18 @@ ports__bring_to_the_queue(void **state)
 	}
 }
 
-static void
-ports__none(void **state)
+UNIT_CASE(ports__none)
 {
 	const struct san_ip src = ip("10.0.0.1"), dst = ip("10.0.0.2");
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 
-	(void)state;
 	assert_int_equal(san_cm_steer_udp_ports(&steer, 600, &src, &dst, 4791, 0, ports), 0);
 	steer.v4 = false;
 	assert_int_equal(san_cm_steer_udp_ports(&steer, 3, &src, &dst, 4791, 0, ports), 0);
 }
 
 /* The ports that are offered to the peer, and those that it uses. */
-static void
-offer__carries_them(void **state)
+UNIT_CASE(offer__carries_them)
 {
 	struct rte_mempool *pool = test_eal_pool("steer", 128, 2048);
 	struct san_pdl_conf pdl_conf;
@@ -154,7 +147,6 @@ offer__carries_them(void **state)
 	static struct cm_net net;
 	uint16_t slot[2], i;
 
-	(void)state;
 	cm_net_init(&net, pool, 1, 4, false);
 	cm_net_pdl_conf(&net.h[1], 4, &pdl_conf);
 	cm_net_cm_conf(&net.h[1], 4, &cm_conf);
@@ -176,18 +168,4 @@ offer__carries_them(void **state)
 	assert_int_equal(san_cm_create(&cm_conf, net.h[1].pdl, &(struct san_cm *){NULL}), -EINVAL);
 	cm_net_fini(&net);
 	rte_mempool_free(pool);
-}
-
-#define TEST(f) cmocka_unit_test_setup(f, setup)
-
-UNIT_TEST(test_cm_steer)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(softrss__known_hashes),
-		TEST(ports__bring_to_the_queue),
-		TEST(ports__none),
-		TEST(offer__carries_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,34 +2,16 @@
 
 /* A connection is for a stream on both sides, or on neither. (AFC-2) */
 
-#include "unit.h"
+#include "test_cm.h"
 
-#include <errno.h>
-
-#include "cm_net.h"
-
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
-
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
-	cm_net_init(&net, pool, 1, 4, false);
+	cm_setup();
 	net.h[1].no_accept = true;
-	cm_net_listen(&net, 1);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = setup, .teardown = cm_teardown);
 
 /* Host 0 sends a request; returns its slot. */
 static uint16_t
@@ -61,12 +43,10 @@ agreed(int i)
 	return san_cm_agreed(h->cm, h->last[SAN_CM_EV_ESTABLISHED].slot)->features;
 }
 
-static void
-connect__stream_to_stream(void **state)
+UNIT_CASE(connect__stream_to_stream)
 {
 	uint32_t want = SAN_CM_FEAT_STREAM | SAN_CM_FEAT_PACK;
 
-	(void)state;
 	assert_int_equal(answer(request(true), true), 0);
 	cm_net_run(&net, MS);
 	assert_int_equal(agreed(0), want);
@@ -74,12 +54,10 @@ connect__stream_to_stream(void **state)
 }
 
 /* After a failed accept with the wrong kind, the right kind can still accept. */
-static void
-connect__other_kind(void **state)
+UNIT_CASE(connect__other_kind)
 {
 	uint16_t slot;
 
-	(void)state;
 	slot = request(true);
 	assert_int_equal(answer(slot, false), -EPROTOTYPE);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot), SAN_CM_WAIT_ACCEPT);
@@ -88,12 +66,10 @@ connect__other_kind(void **state)
 	assert_int_equal(agreed(0) & SAN_CM_FEAT_STREAM, SAN_CM_FEAT_STREAM);
 }
 
-static void
-connect__plain_to_stream(void **state)
+UNIT_CASE(connect__plain_to_stream)
 {
 	uint16_t slot;
 
-	(void)state;
 	slot = request(false);
 	assert_int_equal(answer(slot, true), -EPROTOTYPE);
 	assert_int_equal(answer(slot, false), 0);
@@ -103,14 +79,12 @@ connect__plain_to_stream(void **state)
 }
 
 /* The kind is kept when a request moves to another lcore. */
-static void
-move__other_kind(void **state)
+UNIT_CASE(move__other_kind)
 {
 	struct san_cm_param plain = cm_net_param();
 	struct san_cm_moved moved;
 	uint16_t slot = request(true), to;
 
-	(void)state;
 	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);
 	assert_int_equal(san_cm_move_in(net.h[1].cm, &moved, &plain, 7, net.now_ns, &to),
 			 -EPROTOTYPE);
@@ -119,12 +93,10 @@ move__other_kind(void **state)
 }
 
 /* An acceptor without streams ignores the bit: there must be no connection. */
-static void
-connect__acceptor_without(void **state)
+UNIT_CASE(connect__acceptor_without)
 {
 	uint16_t slot = request(true);
 
-	(void)state;
 	assert_int_equal(answer(slot, true), 0);
 	san_cm_setup(net.h[1].cm, &net.h[1].cm->conns[slot])->is_stream = false;
 	cm_net_run(&net, MS);
@@ -134,14 +106,12 @@ connect__acceptor_without(void **state)
 }
 
 /* AFC-25: without strict order there is no session, whichever side requests it. */
-static void
-connect__not_in_order(void **state)
+UNIT_CASE(connect__not_in_order)
 {
 	struct cm_host *h = &net.h[0];
 	struct san_cm_conn *c;
 	uint16_t slot;
 
-	(void)state;
 	h->param.stream = true;
 	h->param.relaxed = true;
 	assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
@@ -162,30 +132,11 @@ connect__not_in_order(void **state)
 }
 
 /* The bit is not a feature: it is never set without a stream. */
-static void
-create__not_a_feature_of_all(void **state)
+UNIT_CASE(create__not_a_feature_of_all)
 {
 	struct san_cm_conf conf = net.h[0].cm->conf;
 	struct san_cm *cm;
 
-	(void)state;
 	conf.features |= SAN_CM_FEAT_STREAM;
 	assert_int_equal(san_cm_create(&conf, net.h[0].pdl, &cm), -EINVAL);
-}
-
-UNIT_TEST(test_cm_stream)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(connect__stream_to_stream),
-		TEST(connect__other_kind),
-		TEST(connect__plain_to_stream),
-		TEST(move__other_kind),
-		TEST(connect__acceptor_without),
-		TEST(connect__not_in_order),
-		TEST(create__not_a_feature_of_all),
-	};
-
-	pool = test_eal_pool("cm_stream", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,32 +2,13 @@
 
 /* What is sent, how often, the limits, and the RTT of answers. (RULE-17) */
 
-#include "unit.h"
-#include "cm_net.h"
+#include "test_cm.h"
 
-#define MS SAN_NS_PER_MS
-
-static struct rte_mempool *pool;
-static struct cm_net net;
 static struct san_wire_path path;
 static struct san_wire_pkt pkt;
 static struct san_wire_cm msg;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	cm_net_init(&net, pool, 1, 16, false);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	cm_net_fini(&net);
-	return (int)rte_mempool_in_use_count(pool);
-}
+UNIT_FIXTURE(.setup = cm_idle, .teardown = cm_teardown);
 
 static bool
 next(void)
@@ -35,13 +16,11 @@ next(void)
 	return san_cm_tx_next(net.h[0].cm, &path, &pkt, &msg, net.now_ns);
 }
 
-static void
-tx_next__fills_all(void **state)
+UNIT_CASE(tx_next__fills_all)
 {
 	uint16_t slot = cm_net_connect(&net, 0, 1);
 	const struct san_pdl_conn *c = &net.h[0].pdl->conns[slot];
 
-	(void)state;
 	memset(&pkt, 0xee, sizeof(pkt));
 	assert_true(next());
 	assert_int_equal(pkt.op, SAN_OP_CM);
@@ -66,15 +45,13 @@ tx_next__fills_all(void **state)
 }
 
 /* Retries: after 20 ms, doubled each time up to 500; at most one message waits. */
-static void
-tx_next__retries_double(void **state)
+UNIT_CASE(tx_next__retries_double)
 {
 	uint64_t begin_ns = net.now_ns;
 	uint16_t slot = cm_net_connect(&net, 0, 1);
 	uint64_t due_ns = 0;
 	uint32_t i;
 
-	(void)state;
 	assert_true(next());
 	for (i = 0; i < 7; i++) {
 		due_ns += RTE_MIN(20 * MS << i, 500 * MS);
@@ -91,14 +68,12 @@ tx_next__retries_double(void **state)
 }
 
 /* The ring of answers is bounded, and drops what does not fit. */
-static void
-reply__ring_is_full(void **state)
+UNIT_CASE(reply__ring_is_full)
 {
 	struct san_wire_pkt p = {.src = net.h[1].ip, .dst = net.h[0].ip};
 	struct san_wire_cm m = {.msg = SAN_CM_REJ};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < CM_OUT_MAX; i++) {
 		m.xid = i;
 		assert_true(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
@@ -114,14 +89,12 @@ reply__ring_is_full(void **state)
 }
 
 /* A last message that does not fit is counted; the other side's retries replace it. */
-static void
-farewell__ring_is_full(void **state)
+UNIT_CASE(farewell__ring_is_full)
 {
 	struct san_wire_pkt p = {.src = net.h[1].ip, .dst = net.h[0].ip};
 	struct san_wire_cm m = {.msg = SAN_CM_REJ};
 	uint16_t slot[2];
 
-	(void)state;
 	cm_net_listen(&net, 1);
 	cm_net_open(&net, slot);
 	while (san_cm_tx_reply(net.h[0].cm, &p, 1, &m))
@@ -180,31 +153,25 @@ open_treating(uint8_t type, uint8_t copies, uint64_t delay0_ns, uint64_t delay1_
 }
 
 /* The connecting side measures by REQ and COOKIE, the other side by REP and RTU. */
-static void
-measure_path__by_cookie_and_rtu(void **state)
+UNIT_CASE(measure_path__by_cookie_and_rtu)
 {
-	(void)state;
 	open_treating(SAN_CM_COOKIE, 1, 3 * CM_NET_LATENCY_NS, 0);
 	assert_int_equal(path_ns(0), 4 * CM_NET_LATENCY_NS);
 	assert_int_equal(path_ns(1), RTT_NS);
 }
 
-static void
-measure_path__by_a_late_rtu(void **state)
+UNIT_CASE(measure_path__by_a_late_rtu)
 {
-	(void)state;
 	open_treating(SAN_CM_RTU, 1, 5 * CM_NET_LATENCY_NS, 0);
 	assert_int_equal(path_ns(0), RTT_NS);
 	assert_int_equal(path_ns(1), 6 * CM_NET_LATENCY_NS);
 }
 
 /* A REP may be late because of the ULP, so it is not used. */
-static void
-measure_path__not_by_rep(void **state)
+UNIT_CASE(measure_path__not_by_rep)
 {
 	uint16_t slot;
 
-	(void)state;
 	cm_net_listen(&net, 1);
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
@@ -220,8 +187,7 @@ measure_path__not_by_rep(void **state)
 }
 
 /* Karn: the answer to a repeated message may be to either copy. */
-static void
-measure_path__not_of_what_was_lost(void **state)
+UNIT_CASE(measure_path__not_of_what_was_lost)
 {
 	static const struct {
 		uint8_t msg;
@@ -238,16 +204,14 @@ measure_path__not_of_what_was_lost(void **state)
 		open_treating(cases[i].msg, 0, 0, 0);
 		assert_int_equal(path_ns(0), cases[i].path_ns[0]);
 		assert_int_equal(path_ns(1), cases[i].path_ns[1]);
-		assert_int_equal(teardown(state), 0);
-		setup(state);
+		cm_teardown();
+		cm_idle();
 	}
 }
 
 /* The first REQ was only late: 25 ms; a measurement from the second one would give 5. */
-static void
-measure_path__not_of_a_retry(void **state)
+UNIT_CASE(measure_path__not_of_a_retry)
 {
-	(void)state;
 	open_treating(SAN_CM_COOKIE, 1, 25 * MS, 0);
 	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 2);
 	assert_int_equal(path_ns(0), 0);
@@ -269,10 +233,8 @@ request_twice(struct cm_net *n, int from, const struct san_wire_pkt *p,
 }
 
 /* The RTU answers the first of two REPs, 5 us after the second one. */
-static void
-measure_path__not_of_a_repeated_answer(void **state)
+UNIT_CASE(measure_path__not_of_a_repeated_answer)
 {
-	(void)state;
 	cm_net_listen(&net, 1);
 	net.hook = request_twice;
 	cm_net_connect(&net, 0, 42);
@@ -284,12 +246,10 @@ measure_path__not_of_a_repeated_answer(void **state)
 }
 
 /* A request that replaces the RTU was sent when the application had work. */
-static void
-measure_path__not_by_implicit_rtu(void **state)
+UNIT_CASE(measure_path__not_by_implicit_rtu)
 {
 	uint16_t slot;
 
-	(void)state;
 	cm_net_listen(&net, 1);
 	net.hook = treat_first;
 	net.arg[0] = SAN_CM_RTU;
@@ -300,25 +260,4 @@ measure_path__not_by_implicit_rtu(void **state)
 	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
 	assert_int_equal(path_ns(1), 0);
-}
-
-UNIT_TEST(test_cm_tx)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(tx_next__fills_all),
-		TEST(tx_next__retries_double),
-		TEST(reply__ring_is_full),
-		TEST(farewell__ring_is_full),
-		TEST(measure_path__by_cookie_and_rtu),
-		TEST(measure_path__by_a_late_rtu),
-		TEST(measure_path__not_by_rep),
-		TEST(measure_path__not_of_what_was_lost),
-		TEST(measure_path__not_of_a_retry),
-		TEST(measure_path__not_of_a_repeated_answer),
-		TEST(measure_path__not_by_implicit_rtu),
-	};
-
-	pool = test_eal_pool("cm_tx", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

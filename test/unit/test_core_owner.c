@@ -9,7 +9,13 @@
 
 #define CID(lcore) ((uint32_t)(lcore) << SAN_CID_LCORE_SHIFT | 0x1234)
 
-static struct rte_mempool *pool;
+static void
+teardown(void)
+{
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
+}
+
+UNIT_FIXTURE(.teardown = teardown);
 
 static uint32_t
 owner_of(struct rte_mbuf *m, uint32_t nb_lcores)
@@ -25,7 +31,7 @@ probe_to(uint32_t cid, bool v6)
 {
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
 	struct san_wire_path path = wire_sample_path(v6);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 
 	p.dcid = cid;
 	san_wire_build(m, &path, &p);
@@ -38,19 +44,17 @@ message(const struct san_wire_cm *cm)
 {
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_req"));
 	struct san_wire_path path = wire_sample_path(false);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 
 	san_wire_cm_build(m, &path, &p, cm);
 	san_wire_icrc_seal(m);
 	return m;
 }
 
-static void
-owner__by_cid(void **state)
+UNIT_CASE(owner__by_cid)
 {
 	uint32_t lcore;
 
-	(void)state;
 	for (lcore = 0; lcore < 16; lcore++) {
 		assert_int_equal(owner_of(probe_to(CID(lcore), false), 16), lcore);
 		assert_int_equal(owner_of(probe_to(CID(lcore), true), 16), lcore);
@@ -60,13 +64,11 @@ owner__by_cid(void **state)
 }
 
 /* A priority tag (VLAN 0) is ignored, another tag is not. (RT-38) */
-static void
-owner__behind_a_tag(void **state)
+UNIT_CASE(owner__behind_a_tag)
 {
 	struct rte_mbuf *m = probe_to(CID(3), false);
 	uint32_t len = rte_pktmbuf_pkt_len(m);
 
-	(void)state;
 	m->vlan_tci = 5 << 13 | 1 << 12;
 	assert_int_equal(rte_vlan_insert(&m), 0);
 	assert_int_equal(san_core_owner(m, SAN_WIRE_PORT, 16), 3);
@@ -81,15 +83,13 @@ owner__behind_a_tag(void **state)
 }
 
 /* All messages except REQs contain a CID of the receiver. */
-static void
-owner__by_the_cid_in_a_message(void **state)
+UNIT_CASE(owner__by_the_cid_in_a_message)
 {
 	static const uint8_t msgs[] = {SAN_CM_COOKIE, SAN_CM_REP, SAN_CM_RTU,
 				       SAN_CM_REJ, SAN_CM_DREQ, SAN_CM_DREP};
 	struct san_wire_cm cm = wire_sample_cm(wire_sample_get("cm_rep"));
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(msgs); i++) {
 		cm.msg = msgs[i];
 		cm.dst_cid = CID(i);
@@ -102,13 +102,11 @@ owner__by_the_cid_in_a_message(void **state)
 }
 
 /* Every copy of a REQ is for the same lcore, and REQs spread over all of them. */
-static void
-owner__of_requests(void **state)
+UNIT_CASE(owner__of_requests)
 {
 	struct san_wire_cm cm = wire_sample_cm(wire_sample_get("cm_req"));
 	uint32_t nb[4] = {0}, owner, i;
 
-	(void)state;
 	for (i = 0; i < 4000; i++) {
 		cm.xid = i * 77;
 		cm.flags &= (uint8_t)~SAN_CM_F_COOKIE;
@@ -122,42 +120,12 @@ owner__of_requests(void **state)
 		assert_in_range(nb[i], 850, 1150);
 }
 
-static void
-owner__of_what_is_not_ours(void **state)
+UNIT_CASE(owner__of_what_is_not_ours)
 {
 	uint8_t frame[60] = {[12] = 0x08, [13] = 0x06};
 
-	(void)state;
-	assert_int_equal(owner_of(test_eal_exact(pool, frame, 42), 3), SAN_OWNER_ALL);
+	assert_int_equal(owner_of(test_eal_exact(test_pool(), frame, 42), 3), SAN_OWNER_ALL);
 	frame[13] = 0;
-	assert_int_equal(owner_of(test_eal_exact(pool, frame, 60), 3), 0);
-	assert_int_equal(owner_of(test_eal_exact(pool, frame, 0), 3), 0);
-}
-
-static int
-group_setup(void **state)
-{
-	(void)state;
-	pool = test_eal_pool("owner", 64, 2048);
-	return 0;
-}
-
-static int
-group_teardown(void **state)
-{
-	(void)state;
-	return (int)rte_mempool_in_use_count(pool);
-}
-
-UNIT_TEST(test_core_owner)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(owner__by_cid),
-		cmocka_unit_test(owner__behind_a_tag),
-		cmocka_unit_test(owner__by_the_cid_in_a_message),
-		cmocka_unit_test(owner__of_requests),
-		cmocka_unit_test(owner__of_what_is_not_ours),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	assert_int_equal(owner_of(test_eal_exact(test_pool(), frame, 60), 3), 0);
+	assert_int_equal(owner_of(test_eal_exact(test_pool(), frame, 0), 3), 0);
 }

@@ -12,17 +12,17 @@
 
 static struct san_core core;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	core = (struct san_core){
 		.conf.stream_mem = MEM,
 		.conf.stream_mem_user = USER,
 		.conf.ulp.max_qps = 8,
 	};
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup);
 
 /* In the core, core_stream.c counts the streams. */
 static void
@@ -62,12 +62,10 @@ orphan(struct core_share *share)
 	return may;
 }
 
-static void
-take__of_one_user(void **state)
+UNIT_CASE(take__of_one_user)
 {
 	struct core_share a, b, c;
 
-	(void)state;
 	add(&a, ALICE);
 	add(&b, ALICE);
 	add(&c, BOB);
@@ -89,13 +87,11 @@ take__of_one_user(void **state)
 }
 
 /* The owner of the core may use all of it, and orphan as much. */
-static void
-take__alone(void **state)
+UNIT_CASE(take__alone)
 {
 	struct core_share s[9];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 9; i++)
 		add(&s[i], SAN_CORE_ALONE);
 	assert_true(take(&s[0], MEM));
@@ -107,12 +103,10 @@ take__alone(void **state)
 }
 
 /* A user that ends and returns still pays for its orphans. */
-static void
-orphan__counts_for_its_user(void **state)
+UNIT_CASE(orphan__counts_for_its_user)
 {
 	struct core_share left, next;
 
-	(void)state;
 	add(&left, ALICE);
 	assert_true(take(&left, 400));
 	assert_true(orphan(&left));
@@ -129,12 +123,10 @@ orphan__counts_for_its_user(void **state)
 	del(&next);
 }
 
-static void
-orphan__half_of_the_memory(void **state)
+UNIT_CASE(orphan__half_of_the_memory)
 {
 	struct core_share a, b;
 
-	(void)state;
 	add(&a, ALICE);
 	add(&b, BOB);
 	assert_true(take(&a, MEM / 2 - 10));
@@ -151,13 +143,11 @@ orphan__half_of_the_memory(void **state)
 	del(&b);
 }
 
-static void
-orphan__half_of_the_queue_pairs(void **state)
+UNIT_CASE(orphan__half_of_the_queue_pairs)
 {
 	struct core_share s[5];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 5; i++)
 		add(&s[i], ALICE + i);
 	for (i = 0; i < 4; i++)
@@ -167,17 +157,4 @@ orphan__half_of_the_queue_pairs(void **state)
 	assert_true(orphan(&s[4]));
 	for (i = 1; i < 5; i++)
 		del(&s[i]);
-}
-
-UNIT_TEST(test_core_share)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(take__of_one_user, setup),
-		cmocka_unit_test_setup(take__alone, setup),
-		cmocka_unit_test_setup(orphan__counts_for_its_user, setup),
-		cmocka_unit_test_setup(orphan__half_of_the_memory, setup),
-		cmocka_unit_test_setup(orphan__half_of_the_queue_pairs, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,17 @@ test_eal_pool(const char *name, unsigned int n, uint16_t room)
 	return pool;
 }
 
+/** The usual pool of a test, made at the first call. */
+static inline struct rte_mempool *
+test_pool(void)
+{
+	static struct rte_mempool *pool;
+
+	if (pool == NULL)
+		pool = test_eal_pool("test", 1023, 2048);
+	return pool;
+}
+
 static inline void
 test_eal_ext_free(void *addr, void *opaque)
 {

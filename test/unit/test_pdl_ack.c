@@ -4,15 +4,15 @@
 
 #include "test_pdl_ack.h"
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
 /* ---- owed ACKs ---- */
 
 /* RT-8: without reverse traffic a packet is reported within the coalescing time. */
-static void
-san_pdl_ack_coalesce__within_its_time(void **state)
+UNIT_CASE(san_pdl_ack_coalesce__within_its_time)
 {
 	uint64_t delay = pair.pdl[1]->conf.ack_delay_ns;
 
-	(void)state;
 	k = data();
 	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_false(pair_owed(&pair, 1, &ack));
@@ -28,12 +28,10 @@ san_pdl_ack_coalesce__within_its_time(void **state)
 	assert_false(pair_owed(&pair, 1, &ack)); /* once is enough */
 }
 
-static void
-san_pdl_ack_coalesce__every_so_many(void **state)
+UNIT_CASE(san_pdl_ack_coalesce__every_so_many)
 {
 	uint16_t i;
 
-	(void)state;
 	for (i = 0; i < pair.pdl[1]->conf.ack_every; i++) {
 		assert_false(pair_owed(&pair, 1, &ack));
 		k = data();
@@ -44,12 +42,10 @@ san_pdl_ack_coalesce__every_so_many(void **state)
 }
 
 /* RULE-11: at once on request, but one per burst, however many packets request it. */
-static void
-san_pdl_ack_next__one_per_burst(void **state)
+UNIT_CASE(san_pdl_ack_next__one_per_burst)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 5; i++) {
 		k = data();
 		k.p.ackreq = true;
@@ -61,12 +57,10 @@ san_pdl_ack_next__one_per_burst(void **state)
 }
 
 /* RT-5: below the base → an ACK of the current base, at once; RT-8: so a lost ACK is repaired. */
-static void
-san_pdl_ack_next__duplicate_and_old_at_once(void **state)
+UNIT_CASE(san_pdl_ack_next__duplicate_and_old_at_once)
 {
 	struct pair_pkt second;
 
-	(void)state;
 	k = data();
 	second = data();
 	arrive(&k, SAN_RX_ACKED);
@@ -82,12 +76,10 @@ san_pdl_ack_next__duplicate_and_old_at_once(void **state)
 	assert_int_equal(pair.c[1]->nb_dup, 2);
 }
 
-static void
-san_pdl_ack_next__hole_at_once(void **state)
+UNIT_CASE(san_pdl_ack_next__hole_at_once)
 {
 	struct pair_pkt late, next;
 
-	(void)state;
 	late = data();
 	k = data();
 	next = data();
@@ -103,10 +95,8 @@ san_pdl_ack_next__hole_at_once(void **state)
 }
 
 /* RT-5: beyond the window → reported in the next ACK, once. */
-static void
-san_pdl_ack_next__overrun_is_flagged(void **state)
+UNIT_CASE(san_pdl_ack_next__overrun_is_flagged)
 {
-	(void)state;
 	k = data();
 	k.p.psn += 64;
 	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_BEYOND);
@@ -119,10 +109,8 @@ san_pdl_ack_next__overrun_is_flagged(void **state)
 }
 
 /* RT-33: a refused packet is not reported, but AckReq is answered. */
-static void
-san_pdl_ack_next__refused_is_not_mentioned(void **state)
+UNIT_CASE(san_pdl_ack_next__refused_is_not_mentioned)
 {
-	(void)state;
 	k = data();
 	arrive(&k, SAN_RX_REFUSED);
 	pair_pass(&pair, SAN_NS_PER_MS);
@@ -137,13 +125,11 @@ san_pdl_ack_next__refused_is_not_mentioned(void **state)
 /* ---- filling ---- */
 
 /* RT-1: the ACK carries the CID of its receiver; RT-25: echo of the newest packet. */
-static void
-san_pdl_ack_fill__fields(void **state)
+UNIT_CASE(san_pdl_ack_fill__fields)
 {
 	struct pair_pkt old;
 	uint32_t t1, t2, serial;
 
-	(void)state;
 	old = data();
 	pair.now += 700;
 	k = data();
@@ -173,13 +159,11 @@ san_pdl_ack_fill__fields(void **state)
 	assert_true(ack.ack.serial == serial + 1);
 }
 
-static void
-san_pdl_ack_fill__bitmaps_of_both_windows(void **state)
+UNIT_CASE(san_pdl_ack_fill__bitmaps_of_both_windows)
 {
 	struct pair_pkt req[3], d[3];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &req[i]);
 		d[i] = data();
@@ -195,10 +179,8 @@ san_pdl_ack_fill__bitmaps_of_both_windows(void **state)
 	assert_true(ack.ack.data_acked[0] == 2 && ack.ack.data_rcvd[0] == 6);
 }
 
-static void
-san_pdl_ack_fill__probe_then_ack(void **state)
+UNIT_CASE(san_pdl_ack_fill__probe_then_ack)
 {
-	(void)state;
 	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
 	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
@@ -249,14 +231,12 @@ hear(const struct pair_pkt *a)
 }
 
 /* The example of the source: eBSN 3,203 covers request PSNs <= 2 and data PSNs <= 202. */
-static void
-san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
+UNIT_CASE(san_pdl_ack_apply__base_is_exclusive_and_per_window)
 {
 	struct san_pdl_txw *w = pair.c[0]->tx;
 	struct pair_pkt a;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k);
 		data();
@@ -273,15 +253,13 @@ san_pdl_ack_apply__base_is_exclusive_and_per_window(void **state)
 }
 
 /* Everything below it is acknowledged, in however many words, and nothing above it. */
-static void
-san_pdl_ack_apply__base_within_a_word(void **state)
+UNIT_CASE(san_pdl_ack_apply__base_within_a_word)
 {
 	static const uint32_t steps[] = {1, 62, 65, 64, 130, 3};
 	struct san_pdl_conf conf = pair_conf();
 	struct pair_pkt a;
 	uint32_t i, left = 400;
 
-	(void)state;
 	pair_close(&pair);
 	conf.ackreq_window = 0;
 	conf.cc = &san_pdl_cc_fixed;
@@ -300,14 +278,12 @@ san_pdl_ack_apply__base_within_a_word(void **state)
 	}
 }
 
-static void
-san_pdl_ack_apply__holes_are_released_at_once(void **state)
+UNIT_CASE(san_pdl_ack_apply__holes_are_released_at_once)
 {
 	struct pair_pkt a;
 	uint32_t base;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 8; i++)
 		data();
 	base = pair.c[0]->tx[SAN_WIN_DATA].base;
@@ -326,13 +302,11 @@ san_pdl_ack_apply__holes_are_released_at_once(void **state)
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == base + 2);
 }
 
-static void
-san_pdl_ack_apply__older_base_is_ignored(void **state)
+UNIT_CASE(san_pdl_ack_apply__older_base_is_ignored)
 {
 	struct pair_pkt old, a;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 6; i++)
 		data();
 	old = blank_ack(5);
@@ -347,13 +321,11 @@ san_pdl_ack_apply__older_base_is_ignored(void **state)
 }
 
 /* RT-6: eBSN beyond NSN: dropped, counted, nothing of that window changes. */
-static void
-san_pdl_ack_apply__beyond_nsn_changes_nothing(void **state)
+UNIT_CASE(san_pdl_ack_apply__beyond_nsn_changes_nothing)
 {
 	struct san_pdl_txw before;
 	struct pair_pkt a;
 
-	(void)state;
 	data();
 	data();
 	pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k);
@@ -376,12 +348,10 @@ san_pdl_ack_apply__beyond_nsn_changes_nothing(void **state)
 }
 
 /* RT-33: an invalid ACK part does not affect the packet that carries it. */
-static void
-san_pdl_ack_apply__packet_with_bad_ack_is_taken(void **state)
+UNIT_CASE(san_pdl_ack_apply__packet_with_bad_ack_is_taken)
 {
 	struct pair_pkt back;
 
-	(void)state;
 	data();
 	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
 	back.p.data_ebsn += 9;
@@ -395,12 +365,10 @@ san_pdl_ack_apply__packet_with_bad_ack_is_taken(void **state)
 }
 
 /* RT-33: the ACK part of a duplicate counts. */
-static void
-san_pdl_ack_apply__from_a_duplicate(void **state)
+UNIT_CASE(san_pdl_ack_apply__from_a_duplicate)
 {
 	struct pair_pkt back;
 
-	(void)state;
 	pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &back);
 	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
 	data();
@@ -411,15 +379,13 @@ san_pdl_ack_apply__from_a_duplicate(void **state)
 }
 
 /* RT-18; RULE-2: received is a hint of the newest ACK, acknowledged is final. */
-static void
-san_pdl_ack_apply__hint_of_the_newest_only(void **state)
+UNIT_CASE(san_pdl_ack_apply__hint_of_the_newest_only)
 {
 	const struct san_bitmap *rcvd;
 	struct pair_pkt a;
 	uint32_t base;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		data();
 	base = pair.c[0]->tx[SAN_WIN_DATA].base;
@@ -448,12 +414,10 @@ san_pdl_ack_apply__hint_of_the_newest_only(void **state)
 	assert_true(k.p.psn == base + 1);
 }
 
-static void
-san_pdl_ack_apply__serial_wraps(void **state)
+UNIT_CASE(san_pdl_ack_apply__serial_wraps)
 {
 	struct pair_pkt a;
 
-	(void)state;
 	data();
 	data();
 	a = blank_ack(0xffffffff);
@@ -466,12 +430,10 @@ san_pdl_ack_apply__serial_wraps(void **state)
 }
 
 /* PCB-1: the peer's receiver sets the limit; it is never less than 2. */
-static void
-san_pdl_ack_apply__first_window(void **state)
+UNIT_CASE(san_pdl_ack_apply__first_window)
 {
 	struct pair_pkt a = blank_ack(1);
 
-	(void)state;
 	a.ack.first_win = 9;
 	hear(&a);
 	assert_int_equal(pair.c[0]->pcb.first_win, 9);
@@ -499,13 +461,11 @@ echo(uint32_t serial, uint64_t delay_ns, uint64_t hold_ns)
 }
 
 /* The delay of the path is taken from samples without long holds (RT-25). */
-static void
-san_pdl_ack_apply__base_by_prompt_samples(void **state)
+UNIT_CASE(san_pdl_ack_apply__base_by_prompt_samples)
 {
 	const uint64_t most = 2 * pair.pdl[0]->conf.ack_delay_ns;
 	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
 
-	(void)state;
 	san_pdl_rtt_path(pair.pdl[0], pair.c[0], 600 * SAN_NS_PER_US);
 	echo(1, 590000, most - 1);
 	assert_true(r->base_ns == 590000);
@@ -525,47 +485,13 @@ san_pdl_ack_apply__base_by_prompt_samples(void **state)
 }
 
 /* RT-35: packets that repeatedly find no room are sent one at a time, but never stopped. */
-static void
-san_pdl_pcb_is_crowded__one_packet_at_a_time(void **state)
+UNIT_CASE(san_pdl_pcb_is_crowded__one_packet_at_a_time)
 {
 	uint32_t before = san_pdl_pcb_limit(pair.pdl[0], pair.c[0]);
 
-	(void)state;
 	assert_true(before > 1);
 	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], true);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), 1);
 	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], false);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), before);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_ack)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_ack_coalesce__within_its_time),
-		T(san_pdl_ack_coalesce__every_so_many),
-		T(san_pdl_ack_next__one_per_burst),
-		T(san_pdl_ack_next__duplicate_and_old_at_once),
-		T(san_pdl_ack_next__hole_at_once),
-		T(san_pdl_ack_next__overrun_is_flagged),
-		T(san_pdl_ack_next__refused_is_not_mentioned),
-		T(san_pdl_ack_fill__fields),
-		T(san_pdl_ack_fill__bitmaps_of_both_windows),
-		T(san_pdl_ack_fill__probe_then_ack),
-		T(san_pdl_ack_apply__base_is_exclusive_and_per_window),
-		T(san_pdl_ack_apply__base_within_a_word),
-		T(san_pdl_ack_apply__holes_are_released_at_once),
-		T(san_pdl_ack_apply__older_base_is_ignored),
-		T(san_pdl_ack_apply__beyond_nsn_changes_nothing),
-		T(san_pdl_ack_apply__packet_with_bad_ack_is_taken),
-		T(san_pdl_ack_apply__from_a_duplicate),
-		T(san_pdl_ack_apply__hint_of_the_newest_only),
-		T(san_pdl_ack_apply__serial_wraps),
-		T(san_pdl_ack_apply__first_window),
-		T(san_pdl_ack_apply__base_by_prompt_samples),
-		T(san_pdl_pcb_is_crowded__one_packet_at_a_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

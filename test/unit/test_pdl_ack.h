@@ -14,23 +14,19 @@
 static struct pair pair;
 static struct pair_pkt k, ack;
 
-static inline int
-setup(void **state)
+static inline void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	conf.ackreq_window = 0; /* a test requests ACKs itself */
 	pair_open(&pair, &conf, 16, 64);
-	return 0;
 }
 
-static inline int
-teardown(void **state)
+static inline void
+teardown(void)
 {
-	(void)state;
 	pair_close(&pair);
-	return 0;
 }
 
 /* Data from side 0 that requests no ACK. */

@@ -45,10 +45,8 @@ start(const struct san_pdl_cc_ops *ops)
 	assert_true(san_pdl_cc_window(&cc) == conf.window_init);
 }
 
-static void
-san_pdl_cc_find__all(void **state)
+UNIT_CASE(san_pdl_cc_find__all)
 {
-	(void)state;
 	assert_ptr_equal(san_pdl_cc_find("swift"), &san_pdl_cc_swift);
 	assert_ptr_equal(san_pdl_cc_find("dcqcn"), &san_pdl_cc_dcqcn);
 	assert_ptr_equal(san_pdl_cc_find("fixed"), &san_pdl_cc_fixed);
@@ -58,13 +56,11 @@ san_pdl_cc_find__all(void **state)
 /* ---- swift ---- */
 
 /* Without any sign of a limit: the window doubles each round trip while it is used. */
-static void
-swift__doubles_at_first(void **state)
+UNIT_CASE(swift__doubles_at_first)
 {
 	uint32_t before;
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 1; i <= 3; i++) {
 		round_trip(TARGET / 2, 1);
@@ -87,13 +83,11 @@ swift__doubles_at_first(void **state)
 }
 
 /* A late round trip, a loss, a mark, a timeout, a full receiver: each of them ends the doubling. */
-static void
-swift__doubles_until_first_hint(void **state)
+UNIT_CASE(swift__doubles_until_first_hint)
 {
 	uint32_t before;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 6; i++) {
 		start(&san_pdl_cc_swift);
 		round_trip(i == 0 ? 3 * TARGET : TARGET / 2, 8);
@@ -115,12 +109,10 @@ swift__doubles_until_first_hint(void **state)
 }
 
 /* A mark reported by an ACK, which has a tag, counts before delay is visible; a CNP does not. */
-static void
-swift__mark_cuts_once_per_rtt(void **state)
+UNIT_CASE(swift__mark_cuts_once_per_rtt)
 {
 	uint32_t before;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	assert_null(cc.ops->on_cnp);
 	round_trip(TARGET / 2, 1);
@@ -133,10 +125,8 @@ swift__mark_cuts_once_per_rtt(void **state)
 }
 
 /* RT-9: with less than a packet per round trip a mark is random: the window stays. */
-static void
-swift__mark_below_a_packet_is_no_cut(void **state)
+UNIT_CASE(swift__mark_below_a_packet_is_no_cut)
 {
-	(void)state;
 	start(&san_pdl_cc_swift);
 	cc.window = SAN_CC_ONE - 1;
 	s.nb_ce = 1;
@@ -150,12 +140,10 @@ swift__mark_below_a_packet_is_no_cut(void **state)
 }
 
 /* Additive increase: about one packet per round trip, and only when the window is used. */
-static void
-swift__grows_below_target(void **state)
+UNIT_CASE(swift__grows_below_target)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
 	for (i = 0; i < 20; i++)
@@ -177,12 +165,10 @@ swift__grows_below_target(void **state)
  * RT-9: four times the target delay for ten round trips at least halves the window; the level
  * reports it; both recover.
  */
-static void
-swift__rt9(void **state)
+UNIT_CASE(swift__rt9)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 5; i++)
 		round_trip(TARGET / 2, 4);
@@ -197,12 +183,10 @@ swift__rt9(void **state)
 }
 
 /* RULE-12: one late sample, or one round trip of them, does not cut. */
-static void
-swift__late_sample_or_stall_does_not_cut(void **state)
+UNIT_CASE(swift__late_sample_or_stall_does_not_cut)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 5; i++)
 		round_trip(TARGET / 2, 4);
@@ -218,13 +202,11 @@ swift__late_sample_or_stall_does_not_cut(void **state)
 	assert_true(cc.nb_cuts > 0);
 }
 
-static void
-swift__one_cut_per_rtt_at_most_half(void **state)
+UNIT_CASE(swift__one_cut_per_rtt_at_most_half)
 {
 	uint32_t before, cuts;
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 3; i++)
 		round_trip(6 * TARGET, 4);
@@ -243,12 +225,10 @@ swift__one_cut_per_rtt_at_most_half(void **state)
 }
 
 /* Window below one packet: down to the minimum, and up again. */
-static void
-swift__below_one_packet(void **state)
+UNIT_CASE(swift__below_one_packet)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 100; i++)
 		round_trip(10 * TARGET, 1);
@@ -262,12 +242,10 @@ swift__below_one_packet(void **state)
  * RT-9: a round trip of a long path counts for several: the window grows by two packets, and the
  * part of the target for many flows is that of half the window.
  */
-static void
-swift__long_path_grows_more(void **state)
+UNIT_CASE(swift__long_path_grows_more)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	san_pdl_cc_set_path(&cc, &conf, 2 * TARGET);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
@@ -287,12 +265,10 @@ swift__long_path_grows_more(void **state)
 }
 
 /* RT-9: the least window is a rate, the same for all paths, and never more than a packet. */
-static void
-san_pdl_cc_set_path__floor(void **state)
+UNIT_CASE(san_pdl_cc_set_path__floor)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	san_pdl_cc_set_path(&cc, &conf, 40 * TARGET);
 	for (i = 0; i < 100; i++)
@@ -305,12 +281,10 @@ san_pdl_cc_set_path__floor(void **state)
 }
 
 /* Delay beyond that of any fabric: not below the initial window; timeouts: one packet. */
-static void
-swift__host_that_does_not_run(void **state)
+UNIT_CASE(swift__host_that_does_not_run)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 100; i++)
 		round_trip(8 * SAN_NS_PER_MS, 4);
@@ -349,13 +323,11 @@ lose_each(uint32_t period, uint32_t n)
 }
 
 /* A bad link does not improve with a lower rate: up to 1 of 10, over about 256 packets. */
-static void
-swift__loss_up_to_a_share_is_noise(void **state)
+UNIT_CASE(swift__loss_up_to_a_share_is_noise)
 {
 	struct san_prng prng;
 	uint32_t i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	told(1, 0);
 	told(0, 25); /* of 256 */
@@ -377,12 +349,10 @@ swift__loss_up_to_a_share_is_noise(void **state)
 	assert_true(cc.nb_cuts < 20);
 }
 
-static void
-swift__loss_above_the_share(void **state)
+UNIT_CASE(swift__loss_above_the_share)
 {
 	uint32_t i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	told(0, 26); /* of 256 */
 	for (i = 0; i < 5; i++)
@@ -399,13 +369,11 @@ swift__loss_above_the_share(void **state)
 }
 
 /* 20 %: one cut per round trip, down to where fast retransmit still works; forgotten later. */
-static void
-swift__much_loss_cuts_once_per_rtt(void **state)
+UNIT_CASE(swift__much_loss_cuts_once_per_rtt)
 {
 	uint32_t i, cuts, window;
 	uint64_t cut_ns = 0;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 400; i++) { /* 2000 packets, 100 round trips */
 		cuts = cc.nb_cuts;
@@ -427,13 +395,11 @@ swift__much_loss_cuts_once_per_rtt(void **state)
 }
 
 /* With delay it is congestion, even if one packet of many is lost. */
-static void
-swift__loss_with_delay_halves(void **state)
+UNIT_CASE(swift__loss_with_delay_halves)
 {
 	uint32_t window;
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_swift);
 	for (i = 0; i < 3; i++)
 		round_trip(2 * TARGET, 1);
@@ -450,14 +416,12 @@ swift__loss_with_delay_halves(void **state)
 
 /* ---- the receiver's host ---- */
 
-static void
-san_pdl_cc_host__shrinks_and_recovers(void **state)
+UNIT_CASE(san_pdl_cc_host__shrinks_and_recovers)
 {
 	static const struct san_pdl_cc_ops *const ops[] = {&san_pdl_cc_swift, &san_pdl_cc_dcqcn};
 	size_t k;
 	int i;
 
-	(void)state;
 	for (k = 0; k < RTE_DIM(ops); k++) {
 		start(ops[k]);
 		s.rx_level = 900;
@@ -476,12 +440,10 @@ san_pdl_cc_host__shrinks_and_recovers(void **state)
 
 /* ---- dcqcn ---- */
 
-static void
-dcqcn__marks_cut_quiet_recovers(void **state)
+UNIT_CASE(dcqcn__marks_cut_quiet_recovers)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_dcqcn);
 	for (i = 0; i < 10; i++) {
 		s.nb_ce = 1;
@@ -501,12 +463,10 @@ dcqcn__marks_cut_quiet_recovers(void **state)
 }
 
 /* RT-21: a CNP announces a mark that an ACK will report; otherwise there is no second cut. */
-static void
-dcqcn__cnp_until_an_ack_confirms(void **state)
+UNIT_CASE(dcqcn__cnp_until_an_ack_confirms)
 {
 	uint32_t i, before;
 
-	(void)state;
 	start(&san_pdl_cc_dcqcn);
 	for (i = 0; i < 100; i++) {
 		s.now_ns += RTT;
@@ -524,12 +484,10 @@ dcqcn__cnp_until_an_ack_confirms(void **state)
 
 /* ---- fixed ---- */
 
-static void
-fixed__does_not_move(void **state)
+UNIT_CASE(fixed__does_not_move)
 {
 	int i;
 
-	(void)state;
 	start(&san_pdl_cc_fixed);
 	for (i = 0; i < 20; i++)
 		round_trip(10 * TARGET, 4);
@@ -558,8 +516,7 @@ exchange(uint64_t rtt_ns)
 }
 
 /* All of RT-9: window and RTO of a connection, through the ACKs' timestamps. */
-static void
-connection__rt9(void **state)
+UNIT_CASE(connection__rt9)
 {
 	struct san_pdl_conf pc = pair_conf();
 	struct san_pdl_conn *c;
@@ -567,7 +524,6 @@ connection__rt9(void **state)
 	uint64_t rto;
 	int i;
 
-	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
 	for (i = 0; i < 20; i++)
@@ -598,15 +554,13 @@ connection__rt9(void **state)
 }
 
 /* The handshake took as long: the delay of the path does not cut, a queue on top of it does. */
-static void
-connection__long_path_is_no_queue(void **state)
+UNIT_CASE(connection__long_path_is_no_queue)
 {
 	const uint64_t path_ns = 400 * SAN_NS_PER_US;
 	struct san_pdl_conf pc = pair_conf();
 	struct san_pdl_conn *c;
 	int i;
 
-	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
 	san_pdl_rtt_path(pair.pdl[0], c, path_ns);
@@ -622,15 +576,13 @@ connection__long_path_is_no_queue(void **state)
 }
 
 /* A short handshake, then a queue of other flows: that is not the path. */
-static void
-connection__joins_a_standing_queue(void **state)
+UNIT_CASE(connection__joins_a_standing_queue)
 {
 	const uint64_t queue_ns = 400 * SAN_NS_PER_US;
 	struct san_pdl_conf pc = pair_conf();
 	struct san_pdl_conn *c;
 	int i;
 
-	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
 	san_pdl_rtt_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
@@ -643,8 +595,7 @@ connection__joins_a_standing_queue(void **state)
 }
 
 /* Below one packet: one per round trip / window, by the connection's timer. */
-static void
-connection__paced_below_one_packet(void **state)
+UNIT_CASE(connection__paced_below_one_packet)
 {
 	struct san_pdl_conf pc = pair_conf();
 	struct san_pdl_room room;
@@ -652,7 +603,6 @@ connection__paced_below_one_packet(void **state)
 	uint64_t sent_ns;
 	int i;
 
-	(void)state;
 	pair_open(&pair, &pc, 16, 64);
 	c = pair.c[0];
 	for (i = 0; i < 10; i++)
@@ -678,37 +628,4 @@ connection__paced_below_one_packet(void **state)
 	assert_int_equal(room.nb_credit, 1);
 	san_pdl_sched_end(pair.pdl[0], c, false);
 	pair_close(&pair);
-}
-
-UNIT_TEST(test_pdl_cc)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_pdl_cc_find__all),
-		cmocka_unit_test(swift__doubles_at_first),
-		cmocka_unit_test(swift__doubles_until_first_hint),
-		cmocka_unit_test(swift__mark_cuts_once_per_rtt),
-		cmocka_unit_test(swift__mark_below_a_packet_is_no_cut),
-		cmocka_unit_test(swift__grows_below_target),
-		cmocka_unit_test(swift__rt9),
-		cmocka_unit_test(swift__late_sample_or_stall_does_not_cut),
-		cmocka_unit_test(swift__one_cut_per_rtt_at_most_half),
-		cmocka_unit_test(swift__below_one_packet),
-		cmocka_unit_test(swift__long_path_grows_more),
-		cmocka_unit_test(san_pdl_cc_set_path__floor),
-		cmocka_unit_test(swift__host_that_does_not_run),
-		cmocka_unit_test(swift__loss_up_to_a_share_is_noise),
-		cmocka_unit_test(swift__loss_above_the_share),
-		cmocka_unit_test(swift__much_loss_cuts_once_per_rtt),
-		cmocka_unit_test(swift__loss_with_delay_halves),
-		cmocka_unit_test(san_pdl_cc_host__shrinks_and_recovers),
-		cmocka_unit_test(dcqcn__marks_cut_quiet_recovers),
-		cmocka_unit_test(dcqcn__cnp_until_an_ack_confirms),
-		cmocka_unit_test(fixed__does_not_move),
-		cmocka_unit_test(connection__rt9),
-		cmocka_unit_test(connection__long_path_is_no_queue),
-		cmocka_unit_test(connection__joins_a_standing_queue),
-		cmocka_unit_test(connection__paced_below_one_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,14 +23,12 @@ create(uint32_t max_conns, uint8_t lcore)
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
 }
 
-static void
-san_pdl_create__refuses_nonsense(void **state)
+UNIT_CASE(san_pdl_create__refuses_nonsense)
 {
 	struct san_pdl_conf conf;
 	struct san_pdl *out = NULL;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 13; i++) {
 		conf = pair_conf();
 		switch (i) {
@@ -78,15 +76,13 @@ san_pdl_create__refuses_nonsense(void **state)
 }
 
 /* Slots count for their owner until they are released. */
-static void
-san_pdl_owner_slots__until_given_back(void **state)
+UNIT_CASE(san_pdl_owner_slots__until_given_back)
 {
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_conn *c[6];
 	uint16_t slot;
 	uint32_t i;
 
-	(void)state;
 	conf.max_conns = 8;
 	conf.nb_owners = 3;
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
@@ -109,15 +105,13 @@ san_pdl_owner_slots__until_given_back(void **state)
 }
 
 /* RT-1: our CIDs are unique, contain the lcore, and are never 0 or the well-known one. */
-static void
-san_pdl_conn_add__cids(void **state)
+UNIT_CASE(san_pdl_conn_add__cids)
 {
 	struct san_pdl_conn *c;
 	uint8_t *seen;
 	uint32_t i;
 	int lcore;
 
-	(void)state;
 	for (lcore = 0; lcore < 16; lcore += 5) {
 		seen = calloc(1 << 24, 1);
 		assert_non_null(seen);
@@ -139,13 +133,11 @@ san_pdl_conn_add__cids(void **state)
 }
 
 /* The low slots of lcore 0 would give CIDs 0 and 1: no reuse produces them. */
-static void
-san_pdl_conn_add__never_0_or_1(void **state)
+UNIT_CASE(san_pdl_conn_add__never_0_or_1)
 {
 	struct san_pdl_conn *c;
 	int i;
 
-	(void)state;
 	create(2, 0);
 	for (i = 0; i < 100; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
@@ -156,14 +148,12 @@ san_pdl_conn_add__never_0_or_1(void **state)
 }
 
 /* There is a slot unless all are in use; the one released longest ago is used first. */
-static void
-san_pdl_conn_add__longest_freed_first(void **state)
+UNIT_CASE(san_pdl_conn_add__longest_freed_first)
 {
 	struct san_pdl_conn *c[3], *d;
 	uint32_t old[3];
 	int i;
 
-	(void)state;
 	create(3, 2);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c[i]), 0);
@@ -184,8 +174,7 @@ san_pdl_conn_add__longest_freed_first(void **state)
 }
 
 /* A slot uses each of its numbers once before one repeats, with another tag (RT-24). */
-static void
-san_pdl_conn_add__all_numbers_of_a_slot(void **state)
+UNIT_CASE(san_pdl_conn_add__all_numbers_of_a_slot)
 {
 	static const uint32_t conns[] = {33, 1000, SAN_CONNS_MAX};
 	struct san_pdl_conn *c;
@@ -193,7 +182,6 @@ san_pdl_conn_add__all_numbers_of_a_slot(void **state)
 	uint8_t *seen;
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < RTE_DIM(conns); k++) {
 		seen = calloc(1 << 24, 1);
 		assert_non_null(seen);
@@ -223,15 +211,13 @@ zero_first(void *arg)
 	return (*n)++ % 3 == 0 ? 0 : *n;
 }
 
-static void
-san_pdl_conn_add__tags(void **state)
+UNIT_CASE(san_pdl_conn_add__tags)
 {
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_conn *c;
 	uint32_t calls = 0, last = 0;
 	int i;
 
-	(void)state;
 	conf.secret32 = zero_first;
 	conf.secret_arg = &calls;
 	conf.max_conns = 1;
@@ -246,12 +232,10 @@ san_pdl_conn_add__tags(void **state)
 }
 
 /* RT-3: random first PSNs, unless a test fixes them. */
-static void
-san_pdl_conn_add__first_psn(void **state)
+UNIT_CASE(san_pdl_conn_add__first_psn)
 {
 	struct san_pdl_conn *a, *b;
 
-	(void)state;
 	create(4, 0);
 	san_pdl_conn_add(pdl, &a);
 	san_pdl_conn_add(pdl, &b);
@@ -262,8 +246,7 @@ san_pdl_conn_add__first_psn(void **state)
 	san_pdl_destroy(pdl);
 }
 
-static void
-san_pdl_conn_open__takes_the_peers_terms(void **state)
+UNIT_CASE(san_pdl_conn_open__takes_the_peers_terms)
 {
 	struct san_pdl_peer peer = {
 		.dcid = 77,
@@ -280,7 +263,6 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 	};
 	struct san_pdl_conn *c;
 
-	(void)state;
 	create(1, 0);
 	san_pdl_conn_add(pdl, &c);
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 55);
@@ -301,8 +283,7 @@ san_pdl_conn_open__takes_the_peers_terms(void **state)
 }
 
 /* RT-28: the connections of two hosts start on different ports, not all on one path. */
-static void
-san_pdl_conn_open__begins_on_different_ports(void **state)
+UNIT_CASE(san_pdl_conn_open__begins_on_different_ports)
 {
 	struct san_pdl_peer peer = {
 		.mtu = 1000, .nb_ports = 4, .ports = {600, 601, 602, 603}};
@@ -310,7 +291,6 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 	uint32_t nb[4] = {0};
 	int i;
 
-	(void)state;
 	create(14, 0);
 	for (i = 0; i < 12; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
@@ -335,15 +315,13 @@ san_pdl_conn_open__begins_on_different_ports(void **state)
 }
 
 /* RT-24: everything is released, in whatever state it is. */
-static void
-san_pdl_conn_del__releases_everything(void **state)
+UNIT_CASE(san_pdl_conn_del__releases_everything)
 {
 	struct san_pdl_conf conf = pair_conf();
 	struct pair pair;
 	struct pair_pkt k;
 	int i;
 
-	(void)state;
 	pair_open(&pair, &conf, 16, 64);
 	for (i = 0; i < 10; i++)
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
@@ -368,13 +346,11 @@ san_pdl_conn_del__releases_everything(void **state)
 	pair_close(&pair);
 }
 
-static void
-san_pdl_conn_find__only_this_incarnation(void **state)
+UNIT_CASE(san_pdl_conn_find__only_this_incarnation)
 {
 	struct san_pdl_conn *c;
 	uint32_t cid;
 
-	(void)state;
 	create(3, 1);
 	san_pdl_conn_add(pdl, &c);
 	cid = c->cid;
@@ -391,12 +367,10 @@ san_pdl_conn_find__only_this_incarnation(void **state)
 }
 
 /* Lazy: armed for the earliest, moved only to earlier. */
-static void
-san_pdl_conn_arm__earliest(void **state)
+UNIT_CASE(san_pdl_conn_arm__earliest)
 {
 	struct san_pdl_conn *c;
 
-	(void)state;
 	create(1, 0);
 	san_pdl_conn_add(pdl, &c);
 	san_pdl_conn_arm(pdl, c);
@@ -415,25 +389,4 @@ san_pdl_conn_arm__earliest(void **state)
 	san_pdl_conn_arm(pdl, c);
 	assert_true(c->timer.deadline_ns == 5000000);
 	san_pdl_destroy(pdl);
-}
-
-UNIT_TEST(test_pdl_conn)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_pdl_create__refuses_nonsense),
-		cmocka_unit_test(san_pdl_owner_slots__until_given_back),
-		cmocka_unit_test(san_pdl_conn_add__cids),
-		cmocka_unit_test(san_pdl_conn_add__never_0_or_1),
-		cmocka_unit_test(san_pdl_conn_add__longest_freed_first),
-		cmocka_unit_test(san_pdl_conn_add__all_numbers_of_a_slot),
-		cmocka_unit_test(san_pdl_conn_add__tags),
-		cmocka_unit_test(san_pdl_conn_add__first_psn),
-		cmocka_unit_test(san_pdl_conn_open__takes_the_peers_terms),
-		cmocka_unit_test(san_pdl_conn_open__begins_on_different_ports),
-		cmocka_unit_test(san_pdl_conn_del__releases_everything),
-		cmocka_unit_test(san_pdl_conn_find__only_this_incarnation),
-		cmocka_unit_test(san_pdl_conn_arm__earliest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

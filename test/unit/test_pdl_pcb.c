@@ -98,8 +98,7 @@ fire(uint64_t until)
 }
 
 /* PCB-1, PCB-2: virtual window = max(1, min(first window - 1, share)). */
-static void
-san_pdl_pcb_vwin__formula(void **state)
+UNIT_CASE(san_pdl_pcb_vwin__formula)
 {
 	static const struct {
 		uint16_t first_win;
@@ -114,7 +113,6 @@ san_pdl_pcb_vwin__formula(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	open_many(1, 1000);
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		pdl->conns[0].pcb.first_win = rows[i].first_win;
@@ -125,12 +123,10 @@ san_pdl_pcb_vwin__formula(void **state)
 }
 
 /* The share is recomputed as connections become active and idle. */
-static void
-san_pdl_pcb_enter__shares_among_the_active(void **state)
+UNIT_CASE(san_pdl_pcb_enter__shares_among_the_active)
 {
 	uint32_t i;
 
-	(void)state;
 	open_many(10, 20);
 	assert_int_equal(pdl->share, 20);
 	for (i = 0; i < 4; i++) {
@@ -150,14 +146,12 @@ san_pdl_pcb_enter__shares_among_the_active(void **state)
 }
 
 /* PCB-2: both windows count together, and after a cut nothing new is sent until there is room. */
-static void
-san_pdl_tx_room__never_above_the_virtual_window(void **state)
+UNIT_CASE(san_pdl_tx_room__never_above_the_virtual_window)
 {
 	struct san_pdl_entry req = {.op = SAN_OP_PULL_REQ}, grant = {.op = SAN_OP_PUSH_GRNT};
 	struct san_pdl_conn *c;
 	struct san_pdl_room room;
 
-	(void)state;
 	open_many(1, 1000);
 	c = &pdl->conns[0];
 	c->pcb.first_win = 4;
@@ -183,12 +177,10 @@ san_pdl_tx_room__never_above_the_virtual_window(void **state)
 }
 
 /* PCB-4: one active connection has the whole first window, as without limits. */
-static void
-san_pdl_tx_room__one_active(void **state)
+UNIT_CASE(san_pdl_tx_room__one_active)
 {
 	struct san_pdl_room room;
 
-	(void)state;
 	open_many(NB_CONNS, 65536);
 	left[7] = 100;
 	assert_int_equal(visit(&pdl->conns[7]), 32);
@@ -204,14 +196,12 @@ san_pdl_tx_room__one_active(void **state)
  * PCB-4: 10,000 active connections, a budget of 100 packets: the sum stays below it at every step,
  * all get to send, and none has a second turn before all had the first.
  */
-static void
-san_pdl_pcb_wake__ten_thousand_active(void **state)
+UNIT_CASE(san_pdl_pcb_wake__ten_thousand_active)
 {
 	uint32_t total = 0, visits = 0, first_turns = 0, i;
 	struct san_pdl_conn *c, *out[128];
 	uint32_t nb_out = 0;
 
-	(void)state;
 	open_many(NB_CONNS, 100);
 	memset(visit_of_first, 0, sizeof(visit_of_first));
 	for (i = 0; i < NB_CONNS; i++)
@@ -254,12 +244,10 @@ san_pdl_pcb_wake__ten_thousand_active(void **state)
 }
 
 /* A token passes on when its holder makes no progress for an RTO, or has nothing to send. */
-static void
-san_pdl_pcb_wake__silent_or_idle_holder(void **state)
+UNIT_CASE(san_pdl_pcb_wake__silent_or_idle_holder)
 {
 	struct san_pdl_conn *c;
 
-	(void)state;
 	open_many(3, 1);
 	left[1] = 0; /* requests a turn, and has nothing to send when it comes */
 	assert_int_equal(visit(&pdl->conns[0]), 1);
@@ -286,10 +274,8 @@ san_pdl_pcb_wake__silent_or_idle_holder(void **state)
 }
 
 /* A connection that fails returns its budget, its token and its place (RT-24). */
-static void
-san_pdl_pcb_fini__returns_everything(void **state)
+UNIT_CASE(san_pdl_pcb_fini__returns_everything)
 {
-	(void)state;
 	open_many(3, 1);
 	visit(&pdl->conns[0]);
 	visit(&pdl->conns[1]);
@@ -309,15 +295,13 @@ san_pdl_pcb_fini__returns_everything(void **state)
 }
 
 /* Outstanding packets move to a block of the pool when one is free again. */
-static void
-san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
+UNIT_CASE(san_pdl_pcb_take_block__moves_what_is_outstanding)
 {
 	struct san_pdl_conf conf = pair_conf();
 	const struct san_pdl_entry *e;
 	struct pair_pkt k[3];
 	struct pair pair;
 
-	(void)state;
 	pair_open(&pair, &conf, 16, 64);
 	pair.pdl[0]->free_wide.nb = 0;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k[0]));
@@ -341,20 +325,4 @@ san_pdl_pcb_take_block__moves_what_is_outstanding(void **state)
 	assert_int_equal(pair.pdl[0]->nb_acked, 3);
 	assert_int_equal(pair.pdl[0]->free_wide.nb, pair.pdl[0]->free_wide.max);
 	pair_close(&pair);
-}
-
-UNIT_TEST(test_pdl_pcb)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_pdl_pcb_vwin__formula),
-		cmocka_unit_test(san_pdl_pcb_enter__shares_among_the_active),
-		cmocka_unit_test(san_pdl_tx_room__never_above_the_virtual_window),
-		cmocka_unit_test(san_pdl_tx_room__one_active),
-		cmocka_unit_test(san_pdl_pcb_wake__ten_thousand_active),
-		cmocka_unit_test(san_pdl_pcb_wake__silent_or_idle_holder),
-		cmocka_unit_test(san_pdl_pcb_fini__returns_everything),
-		cmocka_unit_test(san_pdl_pcb_take_block__moves_what_is_outstanding),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
 
 #include "test_pdl_ack.h"
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
 /* ---- piggyback ---- */
 
 /* Side 1 knows the round trip and has just sent a dedicated ACK. */
@@ -15,12 +17,10 @@ give_rtt(uint64_t rtt_ns)
 	assert_true(pair_owed(&pair, 1, &ack));
 }
 
-static void
-san_pdl_ack_piggyback__cancels(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__cancels)
 {
 	struct pair_pkt back;
 
-	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
 	k = data();
 	k.p.ackreq = true;
@@ -39,13 +39,11 @@ san_pdl_ack_piggyback__cancels(void **state)
 }
 
 /* It does not change the receiver's buffers: the last ACK is still valid for them. */
-static void
-san_pdl_ack_piggyback__not_of_the_buffers(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__not_of_the_buffers)
 {
 	struct pair_pkt back;
 	uint32_t full;
 
-	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
 	pair_hold(&pair, 1, 900);
 	k = data();
@@ -64,12 +62,10 @@ san_pdl_ack_piggyback__not_of_the_buffers(void **state)
 	assert_true(pair.c[0]->cc.host_window <= full);
 }
 
-static void
-san_pdl_ack_piggyback__not_with_a_gap(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__not_with_a_gap)
 {
 	struct pair_pkt back;
 
-	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
 	k = data();
 	arrive(&k, SAN_RX_RECEIVED); /* held: only a bitmap can report it */
@@ -101,12 +97,10 @@ ask_and_answer(bool ackreq)
 }
 
 /* RT-25: one dedicated ACK per round trip, whatever is sent back. */
-static void
-san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__one_dedicated_per_rtt)
 {
 	uint64_t nb, end;
 
-	(void)state;
 	give_rtt(50 * SAN_NS_PER_US);
 	nb = pair.pdl[1]->stats.nb_ack_tx;
 	end = pair.now + 500 * SAN_NS_PER_US;
@@ -121,13 +115,11 @@ san_pdl_ack_piggyback__one_dedicated_per_rtt(void **state)
 }
 
 /* One packet in a round trip, and its answer: as many answers as allowed stand for an ACK. */
-static void
-san_pdl_ack_piggyback__answers_of_a_conversation(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__answers_of_a_conversation)
 {
 	uint64_t nb;
 	int i;
 
-	(void)state;
 	pair.pdl[1]->conf.ack_stand_ins = 8;
 	give_rtt(50 * SAN_NS_PER_US);
 	nb = pair.pdl[1]->stats.nb_ack_tx;
@@ -139,12 +131,10 @@ san_pdl_ack_piggyback__answers_of_a_conversation(void **state)
 	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 80);
 }
 
-static void
-san_pdl_ack_piggyback__never_for_a_duplicate(void **state)
+UNIT_CASE(san_pdl_ack_piggyback__never_for_a_duplicate)
 {
 	struct pair_pkt back;
 
-	(void)state;
 	k = data();
 	arrive(&k, SAN_RX_ACKED);
 	give_rtt(50 * SAN_NS_PER_US);
@@ -191,10 +181,8 @@ answer_often(void)
 	}
 }
 
-static void
-san_pdl_ack_asked__waits_for_answer(void **state)
+UNIT_CASE(san_pdl_ack_asked__waits_for_answer)
 {
-	(void)state;
 	answer_often();
 	give_rtt(15 * SAN_NS_PER_US);
 	assert_false(ask());
@@ -205,10 +193,8 @@ san_pdl_ack_asked__waits_for_answer(void **state)
 }
 
 /* It waits a third of a round trip, then it is sent; the next one does not wait again. */
-static void
-san_pdl_ack_asked__not_for_long(void **state)
+UNIT_CASE(san_pdl_ack_asked__not_for_long)
 {
-	(void)state;
 	answer_often();
 	assert_false(ask());
 	pair_pass(&pair, 4 * SAN_NS_PER_US);
@@ -219,12 +205,10 @@ san_pdl_ack_asked__not_for_long(void **state)
 }
 
 /* A late answer proves nothing, and resets what was learnt. */
-static void
-san_pdl_ack_asked__late_answer(void **state)
+UNIT_CASE(san_pdl_ack_asked__late_answer)
 {
 	int i;
 
-	(void)state;
 	give_rtt(15 * SAN_NS_PER_US);
 	for (i = 0; i < 10; i++) {
 		assert_true(ask());
@@ -234,10 +218,8 @@ san_pdl_ack_asked__late_answer(void **state)
 }
 
 /* With a window of a few packets the sender may wait for the ACK. */
-static void
-san_pdl_ack_asked__small_window(void **state)
+UNIT_CASE(san_pdl_ack_asked__small_window)
 {
-	(void)state;
 	answer_often();
 	pair.c[1]->rx[SAN_WIN_DATA].size = pair.pdl[1]->conf.ack_every;
 	assert_true(ask());
@@ -247,12 +229,10 @@ san_pdl_ack_asked__small_window(void **state)
  * The coalescing timer may expire first: the wait was in vain, too, and many answers are needed
  * before an ACK waits again.
  */
-static void
-san_pdl_ack_asked__in_vain_by_timer(void **state)
+UNIT_CASE(san_pdl_ack_asked__in_vain_by_timer)
 {
 	int i;
 
-	(void)state;
 	answer_often();
 	assert_false(ask());
 	pair_pass(&pair, 20 * SAN_NS_PER_US);
@@ -266,10 +246,8 @@ san_pdl_ack_asked__in_vain_by_timer(void **state)
 }
 
 /* A copy comes while the ACK is held: its sender does not wait, so no more are held. */
-static void
-san_pdl_ack_asked__copy_meanwhile(void **state)
+UNIT_CASE(san_pdl_ack_asked__copy_meanwhile)
 {
-	(void)state;
 	answer_often();
 	assert_false(ask());
 	arrive(&k, SAN_RX_ACKED);
@@ -278,35 +256,11 @@ san_pdl_ack_asked__copy_meanwhile(void **state)
 }
 
 /* A CNP that is due uses the entry in the list, and does not delay the ACK. */
-static void
-san_pdl_ack_asked__beside_a_cnp(void **state)
+UNIT_CASE(san_pdl_ack_asked__beside_a_cnp)
 {
-	(void)state;
 	answer_often();
 	assert_false(ask());
 	san_pdl_ack_cnp(pair.pdl[1], pair.c[1], pair.now);
 	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_CNP);
 	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_ACK);
-}
-
-UNIT_TEST(test_pdl_piggy)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_ack_piggyback__cancels),
-		T(san_pdl_ack_piggyback__not_of_the_buffers),
-		T(san_pdl_ack_piggyback__not_with_a_gap),
-		T(san_pdl_ack_piggyback__one_dedicated_per_rtt),
-		T(san_pdl_ack_piggyback__answers_of_a_conversation),
-		T(san_pdl_ack_piggyback__never_for_a_duplicate),
-		T(san_pdl_ack_asked__waits_for_answer),
-		T(san_pdl_ack_asked__not_for_long),
-		T(san_pdl_ack_asked__late_answer),
-		T(san_pdl_ack_asked__small_window),
-		T(san_pdl_ack_asked__in_vain_by_timer),
-		T(san_pdl_ack_asked__copy_meanwhile),
-		T(san_pdl_ack_asked__beside_a_cnp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,25 +11,23 @@
 static struct pair pair;
 static struct san_pdl_conn *c;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	pair_open(&pair, &conf, 16, 64);
 	c = pair.c[0];
 	san_pdl_rtt_sample(&c->rtt, &pair.pdl[0]->conf, 30000, 0);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	pair_close(&pair);
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* *rounds* round trips of three samples each. */
 static void
@@ -44,12 +42,10 @@ samples(int rounds, uint64_t delay_ns, bool ce)
 }
 
 /* RT-28: use the next port of the peer after the configured number of bad round trips. */
-static void
-san_pdl_plb_sample__moves_on(void **state)
+UNIT_CASE(san_pdl_plb_sample__moves_on)
 {
 	int i;
 
-	(void)state;
 	assert_int_equal(c->path.src_port, 50001);
 	samples(3, BAD, false);
 	assert_int_equal(c->path.src_port, 50001);
@@ -62,13 +58,11 @@ san_pdl_plb_sample__moves_on(void **state)
 }
 
 /* If all paths are full, each change takes longer than the last one; good times reset that. */
-static void
-san_pdl_plb_sample__moves_ever_less(void **state)
+UNIT_CASE(san_pdl_plb_sample__moves_ever_less)
 {
 	uint64_t moves = 0, rounds[4] = {0};
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++, moves++)
 		for (; pair.pdl[0]->stats.nb_path_changes == moves; rounds[i]++)
 			samples(1, BAD, false);
@@ -92,13 +86,11 @@ copy_after_answer(const struct pair_pkt *k)
 }
 
 /* The peer repeats packets: our ACKs are lost. A new packet proves that they arrive. */
-static void
-san_pdl_plb_copy__moves_the_path_of_acks(void **state)
+UNIT_CASE(san_pdl_plb_copy__moves_the_path_of_acks)
 {
 	struct pair_pkt k, next;
 	int i;
 
-	(void)state;
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 2, &next));
 	pair_recv(&pair, 0, &k, SAN_RX_RECEIVED);
@@ -113,12 +105,10 @@ san_pdl_plb_copy__moves_the_path_of_acks(void **state)
 	assert_int_equal(c->path.src_port, 50002);
 }
 
-static void
-san_pdl_plb_sample__one_good_resets(void **state)
+UNIT_CASE(san_pdl_plb_sample__one_good_resets)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 10; i++) {
 		samples(3, BAD, false);
 		samples(1, GOOD, false);
@@ -130,18 +120,14 @@ san_pdl_plb_sample__one_good_resets(void **state)
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
 }
 
-static void
-san_pdl_plb_sample__marks_are_bad(void **state)
+UNIT_CASE(san_pdl_plb_sample__marks_are_bad)
 {
-	(void)state;
 	samples(8, GOOD, true);
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 1);
 }
 
-static void
-san_pdl_plb_sample__off_or_nowhere_to_go(void **state)
+UNIT_CASE(san_pdl_plb_sample__off_or_nowhere_to_go)
 {
-	(void)state;
 	pair.pdl[0]->conf.plb_bad_rtts = 0;
 	samples(20, BAD, true);
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
@@ -153,13 +139,11 @@ san_pdl_plb_sample__off_or_nowhere_to_go(void **state)
 }
 
 /* A path on which everything is lost gives no samples: timeouts count. */
-static void
-san_pdl_plb_timeout__black_hole(void **state)
+UNIT_CASE(san_pdl_plb_timeout__black_hole)
 {
 	struct pair_pkt k;
 	uint32_t sent = 1;
 
-	(void)state;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	while (c->path.src_port == 50001) {
 		pair_pass(&pair, 100000);
@@ -171,12 +155,10 @@ san_pdl_plb_timeout__black_hole(void **state)
 }
 
 /* A packet is lost repeatedly, but ACKs arrive: the path is not dead. Then they do not. */
-static void
-san_pdl_plb_timeout__not_while_heard(void **state)
+UNIT_CASE(san_pdl_plb_timeout__not_while_heard)
 {
 	struct pair_pkt k;
 
-	(void)state;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	while (c->nb_rto < 3) {
 		pair_pass(&pair, 100000);
@@ -194,10 +176,8 @@ san_pdl_plb_timeout__not_while_heard(void **state)
 }
 
 /* Exactly an RTO of silence. */
-static void
-san_pdl_plb_timeout__silence_of_an_rto(void **state)
+UNIT_CASE(san_pdl_plb_timeout__silence_of_an_rto)
 {
-	(void)state;
 	c->last_ack_ns = pair.now;
 	san_pdl_plb_timeout(pair.pdl[0], c, pair.now + c->rtt.rto_ns - 1);
 	assert_int_equal(c->path.src_port, 50001);
@@ -206,23 +186,4 @@ san_pdl_plb_timeout__silence_of_an_rto(void **state)
 	pair.pdl[0]->conf.plb_bad_rtts = 0;
 	san_pdl_plb_timeout(pair.pdl[0], c, pair.now + c->rtt.rto_ns);
 	assert_int_equal(c->path.src_port, 50002);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_plb)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_plb_sample__moves_on),
-		T(san_pdl_plb_sample__moves_ever_less),
-		T(san_pdl_plb_copy__moves_the_path_of_acks),
-		T(san_pdl_plb_sample__one_good_resets),
-		T(san_pdl_plb_sample__marks_are_bad),
-		T(san_pdl_plb_sample__off_or_nowhere_to_go),
-		T(san_pdl_plb_timeout__black_hole),
-		T(san_pdl_plb_timeout__not_while_heard),
-		T(san_pdl_plb_timeout__silence_of_an_rto),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,12 +86,10 @@ go_on(uint64_t ns)
 	}
 }
 
-static void
-san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
+UNIT_CASE(san_pdl_pmtu_init__begins_with_what_is_safe)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	open_pair(BOTH);
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
 	assert_int_equal(pair.c[0]->mtu_max, BOTH);
@@ -111,13 +109,11 @@ san_pdl_pmtu_init__begins_with_what_is_safe(void **state)
 }
 
 /* A sender of few full packets, as in an incast, sends no long PROBE. */
-static void
-san_pdl_pmtu_on_sent__when_it_is_worth_it(void **state)
+UNIT_CASE(san_pdl_pmtu_on_sent__when_it_is_worth_it)
 {
 	struct san_pdl_conf conf;
 	int i;
 
-	(void)state;
 	san_pdl_conf_default(&conf);
 	open_pair(BOTH);
 	pair.pdl[0]->conf.pmtu_after = conf.pmtu_after;
@@ -134,13 +130,11 @@ san_pdl_pmtu_on_sent__when_it_is_worth_it(void **state)
 	pair_close(&pair);
 }
 
-static void
-san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
+UNIT_CASE(san_pdl_pmtu_on_sent__from_the_first_full_packet)
 {
 	struct pair_pkt k;
 	struct san_pdl_entry e;
 
-	(void)state;
 	open_pair(BOTH);
 	send_data(BEGIN - 1);
 	go_on(SAN_NS_PER_S);
@@ -174,13 +168,11 @@ san_pdl_pmtu_on_sent__from_the_first_full_packet(void **state)
 }
 
 /* An answer to a shorter PROBE, or to none that is outstanding, proves nothing. */
-static void
-san_pdl_pmtu_answer__only_to_this_probe(void **state)
+UNIT_CASE(san_pdl_pmtu_answer__only_to_this_probe)
 {
 	struct pair_pkt k;
 	struct san_pdl_entry e;
 
-	(void)state;
 	open_pair(BOTH);
 	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH + LONG, pair.now);
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
@@ -194,10 +186,8 @@ san_pdl_pmtu_answer__only_to_this_probe(void **state)
 	pair_close(&pair);
 }
 
-static void
-san_pdl_pmtu_on_timer__the_next_shorter(void **state)
+UNIT_CASE(san_pdl_pmtu_on_timer__the_next_shorter)
 {
-	(void)state;
 	open_pair(BOTH);
 	limit = 5000;
 	send_data(BEGIN);
@@ -220,10 +210,8 @@ san_pdl_pmtu_on_timer__the_next_shorter(void **state)
 	pair_close(&pair);
 }
 
-static void
-san_pdl_pmtu_on_timer__nothing_longer(void **state)
+UNIT_CASE(san_pdl_pmtu_on_timer__nothing_longer)
 {
-	(void)state;
 	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
@@ -238,12 +226,10 @@ san_pdl_pmtu_on_timer__nothing_longer(void **state)
 }
 
 /* Without any answer there is no result for the length. */
-static void
-san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
+UNIT_CASE(san_pdl_pmtu_on_timer__silence_is_no_verdict)
 {
 	struct pair_pkt k;
 
-	(void)state;
 	open_pair(BOTH);
 	send_data(BEGIN - 1);
 	san_pdl_pmtu_on_sent(pair.pdl[0], pair.c[0], BEGIN, pair.now);
@@ -261,10 +247,8 @@ san_pdl_pmtu_on_timer__silence_is_no_verdict(void **state)
 }
 
 /* A PROBE that is lost for another reason is sent again. */
-static void
-san_pdl_pmtu_on_timer__again(void **state)
+UNIT_CASE(san_pdl_pmtu_on_timer__again)
 {
-	(void)state;
 	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
@@ -275,12 +259,10 @@ san_pdl_pmtu_on_timer__again(void **state)
 	pair_close(&pair);
 }
 
-static void
-san_pdl_pmtu_stop__with_the_connection(void **state)
+UNIT_CASE(san_pdl_pmtu_stop__with_the_connection)
 {
 	struct pair_pkt k;
 
-	(void)state;
 	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
@@ -295,8 +277,7 @@ san_pdl_pmtu_stop__with_the_connection(void **state)
 }
 
 /* RT-37: which losses of a long packet prove that the path is too narrow for it. */
-static void
-san_pdl_pmtu_on_loss__what_it_means(void **state)
+UNIT_CASE(san_pdl_pmtu_on_loss__what_it_means)
 {
 	static const struct {
 		uint8_t retries, early;
@@ -325,7 +306,6 @@ san_pdl_pmtu_on_loss__what_it_means(void **state)
 	unsigned int i;
 	uint32_t later;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		open_pair(BOTH);
 		c = pair.c[0];
@@ -377,33 +357,10 @@ dies_of_length(uint16_t len, bool short_ones)
 	return blamed;
 }
 
-static void
-san_pdl_pmtu_is_to_blame__if_short_ones_get_through(void **state)
+UNIT_CASE(san_pdl_pmtu_is_to_blame__if_short_ones_get_through)
 {
-	(void)state;
 	assert_true(dies_of_length(BEGIN, true));
 	assert_true(dies_of_length(SURE + 4, true));
 	assert_false(dies_of_length(SURE, true));
 	assert_false(dies_of_length(BEGIN, false));
-}
-
-#define T(name) cmocka_unit_test(name)
-
-UNIT_TEST(test_pdl_pmtu)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_pmtu_init__begins_with_what_is_safe),
-		T(san_pdl_pmtu_on_sent__when_it_is_worth_it),
-		T(san_pdl_pmtu_on_sent__from_the_first_full_packet),
-		T(san_pdl_pmtu_answer__only_to_this_probe),
-		T(san_pdl_pmtu_on_timer__the_next_shorter),
-		T(san_pdl_pmtu_on_timer__nothing_longer),
-		T(san_pdl_pmtu_on_timer__silence_is_no_verdict),
-		T(san_pdl_pmtu_on_timer__again),
-		T(san_pdl_pmtu_stop__with_the_connection),
-		T(san_pdl_pmtu_on_loss__what_it_means),
-		T(san_pdl_pmtu_is_to_blame__if_short_ones_get_through),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

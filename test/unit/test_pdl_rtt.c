@@ -7,32 +7,28 @@
 
 static struct pair pair;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	pair_open(&pair, &conf, 16, 64);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
 }
 
 static void
-san_pdl_rtt_sample__smooths(void **state)
+teardown(void)
+{
+	pair_close(&pair);
+}
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
+UNIT_CASE(san_pdl_rtt_sample__smooths)
 {
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	struct san_pdl_rtt r;
 	int i;
 
-	(void)state;
 	san_pdl_rtt_init(&r, conf);
 	assert_true(r.rto_ns == conf->rto_init_ns);
 	san_pdl_rtt_sample(&r, conf, 8000, 0);
@@ -51,15 +47,13 @@ san_pdl_rtt_sample__smooths(void **state)
 }
 
 /* RT-7: the minimum timeout, or the variation if larger, is added to the round trip. */
-static void
-san_pdl_rtt_sample__rto_is_on_top(void **state)
+UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 {
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	static const uint32_t ms[] = {1, 4, 30};
 	struct san_pdl_rtt r;
 	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ms); i++) {
 		san_pdl_rtt_init(&r, conf);
 		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
@@ -91,13 +85,11 @@ exchange(uint64_t rtt_ns)
 }
 
 /* RT-7: always 4 ms, and sometimes half a millisecond more: that is no loss. */
-static void
-san_pdl_rtt_sample__steady_long_path(void **state)
+UNIT_CASE(san_pdl_rtt_sample__steady_long_path)
 {
 	const struct san_pdl_conn *c = pair.c[0];
 	uint32_t i;
 
-	(void)state;
 	san_pdl_rtt_path(pair.pdl[0], pair.c[0], 4 * SAN_NS_PER_MS);
 	for (i = 0; i < 400; i++) {
 		exchange(4 * SAN_NS_PER_MS + (i % 25 == 24 ? SAN_NS_PER_MS / 2 : 0));
@@ -107,13 +99,11 @@ san_pdl_rtt_sample__steady_long_path(void **state)
 }
 
 /* RT-9: congestion raises the RTO, even its minimum; without it the RTO falls again. */
-static void
-san_pdl_rtt_sample__level_raises_rto(void **state)
+UNIT_CASE(san_pdl_rtt_sample__level_raises_rto)
 {
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	struct san_pdl_rtt r;
 
-	(void)state;
 	san_pdl_rtt_init(&r, conf);
 	san_pdl_rtt_sample(&r, conf, 8000, 128);
 	assert_true(r.rto_ns == (8000 + conf->rto_min_ns) * 3 / 2);
@@ -122,8 +112,7 @@ san_pdl_rtt_sample__level_raises_rto(void **state)
 }
 
 /* RT-7: doubles per retry up to the cap, and jitter stays below 1/16. */
-static void
-san_pdl_rtt_timeout__backoff_and_jitter(void **state)
+UNIT_CASE(san_pdl_rtt_timeout__backoff_and_jitter)
 {
 	struct san_pdl *pdl = pair.pdl[0];
 	struct san_pdl_conn *c = pair.c[0];
@@ -131,7 +120,6 @@ san_pdl_rtt_timeout__backoff_and_jitter(void **state)
 	uint8_t retries;
 	int i;
 
-	(void)state;
 	for (retries = 0; retries < 12; retries++) {
 		base = RTE_MIN(c->rtt.rto_ns << retries, pdl->conf.rto_max_ns);
 		least = UINT64_MAX;
@@ -149,8 +137,7 @@ san_pdl_rtt_timeout__backoff_and_jitter(void **state)
 }
 
 /* All three parameters equal: a fixed timeout, whatever is measured, however often it fires. */
-static void
-san_pdl_rtt_timeout__fixed(void **state)
+UNIT_CASE(san_pdl_rtt_timeout__fixed)
 {
 	struct san_pdl *pdl = pair.pdl[0];
 	struct san_pdl_conn *c = pair.c[0];
@@ -158,7 +145,6 @@ san_pdl_rtt_timeout__fixed(void **state)
 	uint64_t t;
 	int i;
 
-	(void)state;
 	pdl->conf.rto_init_ns = pdl->conf.rto_min_ns = pdl->conf.rto_max_ns = fixed_ns;
 	san_pdl_rtt_init(&c->rtt, &pdl->conf);
 	for (i = 0; i < 200; i++) {
@@ -178,12 +164,10 @@ echo(uint32_t t1, uint32_t t2, uint32_t t3, uint64_t t4, uint64_t *rtt, uint64_t
 }
 
 /* RT-25: fabric delay = (t4 - t1) - (t3 - t2); clocks have different origins and wrap. */
-static void
-san_pdl_rtt_echo__fabric_delay(void **state)
+UNIT_CASE(san_pdl_rtt_echo__fabric_delay)
 {
 	uint64_t rtt, delay;
 
-	(void)state;
 	assert_true(echo(1000, 900000, 903000, 31000, &rtt, &delay));
 	assert_true(delay == 27000 && rtt == 30000);
 	/* both clocks wrap in between */
@@ -192,23 +176,19 @@ san_pdl_rtt_echo__fabric_delay(void **state)
 }
 
 /* The time that the ULP held a packet is no round trip. */
-static void
-san_pdl_rtt_echo__long_hold_is_left_out(void **state)
+UNIT_CASE(san_pdl_rtt_echo__long_hold_is_left_out)
 {
 	uint64_t rtt, delay;
 	uint64_t most = 2 * pair.pdl[0]->conf.ack_delay_ns;
 
-	(void)state;
 	assert_true(echo(1000, 0, 500000000, 500000000 + 21000, &rtt, &delay));
 	assert_true(delay == 20000 && rtt == 20000 + most);
 }
 
-static void
-san_pdl_rtt_echo__each_packet_once(void **state)
+UNIT_CASE(san_pdl_rtt_echo__each_packet_once)
 {
 	uint64_t rtt, delay;
 
-	(void)state;
 	assert_true(echo(1000, 0, 0, 9000, &rtt, &delay));
 	assert_false(echo(1000, 0, 0, 9500, &rtt, &delay));
 	assert_true(echo(1001, 0, 0, 9500, &rtt, &delay));
@@ -235,12 +215,10 @@ path(uint64_t rtt_ns)
 	san_pdl_rtt_path(pair.pdl[0], pair.c[0], rtt_ns);
 }
 
-static void
-san_pdl_rtt_path__first_sample(void **state)
+UNIT_CASE(san_pdl_rtt_path__first_sample)
 {
 	const struct san_pdl_rtt *r = &pair.c[0]->rtt;
 
-	(void)state;
 	path(300 * US);
 	assert_true(r->base_ns == 300 * US && r->srtt_ns == 300 * US);
 	path(0); /* a clock that stood still: 0 means unknown */
@@ -248,12 +226,10 @@ san_pdl_rtt_path__first_sample(void **state)
 }
 
 /* For a path of up to 3/10 of the target (25 us) the target is used as it is. */
-static void
-san_pdl_rtt_weigh__short_path(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__short_path)
 {
 	uint64_t ns;
 
-	(void)state;
 	path(5 * US);
 	for (ns = 5 * US; ns < SAN_NS_PER_MS; ns += 777)
 		assert_true(weigh(ns) == ns);
@@ -266,10 +242,8 @@ san_pdl_rtt_weigh__short_path(void **state)
 }
 
 /* Beyond that only the queue counts, on top of 3/10 of the target: for all paths the same. */
-static void
-san_pdl_rtt_weigh__long_path(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__long_path)
 {
-	(void)state;
 	path(7501);
 	assert_true(weigh(7501) == 7500);
 	assert_true(weigh(30 * US) == 30 * US - 1);
@@ -280,12 +254,10 @@ san_pdl_rtt_weigh__long_path(void **state)
 }
 
 /* The least delay is the path. No number of later samples raises it. */
-static void
-san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__samples_only_lower_the_base)
 {
 	uint32_t i;
 
-	(void)state;
 	path(400 * US);
 	assert_true(weigh(390 * US) == 7500);
 	assert_true(weigh(400 * US) == 17500);
@@ -299,10 +271,8 @@ san_pdl_rtt_weigh__samples_only_lower_the_base(void **state)
 }
 
 /* Four hops send 1024 + 256 bytes, each at 1 Gb/s: 40.96 us that are no queue. */
-static void
-san_pdl_rtt_weigh__slow_link(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__slow_link)
 {
-	(void)state;
 	assert_int_equal(pair.c[0]->mtu, 1024);
 	pair.pdl[0]->conf.link_mbps = 1000;
 	path(4 * US);
@@ -315,14 +285,12 @@ san_pdl_rtt_weigh__slow_link(void **state)
 }
 
 /* 0 would mean that there is no sample. */
-static void
-san_pdl_rtt_weigh__never_0(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__never_0)
 {
 	static const uint32_t mbps[] = {0, 1, 1000, 400000};
 	uint64_t ns;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(mbps); i++) {
 		pair.pdl[0]->conf.link_mbps = mbps[i];
 		path(SAN_NS_PER_MS);
@@ -338,13 +306,11 @@ san_pdl_rtt_weigh__never_0(void **state)
  * The path became longer: the window falls to its minimum, and after 1 s there the least delay of
  * that second is the new path.
  */
-static void
-san_pdl_rtt_weigh__learned_anew(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__learned_anew)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start;
 
-	(void)state;
 	path(4 * US);
 	c->cc.window = pair.pdl[0]->conf.cc_conf.window_min;
 	start = pair.now;
@@ -366,13 +332,11 @@ san_pdl_rtt_weigh__learned_anew(void **state)
 }
 
 /* If the window grows in between, it is a queue that varies. */
-static void
-san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
+UNIT_CASE(san_pdl_rtt_weigh__not_learned_while_it_grows)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint32_t i, min;
 
-	(void)state;
 	path(4 * US);
 	min = c->cc.floor;
 	c->cc.window = min + 1;
@@ -386,31 +350,4 @@ san_pdl_rtt_weigh__not_learned_while_it_grows(void **state)
 		assert_true(weigh(500 * US) == 500 * US);
 	}
 	assert_true(c->rtt.base_ns == 4 * US);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_rtt)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_rtt_sample__smooths),
-		T(san_pdl_rtt_sample__rto_is_on_top),
-		T(san_pdl_rtt_sample__steady_long_path),
-		T(san_pdl_rtt_sample__level_raises_rto),
-		T(san_pdl_rtt_timeout__backoff_and_jitter),
-		T(san_pdl_rtt_timeout__fixed),
-		T(san_pdl_rtt_echo__fabric_delay),
-		T(san_pdl_rtt_echo__long_hold_is_left_out),
-		T(san_pdl_rtt_echo__each_packet_once),
-		T(san_pdl_rtt_path__first_sample),
-		T(san_pdl_rtt_weigh__short_path),
-		T(san_pdl_rtt_weigh__long_path),
-		T(san_pdl_rtt_weigh__samples_only_lower_the_base),
-		T(san_pdl_rtt_weigh__slow_link),
-		T(san_pdl_rtt_weigh__never_0),
-		T(san_pdl_rtt_weigh__learned_anew),
-		T(san_pdl_rtt_weigh__not_learned_while_it_grows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,25 +8,23 @@
 static struct pair pair;
 static struct pair_pkt k, ack;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	conf.max_retries = 5;
 	conf.cc = &san_pdl_cc_fixed;
 	pair_open(&pair, &conf, 16, 64);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	pair_close(&pair);
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* One data packet, delivered and reported at once: side 0 measures a round trip. */
 static void
@@ -66,15 +64,13 @@ report(void)
  * RT-7, RT-17: the same PSN each time, the in-flight sum is correct, the connection fails after the
  * configured retries and within the sum of the timeouts + 10 %.
  */
-static void
-san_pdl_rtx_on_timer__retries_exhausted(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0, rto;
 	uint32_t psn, sent = 0;
 	int i;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	rto = c->rtt.rto_ns;
 	for (i = 0; i <= 5; i++)
@@ -100,14 +96,12 @@ san_pdl_rtx_on_timer__retries_exhausted(void **state)
 }
 
 /* RT-7: a peer without memory for packets far ahead is alive, however long that takes. */
-static void
-san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt far, probe;
 	uint32_t i;
 
-	(void)state;
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
 		far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
@@ -135,14 +129,12 @@ san_pdl_rtx_on_timer__no_memory_is_no_silence(void **state)
 }
 
 /* With many packets outstanding, the first one to exhaust its retries decides. */
-static void
-san_pdl_rtx_on_timer__many_outstanding_fail_as_fast(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
 	int i;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	for (i = 0; i <= 5; i++)
 		sum += c->rtt.rto_ns << i;
@@ -160,12 +152,10 @@ san_pdl_rtx_on_timer__many_outstanding_fail_as_fast(void **state)
 	assert_true(pair.now - start <= sum + sum / 10);
 }
 
-static void
-san_pdl_rtx_on_timer__progress_resets_backoff(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__progress_resets_backoff)
 {
 	struct san_pdl_conn *c = pair.c[0];
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	while (c->nb_rto < 2) {
@@ -182,12 +172,10 @@ san_pdl_rtx_on_timer__progress_resets_backoff(void **state)
 }
 
 /* The lower RSN of both windows is resent first, in each the lowest PSN (RT-20, RT-26). */
-static void
-san_pdl_rtx_on_timer__lowest_first(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__lowest_first)
 {
 	uint32_t req, data;
 
-	(void)state;
 	data = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff).p.psn;
 	req = send_op(SAN_OP_PULL_REQ, 0).p.psn;
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
@@ -201,13 +189,11 @@ san_pdl_rtx_on_timer__lowest_first(void **state)
 }
 
 /* Pull data and requests are resent in turn, so that neither starves the other. */
-static void
-san_pdl_rtx_on_timer__pull_data_takes_turns(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__pull_data_takes_turns)
 {
 	uint32_t nb_req = 0, nb_data = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		send_op(SAN_OP_PULL_REQ, 1);
 		send_op(SAN_OP_PULL_DATA, 1);
@@ -224,13 +210,11 @@ san_pdl_rtx_on_timer__pull_data_takes_turns(void **state)
 }
 
 /* Room for one packet, and refused requests: every other turn is for new ones. */
-static void
-san_pdl_rtx_on_timer__refused_request_leaves_turns(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__refused_request_leaves_turns)
 {
 	uint32_t again = 0, left = 0;
 	int i;
 
-	(void)state;
 	pair.c[0]->pcb.first_win = 2;
 	send_op(SAN_OP_PULL_REQ, 1);
 	for (i = 0; i < 40 && again < 4; i++) {
@@ -250,13 +234,11 @@ san_pdl_rtx_on_timer__refused_request_leaves_turns(void **state)
 
 /* ---- fast retransmit and tail-loss probes (RT-22; RULE-10) ---- */
 
-static void
-san_pdl_rtx_gaps__distance_and_rtt(void **state)
+UNIT_CASE(san_pdl_rtx_gaps__distance_and_rtt)
 {
 	struct pair_pkt d[8];
 	int i;
 
-	(void)state;
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 5; i++)
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
@@ -281,13 +263,11 @@ san_pdl_rtx_gaps__distance_and_rtt(void **state)
 }
 
 /* However old, a loss that few PSNs passed waits for the timeout: it may be reordering. */
-static void
-san_pdl_rtx_gaps__too_near(void **state)
+UNIT_CASE(san_pdl_rtx_gaps__too_near)
 {
 	struct pair_pkt d[4];
 	int i;
 
-	(void)state;
 	exchange(100 * SAN_NS_PER_US);
 	pair.c[0]->nb_tails = UINT8_MAX; /* no tail-loss probe in between */
 	for (i = 0; i < 4; i++)
@@ -317,13 +297,11 @@ lose_first(struct pair_pkt d[2])
 }
 
 /* An overtaken packet proves that the path reorders: fast retransmit waits longer from then on. */
-static void
-san_pdl_rtx_gaps__overtaken(void **state)
+UNIT_CASE(san_pdl_rtx_gaps__overtaken)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[2];
 
-	(void)state;
 	exchange(100 * SAN_NS_PER_US);
 	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) < san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	lose_first(d);
@@ -340,14 +318,12 @@ san_pdl_rtx_gaps__overtaken(void **state)
 }
 
 /* Each fast retransmit of a packet waits longer; after a few, only the timeout resends it. */
-static void
-san_pdl_rtx_gaps__not_for_ever(void **state)
+UNIT_CASE(san_pdl_rtx_gaps__not_for_ever)
 {
 	struct pair_pkt d[5];
 	uint64_t at[3] = {0};
 	uint32_t i, n = 0;
 
-	(void)state;
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 5; i++) {
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
@@ -393,13 +369,11 @@ spy_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t 
 static const struct san_pdl_cc_ops spy = {.on_ack = spy_on_ack, .on_loss = spy_on_loss};
 
 /* No ACK arrives when a loss is old enough: the next one reports the loss, once (RT-9). */
-static void
-san_pdl_rtx_on_timer__holes_are_losses(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__holes_are_losses)
 {
 	struct pair_pkt d[6], old;
 	int i;
 
-	(void)state;
 	nb_told = nb_losses = 0;
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &old));
 	exchange(100 * SAN_NS_PER_US);
@@ -426,14 +400,12 @@ san_pdl_rtx_on_timer__holes_are_losses(void **state)
 }
 
 /* All of a tail is lost: one probe, and its ACK shows the rest, before any timeout. */
-static void
-san_pdl_rtx_on_timer__tail_loss_probe(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__tail_loss_probe)
 {
 	struct pair_pkt d[3];
 	uint64_t lost_ns;
 	int i;
 
-	(void)state;
 	exchange(100 * SAN_NS_PER_US);
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 3; i++)
@@ -490,14 +462,12 @@ begin_tails(void)
 }
 
 /* A lost probe is repeated: four in a row, each after twice the silence. */
-static void
-san_pdl_rtx_on_timer__tail_probes_get_lost(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__tail_probes_get_lost)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t wait_ns;
 	uint32_t psn, i;
 
-	(void)state;
 	begin_tails();
 	psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
 	for (i = 0; i < 4; i++) {
@@ -515,15 +485,13 @@ san_pdl_rtx_on_timer__tail_probes_get_lost(void **state)
 }
 
 /* An ACK of any packet starts a new series, for the packets that are left and those sent then. */
-static void
-san_pdl_rtx_progress__resets_tail_probes(void **state)
+UNIT_CASE(san_pdl_rtx_progress__resets_tail_probes)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d;
 	uint64_t tail_ns;
 	uint32_t i;
 
-	(void)state;
 	begin_tails();
 	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
@@ -550,14 +518,12 @@ san_pdl_rtx_progress__resets_tail_probes(void **state)
 /* ---- received, not acknowledged (RT-18; RULE-2) ---- */
 
 /* Held for longer than all timeouts together: probed, never resent, no retry counted. */
-static void
-san_pdl_rtx_on_timer__held_and_answered(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__held_and_answered)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t end;
 	uint32_t probes = 0;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
@@ -584,14 +550,12 @@ san_pdl_rtx_on_timer__held_and_answered(void **state)
 }
 
 /* Unanswered PROBEs are retries. */
-static void
-san_pdl_rtx_on_timer__held_and_silent(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__held_and_silent)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
 	int i;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
@@ -609,12 +573,10 @@ san_pdl_rtx_on_timer__held_and_silent(void **state)
 }
 
 /* Dropped after it was held, as the answer to the PROBE reports: then it is resent. */
-static void
-san_pdl_rtx_on_timer__held_then_dropped(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__held_then_dropped)
 {
 	uint32_t psn;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	psn = k.p.psn;
@@ -637,13 +599,11 @@ san_pdl_rtx_on_timer__held_then_dropped(void **state)
 
 /* ---- withdraw (RT-23, RT-27; RULE-4, RULE-5) ---- */
 
-static void
-san_pdl_rtx_cancel__becomes_resync_under_its_psn(void **state)
+UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 {
 	struct pair_pkt d[6];
 	uint32_t i;
 
-	(void)state;
 	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 7);
 	d[1] = send_op(SAN_OP_PUSH_SLCTD_DATA, 8);
 	d[2] = send_op(SAN_OP_PUSH_GRNT, 8);
@@ -674,10 +634,8 @@ san_pdl_rtx_cancel__becomes_resync_under_its_psn(void **state)
 	assert_int_equal(pair.c[0]->pcb.inflight, 2);
 }
 
-static void
-san_pdl_rtx_cancel__onward_wraps(void **state)
+UNIT_CASE(san_pdl_rtx_cancel__onward_wraps)
 {
-	(void)state;
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xfffffffe);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff);
 	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0);
@@ -688,12 +646,10 @@ san_pdl_rtx_cancel__onward_wraps(void **state)
 }
 
 /* A hint from before the target dropped it must not suppress the RESYNC. */
-static void
-san_pdl_rtx_cancel__late_hint(void **state)
+UNIT_CASE(san_pdl_rtx_cancel__late_hint)
 {
 	struct pair_pkt late;
 
-	(void)state;
 	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
@@ -706,12 +662,10 @@ san_pdl_rtx_cancel__late_hint(void **state)
 }
 
 /* A lost RESYNC is retransmitted like any packet. */
-static void
-san_pdl_rtx_cancel__lost_resync(void **state)
+UNIT_CASE(san_pdl_rtx_cancel__lost_resync)
 {
 	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
 
-	(void)state;
 	san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_ABORT);
 	assert_true(pair_again(&pair, 0, &k));
 	pair_pass(&pair, 2 * pair.pdl[0]->conf.rto_init_ns);
@@ -722,13 +676,11 @@ san_pdl_rtx_cancel__lost_resync(void **state)
 
 /* ---- defer ---- */
 
-static void
-san_pdl_rtx_defer__same_psn_after_the_delay(void **state)
+UNIT_CASE(san_pdl_rtx_defer__same_psn_after_the_delay)
 {
 	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
 	uint64_t start = pair.now;
 
-	(void)state;
 	san_pdl_rtx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn, 20 * SAN_NS_PER_MS, pair.now);
 	assert_int_equal(pair.c[0]->pcb.inflight, 0);
 	san_pdl_check(pair.pdl[0]);
@@ -742,13 +694,11 @@ san_pdl_rtx_defer__same_psn_after_the_delay(void **state)
 	san_pdl_check(pair.pdl[0]);
 }
 
-static void
-san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged(void **state)
+UNIT_CASE(san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged)
 {
 	struct pair_pkt d[2];
 	uint32_t base = pair.c[0]->tx[SAN_WIN_DATA].next;
 
-	(void)state;
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
 	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
 	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
@@ -760,38 +710,4 @@ san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged(void **state)
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 1));
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 2));
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base - 1));
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_rtx)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_rtx_on_timer__retries_exhausted),
-		T(san_pdl_rtx_on_timer__no_memory_is_no_silence),
-		T(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast),
-		T(san_pdl_rtx_on_timer__progress_resets_backoff),
-		T(san_pdl_rtx_on_timer__lowest_first),
-		T(san_pdl_rtx_on_timer__pull_data_takes_turns),
-		T(san_pdl_rtx_on_timer__refused_request_leaves_turns),
-		T(san_pdl_rtx_gaps__distance_and_rtt),
-		T(san_pdl_rtx_gaps__too_near),
-		T(san_pdl_rtx_gaps__overtaken),
-		T(san_pdl_rtx_gaps__not_for_ever),
-		T(san_pdl_rtx_on_timer__holes_are_losses),
-		T(san_pdl_rtx_on_timer__tail_loss_probe),
-		T(san_pdl_rtx_on_timer__tail_probes_get_lost),
-		T(san_pdl_rtx_progress__resets_tail_probes),
-		T(san_pdl_rtx_on_timer__held_and_answered),
-		T(san_pdl_rtx_on_timer__held_and_silent),
-		T(san_pdl_rtx_on_timer__held_then_dropped),
-		T(san_pdl_rtx_cancel__becomes_resync_under_its_psn),
-		T(san_pdl_rtx_cancel__onward_wraps),
-		T(san_pdl_rtx_cancel__late_hint),
-		T(san_pdl_rtx_cancel__lost_resync),
-		T(san_pdl_rtx_defer__same_psn_after_the_delay),
-		T(san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

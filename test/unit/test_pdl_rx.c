@@ -8,68 +8,59 @@
 static struct pair pair;
 static struct pair_pkt k;
 
-static int
+static void
 open_with(uint32_t req_win)
 {
 	struct san_pdl_conf conf = pair_conf();
 
 	pair_open(&pair, &conf, req_win, 64);
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	return open_with(16);
-}
-
-static int
-setup_long(void **state)
-{
-	(void)state;
-	return open_with(64);
-}
-
-static int
-setup_dcqcn(void **state)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	(void)state;
-	conf.cc = &san_pdl_cc_dcqcn;
-	pair_open(&pair, &conf, 16, 64);
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	return 0;
-}
-
-static int
-setup_narrow(void **state)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	(void)state;
-	conf.max_conns = 1;
-	conf.max_wide = 0;
-	pair_open(&pair, &conf, 16, 64);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
 }
 
 static void
-san_pdl_rx_win_of__every_op(void **state)
+setup(void)
+{
+	open_with(16);
+}
+
+static void
+setup_long(void)
+{
+	open_with(64);
+}
+
+static void
+setup_dcqcn(void)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	conf.cc = &san_pdl_cc_dcqcn;
+	pair_open(&pair, &conf, 16, 64);
+	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
+}
+
+static void
+setup_narrow(void)
+{
+	struct san_pdl_conf conf = pair_conf();
+
+	conf.max_conns = 1;
+	conf.max_wide = 0;
+	pair_open(&pair, &conf, 16, 64);
+}
+
+static void
+teardown(void)
+{
+	pair_close(&pair);
+}
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
+UNIT_CASE(san_pdl_rx_win_of__every_op)
 {
 	int op, flags;
 
-	(void)state;
 	for (op = 0; op < 256; op++) {
 		for (flags = 0; flags < 16; flags++) {
 			enum san_win win = SAN_WIN_MAX;
@@ -101,8 +92,7 @@ spoil(struct san_wire_pkt *p, size_t i)
  * RT-21, RT-24, RT-29: wrong packets get the right drop reason, in this order, and change nothing,
  * neither in the connection nor in the instance. A CNP has no tag.
  */
-static void
-san_pdl_rx_check__drops_leave_state_untouched(void **state)
+UNIT_CASE(san_pdl_rx_check__drops_leave_state_untouched)
 {
 	static const enum san_drop want[] = {
 		SAN_DROP_CID,
@@ -132,7 +122,6 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 	struct pair_pkt out;
 	size_t i, o;
 
-	(void)state;
 	/* something is in flight, so that a CNP and an ACK would have an effect */
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
 	for (i = 0; i < RTE_DIM(want); i++) {
@@ -161,14 +150,12 @@ san_pdl_rx_check__drops_leave_state_untouched(void **state)
 }
 
 /* SETUP: only after everything else matched, so that cm can use it as an RTU and check again. */
-static void
-san_pdl_rx_check__state_comes_last(void **state)
+UNIT_CASE(san_pdl_rx_check__state_comes_last)
 {
 	struct san_pdl_conn *c = pair.c[1], *found;
 	struct san_pdl_conn before;
 	struct san_wire_pkt p = k.p;
 
-	(void)state;
 	c->state = SAN_CONN_SETUP;
 	before = *c;
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_STATE);
@@ -183,13 +170,11 @@ san_pdl_rx_check__state_comes_last(void **state)
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
 }
 
-static void
-san_pdl_rx_check__closing_lets_acks_flow(void **state)
+UNIT_CASE(san_pdl_rx_check__closing_lets_acks_flow)
 {
 	struct san_pdl_conn *found;
 	struct san_wire_pkt p = k.p;
 
-	(void)state;
 	pair.c[1]->state = SAN_CONN_CLOSING;
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_STATE);
 	p.op = SAN_OP_PROBE;
@@ -205,8 +190,7 @@ san_pdl_rx_check__closing_lets_acks_flow(void **state)
  * the algorithm uses it, while packets are in flight, and once for each mark that an ACK, which has
  * a tag, reports.
  */
-static void
-san_pdl_rx_check__cnp(void **state)
+UNIT_CASE_IN(san_pdl_rx_check__cnp, setup_dcqcn)
 {
 	struct san_wire_pkt p = {
 		.op = SAN_OP_CNP,
@@ -220,7 +204,6 @@ san_pdl_rx_check__cnp(void **state)
 	uint32_t window = cc->window;
 	int i;
 
-	(void)state;
 	/* nothing is in flight */
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
 	assert_int_equal(cc->window, window);
@@ -239,8 +222,7 @@ san_pdl_rx_check__cnp(void **state)
 }
 
 /* An algorithm based on delay does not use packets that can be forged. */
-static void
-san_pdl_rx_check__cnp_unwanted(void **state)
+UNIT_CASE(san_pdl_rx_check__cnp_unwanted)
 {
 	struct san_wire_pkt p = {
 		.op = SAN_OP_CNP,
@@ -252,7 +234,6 @@ san_pdl_rx_check__cnp_unwanted(void **state)
 	struct san_pdl_conn *found;
 	struct pair_pkt out;
 
-	(void)state;
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
 	assert_memory_equal(&before, &pair.c[1]->cc, sizeof(before));
@@ -260,13 +241,11 @@ san_pdl_rx_check__cnp_unwanted(void **state)
 }
 
 /* RT-5 through both steps, and a refused packet can be resent (RT-33). */
-static void
-san_pdl_rx_commit__verdicts(void **state)
+UNIT_CASE(san_pdl_rx_commit__verdicts)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn = k.p.psn;
 
-	(void)state;
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_REFUSED), SAN_DROP_NONE);
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	assert_true(w->base == psn && w->high == psn + 1);
@@ -282,12 +261,10 @@ san_pdl_rx_commit__verdicts(void **state)
 }
 
 /* RT-18: LAST waits for the ULP; then, if nothing else is held, the ACK is sent at once. */
-static void
-san_pdl_rx_ack__late(void **state)
+UNIT_CASE(san_pdl_rx_ack__late)
 {
 	struct pair_pkt second, ack;
 
-	(void)state;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &second));
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	pair_recv(&pair, 1, &second, SAN_RX_RECEIVED);
@@ -304,14 +281,12 @@ san_pdl_rx_ack__late(void **state)
 }
 
 /* PCB-5: the cumulative completed RSN only moves forward. */
-static void
-san_pdl_rx_check__message_ack(void **state)
+UNIT_CASE(san_pdl_rx_check__message_ack)
 {
 	static const uint32_t sent[] = {0xfffffffe, 0xffffffff, 0xfffffffe, 1, 0};
 	static const uint32_t want[] = {0xfffffffe, 0xffffffff, 0xffffffff, 1, 1};
 	size_t i;
 
-	(void)state;
 	pair.c[1]->cmpl_in = sent[0]; /* as when it was opened */
 	for (i = 0; i < RTE_DIM(sent); i++) {
 		k.p.cmpl_rsn = sent[i];
@@ -321,14 +296,12 @@ san_pdl_rx_check__message_ack(void **state)
 }
 
 /* Marked packets are counted for the sender, and answered by a CNP, but not each of them. */
-static void
-san_pdl_rx_check__ce(void **state)
+UNIT_CASE(san_pdl_rx_check__ce)
 {
 	struct pair_pkt out;
 	uint32_t nb_cnp = 0;
 	int i;
 
-	(void)state;
 	k.p.ce = true;
 	for (i = 0; i < 10; i++) {
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
@@ -344,17 +317,13 @@ san_pdl_rx_check__ce(void **state)
 	assert_int_equal(out.p.op, SAN_OP_CNP);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 /* RT-5: for bits beyond its own a connection takes memory, and returns it. */
-static void
-san_pdl_rx_check__wide_while_needed(void **state)
+UNIT_CASE(san_pdl_rx_check__wide_while_needed)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	struct pair_pkt far = k;
 	int i;
 
-	(void)state;
 	far.p.psn += SAN_BITMAP_NARROW;
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
@@ -374,13 +343,11 @@ san_pdl_rx_check__wide_while_needed(void **state)
 }
 
 /* RT-35: a connection that never fills its gap loses that memory, and ends, if others need it. */
-static void
-san_pdl_rx_check__words_of_a_liar(void **state)
+UNIT_CASE_IN(san_pdl_rx_check__words_of_a_liar, setup_long)
 {
 	struct san_pdl_conn *c = pair.c[1];
 	struct pair_pkt far = k, req;
 
-	(void)state;
 	far.p.psn += SAN_BITMAP_NARROW;
 	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 2, &req));
@@ -402,14 +369,12 @@ san_pdl_rx_check__words_of_a_liar(void **state)
 }
 
 /* ... and again, if packets settled before that emptied the window. */
-static void
-san_pdl_rx_commit__wide_again(void **state)
+UNIT_CASE(san_pdl_rx_commit__wide_again)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	struct san_wire_pkt far = k.p;
 	struct san_pdl_conn *c;
 
-	(void)state;
 	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	far.psn += SAN_BITMAP_NARROW + 7;
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &far, NULL, pair.now, &c), SAN_DROP_NONE);
@@ -422,12 +387,10 @@ san_pdl_rx_commit__wide_again(void **state)
 }
 
 /* RT-26: without any pool a window of one request and two data packets makes progress. */
-static void
-san_pdl_tx_room__without_a_pool(void **state)
+UNIT_CASE_IN(san_pdl_tx_room__without_a_pool, setup_narrow)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 20; i++) {
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
@@ -449,28 +412,4 @@ san_pdl_tx_room__without_a_pool(void **state)
 		assert_null(pair.c[0]->txb);
 	}
 	assert_true(pair.pdl[0]->stats.nb_narrow >= 20);
-}
-
-UNIT_TEST(test_pdl_rx)
-{
-#define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_rx_win_of__every_op),
-		T(san_pdl_rx_check__drops_leave_state_untouched),
-		T(san_pdl_rx_check__state_comes_last),
-		T(san_pdl_rx_check__closing_lets_acks_flow),
-		cmocka_unit_test_setup_teardown(san_pdl_rx_check__cnp, setup_dcqcn, teardown),
-		T(san_pdl_rx_check__cnp_unwanted),
-		T(san_pdl_rx_commit__verdicts),
-		T(san_pdl_rx_ack__late),
-		T(san_pdl_rx_check__message_ack),
-		T(san_pdl_rx_check__ce),
-		T(san_pdl_rx_check__wide_while_needed),
-		cmocka_unit_test_setup_teardown(san_pdl_rx_check__words_of_a_liar, setup_long,
-						teardown),
-		T(san_pdl_rx_commit__wide_again),
-		N(san_pdl_tx_room__without_a_pool),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,15 +9,14 @@ static struct pair pair;
 static struct san_pdl *pdl;
 static struct san_pdl_conn *c[4];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 	int i;
 
 	conf.nb_owners = 2;
 
-	(void)state;
 	pair_open(&pair, &conf, 16, 64);
 	pdl = pair.pdl[0];
 	c[0] = pair.c[0];
@@ -25,23 +24,20 @@ setup(void **state)
 		pair_connect(&pair, 16, 64);
 		c[i] = pair.c[0];
 	}
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close(&pair);
-	return 0;
 }
 
 static void
-san_pdl_sched_kick__once_in_order(void **state)
+teardown(void)
+{
+	pair_close(&pair);
+}
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
+UNIT_CASE(san_pdl_sched_kick__once_in_order)
 {
 	int i;
 
-	(void)state;
 	assert_false(san_pdl_sched_has_work(pdl));
 	for (i = 0; i < 3; i++) {
 		san_pdl_sched_kick(pdl, c[2 - i]);
@@ -54,10 +50,8 @@ san_pdl_sched_kick__once_in_order(void **state)
 	assert_null(san_pdl_sched_next(pdl));
 }
 
-static void
-san_pdl_sched_kick__only_what_can_send(void **state)
+UNIT_CASE(san_pdl_sched_kick__only_what_can_send)
 {
-	(void)state;
 	c[0]->failed = true;
 	san_pdl_sched_kick(pdl, c[0]);
 	san_pdl_conn_close(pdl, c[1]);
@@ -66,12 +60,10 @@ san_pdl_sched_kick__only_what_can_send(void **state)
 }
 
 /* RULE-9: a visit that ends because of its quantum moves to the end of the queue. */
-static void
-san_pdl_sched_end__round_robin(void **state)
+UNIT_CASE(san_pdl_sched_end__round_robin)
 {
 	int i, k;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		san_pdl_sched_kick(pdl, c[i]);
 	for (k = 0; k < 3; k++) {
@@ -104,15 +96,13 @@ send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 }
 
 /* Packets of express are accounted and timed like others. */
-static void
-san_pdl_tx_express_sent__as_others(void **state)
+UNIT_CASE(san_pdl_tx_express_sent__as_others)
 {
 	struct san_pdl_entry *x, e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .len = 100};
 	struct san_pdl_room room;
 	int32_t credit[2];
 	int i;
 
-	(void)state;
 	c[1]->owner = 1;
 	for (i = 0; i < 2; i++) {
 		credit[i] = pdl->owners[i].credit;
@@ -144,14 +134,12 @@ is_even(const uint64_t sent[2])
 }
 
 /* Owners share the link evenly, by bytes, however many connections each has (SYS-5). */
-static void
-san_pdl_sched_next__owners_take_turns(void **state)
+UNIT_CASE(san_pdl_sched_next__owners_take_turns)
 {
 	static const uint32_t same[2] = {1000, 1000}, longer[2] = {8000, 1000}, small[2] = {64, 64};
 	uint64_t sent[2];
 	int i;
 
-	(void)state;
 	c[3]->owner = 1;
 	for (i = 0; i < 4; i++)
 		san_pdl_sched_kick(pdl, c[i]);
@@ -182,10 +170,8 @@ san_pdl_sched_next__owners_take_turns(void **state)
 }
 
 /* Above one packet nothing is paced; below, packets are rtt / window apart. */
-static void
-san_pdl_sched_paced__below_one_packet(void **state)
+UNIT_CASE(san_pdl_sched_paced__below_one_packet)
 {
-	(void)state;
 	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 30000, 0);
 	c[0]->cc.window = SAN_CC_ONE;
 	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
@@ -203,30 +189,11 @@ san_pdl_sched_paced__below_one_packet(void **state)
 }
 
 /* On a long path a tiny window must not look like silence. */
-static void
-san_pdl_sched_paced__long_path(void **state)
+UNIT_CASE(san_pdl_sched_paced__long_path)
 {
-	(void)state;
 	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 40 * SAN_NS_PER_MS, 0);
 	c[0]->cc.window = SAN_CC_ONE / 100;
 	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 99 * SAN_NS_PER_MS));
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now + 100 * SAN_NS_PER_MS));
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_sched)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_sched_kick__once_in_order),
-		T(san_pdl_sched_kick__only_what_can_send),
-		T(san_pdl_sched_end__round_robin),
-		T(san_pdl_tx_express_sent__as_others),
-		T(san_pdl_sched_next__owners_take_turns),
-		T(san_pdl_sched_paced__below_one_packet),
-		T(san_pdl_sched_paced__long_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,25 +8,23 @@
 static struct pair pair;
 static struct pair_pkt k, ack;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	conf.max_retries = 5;
 	conf.cc = &san_pdl_cc_fixed;
 	pair_open(&pair, &conf, 16, 64);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	pair_close(&pair);
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* One data packet, delivered and reported at once: side 0 measures a round trip. */
 static void
@@ -86,14 +84,12 @@ be_silent(uint32_t nb_rto, uint32_t lowest)
  * RT-7, RT-22: while a peer does not run, each timeout resends a few packets, not the window.
  * Packets that its ACKs then do not report are resent without waiting for a timeout, and no others.
  */
-static void
-san_pdl_rtx_on_timer__silent_peer(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__silent_peer)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[SILENT];
 	uint32_t i;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	for (i = 0; i < SILENT; i++)
 		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
@@ -126,14 +122,12 @@ san_pdl_rtx_on_timer__silent_peer(void **state)
  * RT-7: more packets are lost than the reduced window allows. Packets in flight above them time out
  * in the silence, which makes room, so that the lost ones are sent.
  */
-static void
-san_pdl_rtx_on_timer__lost_go_in_silence(void **state)
+UNIT_CASE(san_pdl_rtx_on_timer__lost_go_in_silence)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[2 * LOW];
 	uint32_t i;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	c->cc.window = 3 * LOW * SAN_CC_ONE;
 	for (i = 0; i < 2 * LOW; i++)
@@ -157,14 +151,12 @@ san_pdl_rtx_on_timer__lost_go_in_silence(void **state)
 }
 
 /* The peer is heard, but sends no news: what timed out gets a full timeout, then is resent. */
-static void
-san_pdl_rtx_silence_ends__timeouts_anew(void **state)
+UNIT_CASE(san_pdl_rtx_silence_ends__timeouts_anew)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	uint32_t i, first;
 	uint64_t end;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	first = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
 	for (i = 1; i < SILENT; i++)
@@ -183,14 +175,12 @@ san_pdl_rtx_silence_ends__timeouts_anew(void **state)
 }
 
 /* After a time without the CPU, received packets come first, then timers; but not forever. */
-static void
-san_pdl_rtx_rx_gap__timers_wait(void **state)
+UNIT_CASE(san_pdl_rtx_rx_gap__timers_wait)
 {
 	struct san_pdl *pdl = pair.pdl[0];
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d;
 
-	(void)state;
 	exchange(40 * SAN_NS_PER_US);
 	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
 	pair_recv(&pair, 1, &d, SAN_RX_ACKED);
@@ -209,18 +199,4 @@ san_pdl_rtx_rx_gap__timers_wait(void **state)
 	pdl->grace_ns = 0;
 	san_pdl_rtx_rx_gap(pdl, pdl->conf.rto_min_ns / 2 - 1, pair.now); /* too short to matter */
 	assert_true(pdl->grace_ns == 0);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_silence)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_rtx_on_timer__silent_peer),
-		T(san_pdl_rtx_on_timer__lost_go_in_silence),
-		T(san_pdl_rtx_silence_ends__timeouts_anew),
-		T(san_pdl_rtx_rx_gap__timers_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,35 +10,31 @@ static struct pair_pkt k;
 static struct san_pdl *pdl;
 static struct san_pdl_conn *c;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	(void)state;
 	conf.cc = &san_pdl_cc_fixed;
 	pair_open(&pair, &conf, 8, 32);
 	pdl = pair.pdl[0];
 	c = pair.c[0];
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	pair_close(&pair);
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* RT-2: two windows, each with its own room. */
-static void
-san_pdl_tx_room__per_window(void **state)
+UNIT_CASE(san_pdl_tx_room__per_window)
 {
 	struct san_pdl_room room;
 	int i;
 
-	(void)state;
 	san_pdl_tx_room(pdl, c, pair.now, &room);
 	assert_int_equal(room.nb_req, 8);
 	assert_int_equal(room.nb_data, 32);
@@ -56,12 +52,10 @@ san_pdl_tx_room__per_window(void **state)
 	san_pdl_sched_end(pdl, c, false);
 }
 
-static void
-san_pdl_tx_room__none_unless_open(void **state)
+UNIT_CASE(san_pdl_tx_room__none_unless_open)
 {
 	struct san_pdl_room room;
 
-	(void)state;
 	c->state = SAN_CONN_CLOSING;
 	san_pdl_tx_room(pdl, c, pair.now, &room);
 	assert_int_equal(room.nb_req + room.nb_data + room.nb_credit, 0);
@@ -73,8 +67,7 @@ san_pdl_tx_room__none_unless_open(void **state)
 }
 
 /* RT-3, RT-17: ascending PSNs per window, across 2^32; the entry is stored as given. */
-static void
-san_pdl_tx_assign__ascending(void **state)
+UNIT_CASE(san_pdl_tx_assign__ascending)
 {
 	struct san_pdl_entry e = {.op = SAN_OP_PUSH_SLCTD_DATA,
 				  .rsn = 3,
@@ -87,7 +80,6 @@ san_pdl_tx_assign__ascending(void **state)
 	struct san_pdl_room room;
 	uint32_t i;
 
-	(void)state;
 	san_pdl_tx_room(pdl, c, pair.now, &room);
 	for (i = 0; i < 20; i++) {
 		san_pdl_tx_assign(pdl, c, &e, pair.now);
@@ -104,13 +96,11 @@ san_pdl_tx_assign__ascending(void **state)
 }
 
 /* RULE-7: grants and RESYNC need no credit; other packets wait, one is always allowed. */
-static void
-san_pdl_tx_again__grants_pass_the_blocked(void **state)
+UNIT_CASE(san_pdl_tx_again__grants_pass_the_blocked)
 {
 	struct pair_pkt d;
 	uint32_t grant;
 
-	(void)state;
 	pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d);
 	pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &d);
 	pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 2, &k);
@@ -128,12 +118,10 @@ san_pdl_tx_again__grants_pass_the_blocked(void **state)
 }
 
 /* Many losses and a reduced window: still one packet at a time is sent. */
-static void
-san_pdl_tx_again__progress_under_a_tiny_window(void **state)
+UNIT_CASE(san_pdl_tx_again__progress_under_a_tiny_window)
 {
 	int i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 16; i++)
 		pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k);
 	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
@@ -149,12 +137,10 @@ san_pdl_tx_again__progress_under_a_tiny_window(void **state)
 	}
 }
 
-static void
-san_pdl_tx_header__fields(void **state)
+UNIT_CASE(san_pdl_tx_header__fields)
 {
 	struct san_wire_pkt p;
 
-	(void)state;
 	memset(&p, 0, sizeof(p));
 	p.op = SAN_OP_NACK;
 	p.psn = 4711;
@@ -174,13 +160,11 @@ san_pdl_tx_header__fields(void **state)
 }
 
 /* RULE-11: every packet while few are in flight, else a fraction, the last always. */
-static void
-san_pdl_tx_header__ackreq(void **state)
+UNIT_CASE(san_pdl_tx_header__ackreq)
 {
 	uint32_t asked = 0, last = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 32; i++) {
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 		asked += k.p.ackreq;
@@ -194,12 +178,10 @@ san_pdl_tx_header__ackreq(void **state)
 }
 
 /* A grant does not count: the packets in flight behind it are checked again. */
-static void
-san_pdl_tx_header__behind_a_grant(void **state)
+UNIT_CASE(san_pdl_tx_header__behind_a_grant)
 {
 	struct san_wire_pkt p = {.op = SAN_OP_PUSH_GRNT};
 
-	(void)state;
 	assert_int_equal(san_pdl_tx_header(pdl, c, &p, pair.now), 0);
 	while (pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k))
 		;
@@ -209,22 +191,4 @@ san_pdl_tx_header__behind_a_grant(void **state)
 	assert_false(p.ackreq);
 	san_pdl_tx_header_next(pdl, c, &p, 0);
 	assert_true(p.ackreq); /* it fills the window */
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_pdl_tx)
-{
-	const struct CMUnitTest tests[] = {
-		T(san_pdl_tx_room__per_window),
-		T(san_pdl_tx_room__none_unless_open),
-		T(san_pdl_tx_assign__ascending),
-		T(san_pdl_tx_again__grants_pass_the_blocked),
-		T(san_pdl_tx_again__progress_under_a_tiny_window),
-		T(san_pdl_tx_header__fields),
-		T(san_pdl_tx_header__ackreq),
-		T(san_pdl_tx_header__behind_a_grant),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

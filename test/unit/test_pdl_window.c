@@ -37,8 +37,7 @@ play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
 }
 
 /* RT-4, RT-5: window of 8 from PSN 100. */
-static void
-san_pdl_win_rx_classify__rt5(void **state)
+UNIT_CASE(san_pdl_win_rx_classify__rt5)
 {
 	static const struct row rows[] = {
 		/*  0 */ {99, SAN_POS_OLD, false, 100},
@@ -57,13 +56,11 @@ san_pdl_win_rx_classify__rt5(void **state)
 		/* 13 */ {0x90000000, SAN_POS_OLD, false, 101}, /* over 2^31 ahead: behind */
 	};
 
-	(void)state;
 	play(100, 8, rows, RTE_DIM(rows));
 }
 
 /* RT-3: the same across 2^32. */
-static void
-san_pdl_win_rx_classify__wraps(void **state)
+UNIT_CASE(san_pdl_win_rx_classify__wraps)
 {
 	static const struct row rows[] = {
 		/*  0 */ {0xfffffffd, SAN_POS_OLD, false, 0xfffffffe},
@@ -78,19 +75,16 @@ san_pdl_win_rx_classify__wraps(void **state)
 		/*  9 */ {6, SAN_POS_BEYOND, false, 2},
 	};
 
-	(void)state;
 	play(0xfffffffe, 4, rows, RTE_DIM(rows));
 }
 
 /* The largest window: bits are reused turn after turn, and none is left set. */
-static void
-san_pdl_win_rx_ack__many_turns(void **state)
+UNIT_CASE(san_pdl_win_rx_ack__many_turns)
 {
 	struct san_pdl_rxw w;
 	uint32_t psn = 0xfffff000;
 	uint32_t i;
 
-	(void)state;
 	san_pdl_win_rx_init(&w, psn, SAN_WIN_DATA_MAX);
 	for (i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
 		/* swapped in pairs */
@@ -104,12 +98,10 @@ san_pdl_win_rx_ack__many_turns(void **state)
 	san_pdl_win_rx_check(&w);
 }
 
-static void
-san_pdl_win_rx_ack__again_or_old_is_harmless(void **state)
+UNIT_CASE(san_pdl_win_rx_ack__again_or_old_is_harmless)
 {
 	struct san_pdl_rxw w;
 
-	(void)state;
 	san_pdl_win_rx_init(&w, 10, 4);
 	san_pdl_win_rx_ack(&w, 11);
 	san_pdl_win_rx_ack(&w, 11);
@@ -122,12 +114,10 @@ san_pdl_win_rx_ack__again_or_old_is_harmless(void **state)
 }
 
 /* RT-33: a received packet that was dropped is new again; acknowledged is final. */
-static void
-san_pdl_win_rx_revoke__received_only(void **state)
+UNIT_CASE(san_pdl_win_rx_revoke__received_only)
 {
 	struct san_pdl_rxw w;
 
-	(void)state;
 	san_pdl_win_rx_init(&w, 0xffffffff, 8);
 	san_pdl_win_rx_receive(&w, 1);
 	san_pdl_win_rx_ack(&w, 3);
@@ -149,12 +139,10 @@ san_pdl_win_rx_revoke__received_only(void **state)
 static struct san_pdl_wide wide;
 #define block wide.b
 
-static void
-san_pdl_win_tx_room__up_to_the_peers_window(void **state)
+UNIT_CASE(san_pdl_win_tx_room__up_to_the_peers_window)
 {
 	struct san_pdl_txw w;
 
-	(void)state;
 	san_pdl_win_tx_init(&w, 0xfffffffe, 4);
 	assert_int_equal(san_pdl_win_tx_room(&w), 4);
 	w.next += 3;
@@ -165,12 +153,10 @@ san_pdl_win_tx_room__up_to_the_peers_window(void **state)
 }
 
 /* RT-6: slides only over leading acknowledged bits, and clears them. */
-static void
-san_pdl_win_tx_slide__leading_acknowledged(void **state)
+UNIT_CASE(san_pdl_win_tx_slide__leading_acknowledged)
 {
 	struct san_pdl_txw w;
 
-	(void)state;
 	san_pdl_win_wide_init(&wide);
 	san_pdl_win_tx_init(&w, 0xfffffffe, 8);
 	w.next += 6;
@@ -187,13 +173,11 @@ san_pdl_win_tx_slide__leading_acknowledged(void **state)
 	assert_true(san_bitmap_test(&block.acked[SAN_WIN_REQ], 1));
 }
 
-static void
-san_pdl_win_tx_unreported__skips_what_is_known(void **state)
+UNIT_CASE(san_pdl_win_tx_unreported__skips_what_is_known)
 {
 	struct san_pdl_txw w;
 	uint32_t i;
 
-	(void)state;
 	san_pdl_win_wide_init(&wide);
 	san_pdl_win_tx_init(&w, 0xffffffc0, 300);
 	w.next += 200;
@@ -209,20 +193,4 @@ san_pdl_win_tx_unreported__skips_what_is_known(void **state)
 	for (; i < 200; i++)
 		san_bitmap_set(&block.lost[SAN_WIN_DATA], w.base + i);
 	assert_true(san_pdl_win_tx_unreported(&w, &block, SAN_WIN_DATA, w.base) == w.next);
-}
-
-UNIT_TEST(test_pdl_window)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_pdl_win_rx_classify__rt5),
-		cmocka_unit_test(san_pdl_win_rx_classify__wraps),
-		cmocka_unit_test(san_pdl_win_rx_ack__many_turns),
-		cmocka_unit_test(san_pdl_win_rx_ack__again_or_old_is_harmless),
-		cmocka_unit_test(san_pdl_win_rx_revoke__received_only),
-		cmocka_unit_test(san_pdl_win_tx_room__up_to_the_peers_window),
-		cmocka_unit_test(san_pdl_win_tx_slide__leading_acknowledged),
-		cmocka_unit_test(san_pdl_win_tx_unreported__skips_what_is_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,17 +15,9 @@ struct setting {
 	uint32_t budget, grant, expired; /* bytes */
 };
 
-static struct setting usual = {SAN_GRANT_RR, 8000, 4000, 3000};
-static struct setting srpt = {SAN_GRANT_SRPT, 8000, 4000, 3000};
-static struct setting pieces = {SAN_GRANT_RR, 64000, 16000, 64000};
-static struct setting tiny_grants = {SAN_GRANT_RR, 8000, 1, 3000};
-/* No grant expires: everything must move by itself. A quarter is less than a packet. */
-static struct setting no_expiry = {SAN_GRANT_RR, 2000, 4000, 0};
-
-static int
-setup(void **state)
+static void
+open_with(const struct setting *x)
 {
-	const struct setting *x = *state;
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 	int i;
@@ -40,15 +32,39 @@ setup(void **state)
 	slots[0][1] = pair.slot[1];
 	for (i = 1; i < CONNS; i++)
 		pair_connect(&l, slots[i]);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+setup_usual(void)
 {
-	(void)state;
-	pair_close();
-	return 0;
+	open_with(&(struct setting){SAN_GRANT_RR, 8000, 4000, 3000});
+}
+
+UNIT_FIXTURE(.setup = setup_usual, .teardown = pair_close);
+
+static void
+setup_srpt(void)
+{
+	open_with(&(struct setting){SAN_GRANT_SRPT, 8000, 4000, 3000});
+}
+
+static void
+setup_pieces(void)
+{
+	open_with(&(struct setting){SAN_GRANT_RR, 64000, 16000, 64000});
+}
+
+static void
+setup_tiny_grants(void)
+{
+	open_with(&(struct setting){SAN_GRANT_RR, 8000, 1, 3000});
+}
+
+/* No grant expires: everything must move by itself. A quarter is less than a packet. */
+static void
+setup_no_expiry(void)
+{
+	open_with(&(struct setting){SAN_GRANT_RR, 2000, 4000, 0});
 }
 
 static void
@@ -72,13 +88,11 @@ target(uint32_t conn)
 }
 
 /* RT-13: at every step, over all connections. */
-static void
-san_tl_admit_run__never_above_the_budget(void **state)
+UNIT_CASE(san_tl_admit_run__never_above_the_budget)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < CONNS; i++) {
 		push_on(i, i, 10000);
 		push_on(i, CONNS + i, 10000);
@@ -99,12 +113,10 @@ san_tl_admit_run__never_above_the_budget(void **state)
 }
 
 /* RULE-6: no connection holds more than a quarter while others wait. */
-static void
-san_tl_admit_run__a_quarter_each(void **state)
+UNIT_CASE(san_tl_admit_run__a_quarter_each)
 {
 	uint32_t i;
 
-	(void)state;
 	push_on(0, 0, 100000);
 	pair_xfer(0);
 	assert_int_equal(target(0)->charged, 8000); /* no other connection waits */
@@ -127,13 +139,11 @@ san_tl_admit_run__a_quarter_each(void **state)
  * RT-13: the rest of a push must be worth a grant. The budget could hold so many tiny grants that
  * their headers and retransmissions fill a switch with room for twice the budget.
  */
-static void
-san_tl_admit_run__leaves_no_crumbs(void **state)
+UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i, k;
 
-	(void)state;
 	for (i = 0; i < CONNS; i++)
 		push_on(i, i, 17000);
 	for (i = 0; i < 3000 && pair.f[0].nb_cmpl < CONNS; i++) {
@@ -150,12 +160,10 @@ san_tl_admit_run__leaves_no_crumbs(void **state)
 }
 
 /* Shortest remaining first, over all connections. */
-static void
-san_tl_admit_run__shortest_first(void **state)
+UNIT_CASE_IN(san_tl_admit_run__shortest_first, setup_srpt)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < CONNS; i++)
 		push_on(i, i, 20000);
 	pair_xfer(0);
@@ -181,12 +189,10 @@ san_tl_admit_run__shortest_first(void **state)
 }
 
 /* RULE-6: unused for 4 RTT a grant leaves the budget, and stays valid. */
-static void
-san_tl_admit_expire__stays_valid(void **state)
+UNIT_CASE(san_tl_admit_expire__stays_valid)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 2500);
 	pair_xfer(0);
 	assert_int_equal(tl->budget_used, 2500);
@@ -205,13 +211,11 @@ san_tl_admit_expire__stays_valid(void **state)
  * RT-13, RT-35: unused grants leave the budget. A host with too many of them is granted slowly, but
  * its connections do not stop each other.
  */
-static void
-san_tl_admit_expire__slow_host(void **state)
+UNIT_CASE(san_tl_admit_expire__slow_host)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
-	(void)state;
 	push_on(0, 0, 8000);
 	pair_xfer(0);
 	assert_int_equal(tl->budget_used, 8000);
@@ -241,12 +245,10 @@ san_tl_admit_expire__slow_host(void **state)
  * RT-13: a slow sender is granted more before it has sent all that had expired: once it has begun,
  * and half a grant is left.
  */
-static void
-san_tl_admit_expire__more_from_half_a_grant(void **state)
+UNIT_CASE(san_tl_admit_expire__more_from_half_a_grant)
 {
 	uint32_t i;
 
-	(void)state;
 	push_on(0, 0, 2800);
 	push_on(0, 1, 100);
 	pair_xfer(0);
@@ -267,12 +269,10 @@ san_tl_admit_expire__more_from_half_a_grant(void **state)
 }
 
 /* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
-static void
-san_tl_admit_expire__no_more_until_used(void **state)
+UNIT_CASE(san_tl_admit_expire__no_more_until_used)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 2000);
 	pair_xfer(0);
 	pair_wait(SAN_NS_PER_MS);
@@ -287,12 +287,10 @@ san_tl_admit_expire__no_more_until_used(void **state)
 }
 
 /* RULE-6: a grant that is being used does not expire. */
-static void
-san_tl_admit_expire__used_meanwhile(void **state)
+UNIT_CASE(san_tl_admit_expire__used_meanwhile)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 4000);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -328,12 +326,10 @@ xfer_others(int side)
  * RULE-6: data may wait behind earlier grants, in a queue longer than 4 RTT. When all of
  * those have arrived, it does not wait any more.
  */
-static void
-san_tl_admit_expire__not_behind_others(void **state)
+UNIT_CASE(san_tl_admit_expire__not_behind_others)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 2000);
 	push_on(1, 1, 40000);
 	pair_xfer(0);
@@ -347,12 +343,10 @@ san_tl_admit_expire__not_behind_others(void **state)
 }
 
 /* The same when no more of those arrive. */
-static void
-san_tl_admit_expire__not_for_ever_behind_others(void **state)
+UNIT_CASE(san_tl_admit_expire__not_for_ever_behind_others)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 2000);
 	push_on(1, 1, 4000);
 	pair_xfer(0);
@@ -367,13 +361,11 @@ san_tl_admit_expire__not_for_ever_behind_others(void **state)
 }
 
 /* The same when they arrive byte by byte. */
-static void
-san_tl_admit_expire__not_behind_a_trickle(void **state)
+UNIT_CASE(san_tl_admit_expire__not_behind_a_trickle)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t us;
 
-	(void)state;
 	push_on(0, 0, 2000);
 	pair_xfer(0);
 	for (us = 50; us < 6500; us += 50) {
@@ -384,12 +376,10 @@ san_tl_admit_expire__not_behind_a_trickle(void **state)
 }
 
 /* RT-13: the share of a failed connection returns, and is granted to those that wait. */
-static void
-san_tl_conn_close__share_returns(void **state)
+UNIT_CASE(san_tl_conn_close__share_returns)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 50000);
 	pair_xfer(0);
 	push_on(1, 1, 5000);
@@ -401,12 +391,10 @@ san_tl_conn_close__share_returns(void **state)
 }
 
 /* RULE-6: pulled bytes are charged here; one piece per connection is always allowed. */
-static void
-san_tl_admit_charge__pulls(void **state)
+UNIT_CASE(san_tl_admit_charge__pulls)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	assert_int_equal(pair_pull(0, 5000), 0);
 	assert_int_equal(tl->budget_used, 5000);
 	assert_int_equal(pair_pull(1, 1001), -EAGAIN);
@@ -431,12 +419,10 @@ san_tl_admit_charge__pulls(void **state)
  * RT-26: on both sides a pull behind a push that needs a grant. The pulls hold their part of both
  * budgets and wait for the pushes, so these must be granted nevertheless.
  */
-static void
-san_tl_admit_pull_room__grants_have_a_quarter(void **state)
+UNIT_CASE_IN(san_tl_admit_pull_room__grants_have_a_quarter, setup_no_expiry)
 {
 	int side;
 
-	(void)state;
 	for (side = 0; side < 2; side++) {
 		const struct san_tl_req push = {
 			.type = SAN_TL_PUSH, .solicit = SAN_SOLICIT_ALWAYS, .length = 5000};
@@ -461,13 +447,11 @@ san_tl_admit_pull_room__grants_have_a_quarter(void **state)
 }
 
 /* Pulls over a connection do not reduce what may be granted to it. */
-static void
-san_tl_admit_charge__pulls_are_not_its_share(void **state)
+UNIT_CASE(san_tl_admit_charge__pulls_are_not_its_share)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 4000, .cookie = 9};
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(pair_submit(1, &pull), 0);
 	push_on(1, 1, 10000);
 	pair_xfer(0);
@@ -487,8 +471,7 @@ san_tl_admit_charge__pulls_are_not_its_share(void **state)
 }
 
 /* Slow pulls leave the budget, too. Then their connection pulls one piece at a time. */
-static void
-san_tl_admit_expire__pulls(void **state)
+UNIT_CASE(san_tl_admit_expire__pulls)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 1000, .cookie = 1};
 	const struct san_tl_req push = {
@@ -499,7 +482,6 @@ san_tl_admit_expire__pulls(void **state)
 	};
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	assert_int_equal(pair_pull(0, 2000), 0);
 	pair_wait(SAN_NS_PER_MS);
 	assert_int_equal(tl->budget_used, 0);
@@ -525,8 +507,7 @@ san_tl_admit_expire__pulls(void **state)
 }
 
 /* Its receive was posted in time; since then it waits for the budget, which is no RNR. */
-static void
-san_tl_solicit_grant_timer__waits_for_budget(void **state)
+UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 {
 	const struct san_tl_req send = {
 		.type = SAN_TL_PUSH,
@@ -536,7 +517,6 @@ san_tl_solicit_grant_timer__waits_for_budget(void **state)
 	};
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	assert_int_equal(pair_submit(0, &send), 0);
 	pair_xfer(0);
 	assert_true(target(0)->grant_wait);
@@ -554,8 +534,7 @@ san_tl_solicit_grant_timer__waits_for_budget(void **state)
 }
 
 /* Connections that wait for a receive leave the list, so they do not block others. */
-static void
-san_tl_admit_run__past_those_without_receive(void **state)
+UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 {
 	const struct san_tl_req send = {
 		.type = SAN_TL_PUSH,
@@ -566,7 +545,6 @@ san_tl_admit_run__past_those_without_receive(void **state)
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
-	(void)state;
 	push_on(0, 0, 10000);
 	pair_xfer(0); /* takes all of it */
 	for (i = 1; i < CONNS - 1; i++)
@@ -580,10 +558,8 @@ san_tl_admit_run__past_those_without_receive(void **state)
 }
 
 /* A grant of less than a packet would be useless: only last packets could be sent. */
-static void
-san_tl_admit_run__at_least_a_packet(void **state)
+UNIT_CASE_IN(san_tl_admit_run__at_least_a_packet, setup_tiny_grants)
 {
-	(void)state;
 	push_on(0, 0, 3000);
 	push_on(1, 1, 3000);
 	pair_xfer(0);
@@ -595,19 +571,6 @@ san_tl_admit_run__at_least_a_packet(void **state)
 }
 
 /* ---- received ahead of its turn ---- */
-
-static int
-setup_relaxed(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	l.relaxed = true;
-	pair_open(&l, NULL);
-	slots[0][0] = pair.slot[0];
-	slots[0][1] = pair.slot[1];
-	return 0;
-}
 
 static const struct san_tl_req unsolicited_send = {
 	.type = SAN_TL_PUSH,
@@ -665,13 +628,11 @@ post_receive(void)
 }
 
 /* RT-13: RNR drops held packets, and they are resent without a new grant, so they count. */
-static void
-san_tl_admit_charge_done__not_while_held(void **state)
+UNIT_CASE(san_tl_admit_charge_done__not_while_held)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	bool is_held = !target(0)->peer.relaxed;
 
-	(void)state;
 	begin_behind_a_send();
 	assert_int_equal(tl->nb_held, is_held ? 2 : 0);
 	assert_int_equal(tl->budget_used, 2000);
@@ -683,19 +644,17 @@ san_tl_admit_charge_done__not_while_held(void **state)
 }
 
 /* The same for data placed ahead of its turn (RT-33). */
-static void
-san_tl_admit_charge_done__not_ahead_of_its_turn(void **state)
+UNIT_CASE_IN(san_tl_admit_charge_done__not_ahead_of_its_turn, pair_setup_relaxed)
 {
+	memcpy(slots[0], pair.slot, sizeof(slots[0]));
 	san_tl_admit_charge_done__not_while_held(state);
 }
 
 /* Grants behind a send without a receive would be unused: others get them. */
-static void
-san_tl_admit_may_grant__not_behind_rnr(void **state)
+UNIT_CASE(san_tl_admit_may_grant__not_behind_rnr)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	assert_int_equal(pair_submit(0, &unsolicited_send), 0);
 	until_rnr();
 	push_on(0, 1, 2000);
@@ -709,13 +668,11 @@ san_tl_admit_may_grant__not_behind_rnr(void **state)
 }
 
 /* A peer that sends the same bytes twice gains nothing. */
-static void
-san_tl_admit_charge_done__no_more_than_granted(void **state)
+UNIT_CASE(san_tl_admit_charge_done__no_more_than_granted)
 {
 	const struct san_tl_rxn *r;
 	uint32_t i, nb_refused = 0;
 
-	(void)state;
 	push_on(0, 0, 20000);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -740,12 +697,10 @@ san_tl_admit_charge_done__no_more_than_granted(void **state)
 }
 
 /* A connection whose first data was refused gets grants again when the data is accepted. */
-static void
-san_tl_admit_may_grant__its_own_rnr(void **state)
+UNIT_CASE(san_tl_admit_may_grant__its_own_rnr)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	push_on(0, 0, 20000);
 	pair.f[1].push_req = SAN_ST_RNR;
 	pair_xfer(0);
@@ -756,40 +711,4 @@ san_tl_admit_may_grant__its_own_rnr(void **state)
 	pair.f[1].push_req = SAN_ST_OK;
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
-}
-
-UNIT_TEST(test_tl_admit)
-{
-#define U(f, x) cmocka_unit_test_prestate_setup_teardown(f, setup, teardown, &(x))
-#define T(f)    U(f, usual)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_admit_run__never_above_the_budget),
-		T(san_tl_admit_run__a_quarter_each),
-		U(san_tl_admit_run__leaves_no_crumbs, pieces),
-		U(san_tl_admit_run__shortest_first, srpt),
-		T(san_tl_admit_expire__stays_valid),
-		T(san_tl_admit_expire__slow_host),
-		T(san_tl_admit_expire__more_from_half_a_grant),
-		T(san_tl_admit_expire__no_more_until_used),
-		T(san_tl_admit_expire__used_meanwhile),
-		T(san_tl_admit_expire__not_behind_others),
-		T(san_tl_admit_expire__not_for_ever_behind_others),
-		T(san_tl_admit_expire__not_behind_a_trickle),
-		T(san_tl_conn_close__share_returns),
-		T(san_tl_admit_charge__pulls),
-		U(san_tl_admit_pull_room__grants_have_a_quarter, no_expiry),
-		T(san_tl_admit_charge__pulls_are_not_its_share),
-		U(san_tl_admit_run__at_least_a_packet, tiny_grants),
-		T(san_tl_admit_expire__pulls),
-		U(san_tl_solicit_grant_timer__waits_for_budget, no_expiry),
-		U(san_tl_admit_run__past_those_without_receive, no_expiry),
-		T(san_tl_admit_charge_done__not_while_held),
-		cmocka_unit_test_setup_teardown(san_tl_admit_charge_done__not_ahead_of_its_turn,
-						setup_relaxed, teardown),
-		T(san_tl_admit_may_grant__not_behind_rnr),
-		T(san_tl_admit_may_grant__its_own_rnr),
-		T(san_tl_admit_charge_done__no_more_than_granted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,13 +21,7 @@ open_with(uint16_t req_win, uint16_t data_win, uint16_t msg_limit, uint16_t n)
 	pair_open(&l, NULL);
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.teardown = pair_close);
 
 static enum san_hold
 hold(void)
@@ -51,10 +45,8 @@ push(uint32_t nb, uint8_t solicit, uint32_t length)
 }
 
 /* From nothing to do, through packets to send and to be acknowledged, to nothing. */
-static void
-san_tl_hold__one_push(void **state)
+UNIT_CASE(san_tl_hold__one_push)
 {
-	(void)state;
 	open_with(16, 64, 64, 64);
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);
 	push(1, NEVER, 100);
@@ -71,10 +63,8 @@ san_tl_hold__one_push(void **state)
 }
 
 /* The peer has no receive: that stays the reason while the request is repeated. */
-static void
-san_tl_hold__receiver(void **state)
+UNIT_CASE(san_tl_hold__receiver)
 {
-	(void)state;
 	open_with(16, 64, 64, 64);
 	assert_int_equal(pair_push(0, SAN_KIND_SEND, NEVER, 100), 0);
 	pair_xfer(0);
@@ -91,10 +81,8 @@ san_tl_hold__receiver(void **state)
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);
 }
 
-static void
-san_tl_hold__grant(void **state)
+UNIT_CASE(san_tl_hold__grant)
 {
-	(void)state;
 	open_with(16, 64, 64, 64);
 	push(1, ALWAYS, 3000);
 	assert_int_equal(hold(), SAN_HOLD_NONE); /* the request */
@@ -107,12 +95,10 @@ san_tl_hold__grant(void **state)
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);
 }
 
-static void
-san_tl_hold__limits_of_transactions(void **state)
+UNIT_CASE(san_tl_hold__limits_of_transactions)
 {
 	const struct san_tl_req req = {.type = SAN_TL_PUSH, .length = 10, .key = 77};
 
-	(void)state;
 	open_with(16, 64, 2, 4);
 	push(4, NEVER, 100);
 	pair_tx(0);
@@ -127,12 +113,10 @@ san_tl_hold__limits_of_transactions(void **state)
 }
 
 /* The reasons of packet delivery for a connection with work. */
-static void
-san_pdl_hold__each(void **state)
+UNIT_CASE(san_pdl_hold__each)
 {
 	struct san_pdl_conn *c;
 
-	(void)state;
 	open_with(16, 4, 64, 64);
 	c = pair.c[0];
 	push(8, NEVER, 1000);
@@ -157,18 +141,4 @@ san_pdl_hold__each(void **state)
 	assert_int_equal(hold(), SAN_HOLD_WINDOW);
 	pair_settle();
 	assert_int_equal(hold(), SAN_HOLD_APPLICATION);
-}
-
-UNIT_TEST(test_tl_hold)
-{
-#define T(f) cmocka_unit_test_teardown(f, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_hold__one_push),
-		T(san_tl_hold__receiver),
-		T(san_tl_hold__grant),
-		T(san_tl_hold__limits_of_transactions),
-		T(san_pdl_hold__each),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

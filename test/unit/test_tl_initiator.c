@@ -10,54 +10,24 @@
 #define NEVER   SAN_SOLICIT_NEVER
 #define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
 
-static int
-setup(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_unordered(void **state)
-{
-	struct tl_link l = pair_link(false);
-
-	(void)state;
-	pair_open(&l, NULL);
-	return 0;
-}
-
 /* N = 4, two messages at once. */
-static int
-setup_tight(void **state)
+static void
+setup_tight(void)
 {
 	struct tl_link l = pair_link(true);
 
-	(void)state;
 	l.n = 4;
 	l.msg_limit = 2;
 	pair_open(&l, NULL);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = pair_setup, .teardown = pair_close);
 
 /* RT-32: it has its RSN and SSN, and can be found by them, before anything is sent. */
-static void
-san_tl_initiator_submit__registered_first(void **state)
+UNIT_CASE(san_tl_initiator_submit__registered_first)
 {
 	const struct san_tl_conn *tc = pair_tc(0);
 
-	(void)state;
 	assert_int_equal(pair_push(5, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
 	assert_int_equal(PUSH(6), 0);
 	assert_int_equal(tc->rsn_next, pair_rsn(2));
@@ -69,8 +39,7 @@ san_tl_initiator_submit__registered_first(void **state)
 }
 
 /* RT-12: L - 1, L; C - 1, C; and the caller's choice. */
-static void
-san_tl_initiator_submit__solicited_or_not(void **state)
+UNIT_CASE(san_tl_initiator_submit__solicited_or_not)
 {
 	static const struct {
 		uint8_t solicit;
@@ -89,7 +58,6 @@ san_tl_initiator_submit__solicited_or_not(void **state)
 	uint64_t nb = 0;
 	uint32_t i;
 
-	(void)state;
 	tl->conf.solicit_len = 5000;
 	tl->conf.solicit_level = 100;
 	for (i = 0; i < RTE_DIM(table); i++) {
@@ -103,12 +71,10 @@ san_tl_initiator_submit__solicited_or_not(void **state)
 }
 
 /* RULE-6: no RSN N beyond the oldest unfinished one; notified when there is room. */
-static void
-san_tl_initiator_submit__n(void **state)
+UNIT_CASE_IN(san_tl_initiator_submit__n, setup_tight)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(PUSH(4), -EAGAIN);
@@ -121,13 +87,11 @@ san_tl_initiator_submit__n(void **state)
 }
 
 /* Express: only a push that is next, with nothing to be sent before it. */
-static void
-san_tl_initiator_express_tx__only_pushes(void **state)
+UNIT_CASE(san_tl_initiator_express_tx__only_pushes)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *tc = pair_tc(0);
 
-	(void)state;
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(PUSH(0), 0);
 	assert_true(san_tl_initiator_express_tx(tl, pair.c[0]));
@@ -150,10 +114,8 @@ san_tl_initiator_express_tx__only_pushes(void **state)
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 }
 
-static void
-san_tl_initiator_express_tx__behind_abort(void **state)
+UNIT_CASE_IN(san_tl_initiator_express_tx__behind_abort, pair_setup_unordered)
 {
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_true(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
@@ -162,12 +124,10 @@ san_tl_initiator_express_tx__behind_abort(void **state)
 }
 
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
-static void
-san_tl_tx_next__message_limit(void **state)
+UNIT_CASE_IN(san_tl_tx_next__message_limit, setup_tight)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -180,13 +140,11 @@ san_tl_tx_next__message_limit(void **state)
 }
 
 /* PCB-5: received is not complete: a message counts until the cumulative RSN passes it. */
-static void
-san_tl_on_ack__frees_the_count(void **state)
+UNIT_CASE_IN(san_tl_on_ack__frees_the_count, setup_tight)
 {
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -203,13 +161,11 @@ san_tl_on_ack__frees_the_count(void **state)
 }
 
 /* RULE-3; RT-17: no push data before the requests below it, and all in RSN order. */
-static void
-san_tl_tx_next__rsn_order(void **state)
+UNIT_CASE(san_tl_tx_next__rsn_order)
 {
 	struct san_pdl_room room = {.nb_req = 0, .nb_data = 9, .nb_credit = 9};
 	struct san_pdl_entry e = {0};
 
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 10), 0);
 	assert_int_equal(PUSH(2), 0);
@@ -230,13 +186,11 @@ san_tl_tx_next__rsn_order(void **state)
 }
 
 /* RT-17, RULE-16: a resent packet is the same: PSN, RSN, offset, bytes. */
-static void
-san_tl_tx_fill__again_the_same(void **state)
+UNIT_CASE(san_tl_tx_fill__again_the_same)
 {
 	struct san_wire_pkt first, *p;
 	char bytes[1000];
 
-	(void)state;
 	assert_int_equal(pair_push(3, SAN_KIND_PUSH, NEVER, 1500), 0);
 	assert_int_equal(pair_tx(0), 2);
 	first = *pair_pkt(1);
@@ -263,12 +217,10 @@ on_acked(const struct san_pdl_entry *e)
 }
 
 /* RT-20: acknowledged when all its packets are, not when LAST is. */
-static void
-san_tl_on_ack__all_packets(void **state)
+UNIT_CASE(san_tl_on_ack__all_packets)
 {
 	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .rsn = pair_rsn(0)};
 
-	(void)state;
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
 	assert_int_equal(pair_tx(0), 2);
 	e.flags = SAN_F_LAST;
@@ -281,12 +233,10 @@ san_tl_on_ack__all_packets(void **state)
 }
 
 /* RT-14, RT-19: finished ahead of its turn: reported in its turn, out of the CAM. */
-static void
-san_tl_finish_txn__in_order(void **state)
+UNIT_CASE(san_tl_finish_txn__in_order)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 	assert_int_equal(pair_pull(2, 100), 0);
@@ -308,12 +258,10 @@ san_tl_finish_txn__in_order(void **state)
 }
 
 /* RT-14: a push that is acknowledged before the pull in front of it ends waits for that. */
-static void
-san_tl_finish_txn__behind_a_pull(void **state)
+UNIT_CASE(san_tl_finish_txn__behind_a_pull)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(pair_pull(0, 100), 0);
 	assert_int_equal(PUSH(1), 0);
 	pair_tx(0);
@@ -332,10 +280,8 @@ san_tl_finish_txn__behind_a_pull(void **state)
 }
 
 /* RT-15: unordered, it waits for nothing. */
-static void
-san_tl_finish_txn__unordered(void **state)
+UNIT_CASE_IN(san_tl_finish_txn__unordered, pair_setup_unordered)
 {
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 	pair_tx(0);
@@ -347,13 +293,11 @@ san_tl_finish_txn__unordered(void **state)
 }
 
 /* RT-11, RT-21, RT-32: pull data that was never requested, too long, too late. */
-static void
-san_tl_initiator_rx_pull_data__refused(void **state)
+UNIT_CASE(san_tl_initiator_rx_pull_data__refused)
 {
 	struct san_wire_pkt *p, saved;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(pair_pull(1, 1500), 0);
 	pair_xfer(0);
 	pair_tx(1);
@@ -382,8 +326,7 @@ san_tl_initiator_rx_pull_data__refused(void **state)
  * The short path leaves the state of san_tl_initiator_submit(), and refuses what it may not
  * take.
  */
-static void
-san_tl_initiator_plain_submit__like_submit(void **state)
+UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 {
 	struct san_tl_req req = {.type = SAN_TL_PUSH, .solicit = NEVER, .length = 10, .key = 77};
 	struct tl_link l = pair_link(true);
@@ -392,7 +335,6 @@ san_tl_initiator_plain_submit__like_submit(void **state)
 	uint16_t slot[2][2];
 	uint32_t i;
 
-	(void)state;
 	pair_connect(&l, slot[0]);
 	pair_connect(&l, slot[1]);
 	a = &tl->conns[slot[0][0]];
@@ -422,13 +364,11 @@ san_tl_initiator_plain_submit__like_submit(void **state)
 }
 
 /* Not more than N and the limit of PCB-3 allow, and nothing before work that waits. */
-static void
-san_tl_initiator_plain_room__bounds(void **state)
+UNIT_CASE_IN(san_tl_initiator_plain_room__bounds, setup_tight)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *tc = pair_tc(0);
 
-	(void)state;
 	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 1), 1);
 	assert_int_equal(san_tl_initiator_plain_room(tl, tc->slot, 9), 2); /* messages */
 	pair.c[0]->pcb.msg_limit = 16;
@@ -444,12 +384,10 @@ san_tl_initiator_plain_room__bounds(void **state)
 }
 
 /* The end of the connection completes everything, in order, each with its result. */
-static void
-san_tl_conn_close__completes(void **state)
+UNIT_CASE(san_tl_conn_close__completes)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 5; i++)
 		assert_int_equal(i == 3 ? pair_pull(i, 100) : PUSH(i), 0);
 	pair_tx(0);
@@ -466,31 +404,4 @@ san_tl_conn_close__completes(void **state)
 	assert_true(san_tl_is_drained(pair.h[0].tl, pair.slot[0]));
 	assert_int_equal(PUSH(9), -ENOTCONN);
 	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now); /* no effect */
-}
-
-UNIT_TEST(test_tl_initiator)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_initiator_submit__registered_first),
-		T(san_tl_initiator_submit__solicited_or_not),
-		U(san_tl_initiator_submit__n, setup_tight),
-		T(san_tl_initiator_express_tx__only_pushes),
-		U(san_tl_initiator_express_tx__behind_abort, setup_unordered),
-		U(san_tl_tx_next__message_limit, setup_tight),
-		U(san_tl_on_ack__frees_the_count, setup_tight),
-		T(san_tl_tx_next__rsn_order),
-		T(san_tl_tx_fill__again_the_same),
-		T(san_tl_on_ack__all_packets),
-		T(san_tl_finish_txn__in_order),
-		T(san_tl_finish_txn__behind_a_pull),
-		U(san_tl_finish_txn__unordered, setup_unordered),
-		T(san_tl_initiator_rx_pull_data__refused),
-		T(san_tl_initiator_plain_submit__like_submit),
-		U(san_tl_initiator_plain_room__bounds, setup_tight),
-		T(san_tl_conn_close__completes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

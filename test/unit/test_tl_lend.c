@@ -20,35 +20,33 @@
 static struct san_tl_lend lend;
 static struct san_tl *tl[NB];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	uint32_t i;
 
-	(void)state;
 	san_tl_lend_init(&lend, TOTAL, NB);
 	for (i = 0; i < NB; i++) {
 		tl[i] = calloc(1, sizeof(*tl[i]));
 		tl[i]->conf.lend = &lend;
 		san_tl_lend_join(tl[i]);
 	}
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < NB; i++) {
 		san_tl_lend_leave(tl[i]);
 		free(tl[i]);
 	}
-	return atomic_load(&lend.free_bytes) == lend.total_bytes && atomic_load(&lend.claims) == 0 ?
-		0 :
-		-1;
+	assert_true(atomic_load(&lend.free_bytes) == lend.total_bytes);
+	assert_int_equal(atomic_load(&lend.claims), 0);
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 static void
 check_sum(void)
@@ -78,13 +76,11 @@ rounds(uint32_t n, uint32_t waits)
 	}
 }
 
-static void
-init__everybody_has_a_share(void **state)
+UNIT_CASE(init__everybody_has_a_share)
 {
 	struct san_tl_lend l;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < NB; i++) {
 		assert_int_equal(tl[i]->budget_bytes, SHARE);
 		assert_int_equal(tl[i]->limit_bytes, SHARE);
@@ -99,22 +95,18 @@ init__everybody_has_a_share(void **state)
 }
 
 /* Without a waiting lcore nothing moves. */
-static void
-tick__nobody_waits(void **state)
+UNIT_CASE(tick__nobody_waits)
 {
 	uint32_t i;
 
-	(void)state;
 	rounds(MANY, 0);
 	assert_int_equal(atomic_load(&lend.claims), 0);
 	for (i = 0; i < NB; i++)
 		assert_int_equal(tl[i]->budget_bytes, SHARE);
 }
 
-static void
-tick__the_idle_lend(void **state)
+UNIT_CASE(tick__the_idle_lend)
 {
-	(void)state;
 	rounds(MANY, 1);
 	assert_int_equal(tl[0]->budget_bytes, TOTAL - (NB - 1) * LEAST);
 	assert_int_equal(tl[0]->limit_bytes, tl[0]->budget_bytes);
@@ -129,13 +121,11 @@ tick__the_idle_lend(void **state)
 }
 
 /* An lcore that waits gets a share as it is returned, though the other one would use it. */
-static void
-tick__a_share_comes_back(void **state)
+UNIT_CASE(tick__a_share_comes_back)
 {
 	uint32_t i;
 	bool was_short;
 
-	(void)state;
 	rounds(MANY, 1);
 	tl[0]->budget_used = tl[0]->budget_bytes;
 	for (i = 0; i < MANY; i++) {
@@ -153,14 +143,12 @@ tick__a_share_comes_back(void **state)
 }
 
 /* Beside pulls a quarter is kept for grants, which would otherwise wait for pulls. */
-static void
-tick__keeps_a_quarter_beside_pulls(void **state)
+UNIT_CASE(tick__keeps_a_quarter_beside_pulls)
 {
 	struct san_tl_host host = {0};
 	const struct san_tl_conn tc = {.host = &host};
 	uint32_t pulled;
 
-	(void)state;
 	for (pulled = 1; pulled <= 3 * (SHARE / 4); pulled += 7) {
 		san_tl_lend_tick(tl[0], false);
 		tl[0]->budget_used = tl[0]->pulled_used = pulled;
@@ -225,14 +213,12 @@ lcore(void *arg)
 }
 
 /* RT-13: whatever the lcores do in parallel, together they never exceed the budget. */
-static void
-tick__from_several_threads(void **state)
+UNIT_CASE(tick__from_several_threads)
 {
 	pthread_t threads[NB];
 	void *failed;
 	uint32_t i;
 
-	(void)state;
 	atomic_store(&in_use, 0);
 	atomic_store(&worst, 0);
 	atomic_store(&nb_left, NB);
@@ -245,20 +231,4 @@ tick__from_several_threads(void **state)
 	check_sum();
 	assert_int_equal(atomic_load(&in_use), 0);
 	assert_in_range(atomic_load(&worst), SHARE, TOTAL);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_tl_lend)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(init__everybody_has_a_share),
-		TEST(tick__nobody_waits),
-		TEST(tick__the_idle_lend),
-		TEST(tick__a_share_comes_back),
-		TEST(tick__keeps_a_quarter_beside_pulls),
-		TEST(tick__from_several_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

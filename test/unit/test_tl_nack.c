@@ -11,48 +11,18 @@
 #define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
 #define SEND(n) pair_push(n, SAN_KIND_SEND, NEVER, 100)
 
-static int
-setup(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	l.rnr_ms = 5;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_unordered(void **state)
-{
-	struct tl_link l = pair_link(false);
-
-	(void)state;
-	l.rnr_ms = 5;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_few_records(void **state)
+static void
+setup_few_records(void)
 {
 	struct tl_link l = pair_link(false);
 	struct san_tl_conf tl;
 
-	(void)state;
 	san_tl_conf_default(&tl);
 	tl.max_rxns = 3 * TL_HOST_CONNS + 14;
 	pair_open(&l, &tl);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = pair_setup_hasty, .teardown = pair_close);
 
 /* The NACK that *side* has to send; it stays in pair.out. */
 static struct san_wire_pkt *
@@ -67,8 +37,7 @@ nack_of(int side)
 }
 
 /* Refused packets of one host leave room for NACKs to others, and are limited. (RT-36) */
-static void
-san_tl_nack__budget_of_a_host(void **state)
+UNIT_CASE(san_tl_nack__budget_of_a_host)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	struct tl_link l = pair_link(true);
@@ -76,7 +45,6 @@ san_tl_nack__budget_of_a_host(void **state)
 	uint16_t slot[2], from;
 	uint32_t i, n = 0;
 
-	(void)state;
 	pair.h[0].side = 9; /* another host */
 	pair_connect(&l, slot);
 	pair.h[0].side = 0;
@@ -99,13 +67,11 @@ san_tl_nack__budget_of_a_host(void **state)
 }
 
 /* RT-23, RT-33; RULE-4: withdrawn, then resent with new PSNs and the round. */
-static void
-san_tl_nack_rnr__withdraw_and_resend(void **state)
+UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 {
 	struct san_wire_pkt *p;
 	uint32_t i, psn;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		assert_int_equal(SEND(i), 0);
 	assert_int_equal(pair_tx(0), 3);
@@ -148,12 +114,10 @@ san_tl_nack_rnr__withdraw_and_resend(void **state)
 }
 
 /* RULE-4: packets sent before the RNR are refused after it, with a repeated NACK. */
-static void
-san_tl_nack_is_old_round__refused_again(void **state)
+UNIT_CASE(san_tl_nack_is_old_round__refused_again)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(SEND(1), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -174,13 +138,11 @@ san_tl_nack_is_old_round__refused_again(void **state)
 }
 
 /* RT-20; RULE-4, RULE-17: an old NACK, or one for nothing outstanding, is ignored. */
-static void
-san_tl_nack_rx__stale(void **state)
+UNIT_CASE(san_tl_nack_rx__stale)
 {
 	struct san_wire_pkt *p, saved;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(SEND(0), 0);
 	pair_xfer(0);
 	p = nack_of(1);
@@ -204,12 +166,10 @@ san_tl_nack_rx__stale(void **state)
 }
 
 /* RT-23: RNR has its own time limit; then only this one fails, and the rest continues. */
-static void
-san_tl_nack_rnr_timer__gives_up(void **state)
+UNIT_CASE(san_tl_nack_rnr_timer__gives_up)
 {
 	uint64_t start = pair.now;
 
-	(void)state;
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	while (pair.f[0].nb_cmpl < 2) {
@@ -226,12 +186,10 @@ san_tl_nack_rnr_timer__gives_up(void **state)
 }
 
 /* RULE-4: unordered, RNR affects only its own RSN. */
-static void
-san_tl_nack_rnr__unordered_only_itself(void **state)
+UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(SEND(2), 0);
@@ -253,13 +211,11 @@ san_tl_nack_rnr__unordered_only_itself(void **state)
 }
 
 /* RT-26: unordered without a record: PSNs are withdrawn, or they would fill the window. */
-static void
-san_tl_nack_no_record__withdraws(void **state)
+UNIT_CASE_IN(san_tl_nack_no_record__withdraws, setup_few_records)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_tx(0), 32);
@@ -319,13 +275,11 @@ refuse_once(uint32_t psn)
 }
 
 /* RT-23: a request without a record waits under its PSN as long as needed: no retry counts. */
-static void
-san_tl_nack_request__costs_no_retry(void **state)
+UNIT_CASE_IN(san_tl_nack_request__costs_no_retry, setup_few_records)
 {
 	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
 	const struct san_pdl_entry *e;
 
-	(void)state;
 	fill_records();
 	for (i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++)
 		refuse_once(psn);
@@ -340,12 +294,10 @@ san_tl_nack_request__costs_no_retry(void **state)
  * RT-35: a connection refused for some round trips sends one packet at a time, until one is
  * accepted.
  */
-static void
-san_tl_nack_request__one_at_a_time(void **state)
+UNIT_CASE_IN(san_tl_nack_request__one_at_a_time, setup_few_records)
 {
 	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
 
-	(void)state;
 	fill_records();
 	for (i = 0; i < 17; i++) {
 		refuse_once(psn);
@@ -361,12 +313,10 @@ san_tl_nack_request__one_at_a_time(void **state)
 }
 
 /* RT-27: completed in error: one fails with its status, the others do not. */
-static void
-complete_in_error__the_connection_lives(void **state)
+UNIT_CASE(complete_in_error__the_connection_lives)
 {
 	uint32_t i;
 
-	(void)state;
 	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(PUSH(1), 0);
@@ -393,10 +343,8 @@ complete_in_error__the_connection_lives(void **state)
 }
 
 /* RT-27: the same when a region is removed half way, or the ULP-ACK is a refusal. */
-static void
-complete_in_error__late(void **state)
+UNIT_CASE(complete_in_error__late)
 {
-	(void)state;
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(pair_tx(0), 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -416,13 +364,11 @@ complete_in_error__late(void **state)
 }
 
 /* RT-32: half a byte for each of the last N. */
-static void
-san_tl_nack_refused_get__table(void **state)
+UNIT_CASE(san_tl_nack_refused_get__table)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t i;
 
-	(void)state;
 	tc->rx_base = pair_rsn(SAN_TL_N_MAX);
 	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(0)), SAN_ST_OK);
 	assert_true(san_tl_nack_refused_note(pair.h[1].tl, tc, pair.c[1]->rx[SAN_WIN_DATA].base));
@@ -442,13 +388,11 @@ san_tl_nack_refused_get__table(void **state)
  * RT-27, RT-35: a status is remembered until the RESYNC shows that the initiator knows it, also
  * while later pushes finish.
  */
-static void
-san_tl_nack_refused_pass__with_the_resync(void **state)
+UNIT_CASE(san_tl_nack_refused_pass__with_the_resync)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
-	(void)state;
 	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(1);
 	for (i = 0; i < 3; i++)
@@ -468,14 +412,12 @@ san_tl_nack_refused_pass__with_the_resync(void **state)
 }
 
 /* RT-27, RT-35: a refusal for which there is no memory comes later. The connection lives. */
-static void
-san_tl_nack_refused_note__no_memory_waits(void **state)
+UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 {
 	struct tl_link l = pair_link(true);
 	struct san_pool *pool;
 	uint32_t max, i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		l.ordered = i == 0;
 		pair_open(&l, NULL);
@@ -499,12 +441,10 @@ san_tl_nack_refused_note__no_memory_waits(void **state)
 }
 
 /* Not if a part of the push is placed: without its status it would become a success. */
-static void
-san_tl_nack_refused_note__no_memory_ends_it(void **state)
+UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_ends_it)
 {
 	struct tl_link l = pair_link(true);
 
-	(void)state;
 	pair_open(&l, NULL);
 	pair.h[1].tl->free_refused.nb = pair.h[1].tl->free_refused.max = 0;
 	pair.f[1].push_place = SAN_ST_REVOKED;
@@ -518,14 +458,12 @@ san_tl_nack_refused_note__no_memory_ends_it(void **state)
 }
 
 /* RT-35: a connection whose peer does not answer refusals ends when others find no memory. */
-static void
-san_tl_nack_refused_note__stale_holders(void **state)
+UNIT_CASE_ALONE(san_tl_nack_refused_note__stale_holders)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl *tl;
 	uint16_t other[2];
 
-	(void)state;
 	pair_open(&l, NULL);
 	tl = pair.h[1].tl;
 	pair_connect(&l, other);
@@ -546,12 +484,10 @@ san_tl_nack_refused_note__stale_holders(void **state)
 }
 
 /* RT-27; RULE-5: RESYNC(abort) of an RSN that the target does not know. */
-static void
-san_tl_nack_rx_resync__request_never_arrived(void **state)
+UNIT_CASE(san_tl_nack_rx_resync__request_never_arrived)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -568,13 +504,11 @@ san_tl_nack_rx_resync__request_never_arrived(void **state)
 }
 
 /* Ahead of the base it is kept until its turn; its request is accepted when it arrives. */
-static void
-san_tl_nack_rx_resync__ahead(void **state)
+UNIT_CASE(san_tl_nack_rx_resync__ahead)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
 	assert_int_equal(PUSH(2), 0);
@@ -598,10 +532,8 @@ san_tl_nack_rx_resync__ahead(void **state)
 }
 
 /* RULE-5: the initiator aborts one; its neighbours are not affected. */
-static void
-san_tl_nack_txn_abort__one_of_three(void **state)
+UNIT_CASE(san_tl_nack_txn_abort__one_of_three)
 {
-	(void)state;
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), -ENOENT);
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 5000), 0);
@@ -623,10 +555,8 @@ san_tl_nack_txn_abort__one_of_three(void **state)
 }
 
 /* Sent completely it is too late, and LAST keeps its meaning. */
-static void
-san_tl_nack_txn_abort__too_late(void **state)
+UNIT_CASE(san_tl_nack_txn_abort__too_late)
 {
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
@@ -644,44 +574,11 @@ san_tl_nack_txn_abort__too_late(void **state)
 }
 
 /* NACKs of a connection that has ended are not sent. */
-static void
-san_tl_nack_next__gone(void **state)
+UNIT_CASE(san_tl_nack_next__gone)
 {
-	(void)state;
 	assert_int_equal(SEND(0), 0);
 	pair_xfer(0);
 	san_tl_conn_close(pair.h[1].tl, pair.slot[1], SAN_ST_ABORTED, pair.now);
 	pair_tx(1);
 	assert_int_equal(pair_find(SAN_OP_NACK, 0), UINT32_MAX);
-}
-
-UNIT_TEST(test_tl_nack)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_nack__budget_of_a_host),
-		T(san_tl_nack_rnr__withdraw_and_resend),
-		T(san_tl_nack_is_old_round__refused_again),
-		T(san_tl_nack_rx__stale),
-		T(san_tl_nack_rnr_timer__gives_up),
-		U(san_tl_nack_rnr__unordered_only_itself, setup_unordered),
-		U(san_tl_nack_no_record__withdraws, setup_few_records),
-		U(san_tl_nack_request__costs_no_retry, setup_few_records),
-		U(san_tl_nack_request__one_at_a_time, setup_few_records),
-		T(complete_in_error__the_connection_lives),
-		T(complete_in_error__late),
-		T(san_tl_nack_refused_get__table),
-		T(san_tl_nack_refused_pass__with_the_resync),
-		cmocka_unit_test(san_tl_nack_refused_note__no_memory_waits),
-		cmocka_unit_test(san_tl_nack_refused_note__no_memory_ends_it),
-		cmocka_unit_test(san_tl_nack_refused_note__stale_holders),
-		T(san_tl_nack_rx_resync__request_never_arrived),
-		T(san_tl_nack_rx_resync__ahead),
-		T(san_tl_nack_txn_abort__one_of_three),
-		T(san_tl_nack_txn_abort__too_late),
-		T(san_tl_nack_next__gone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

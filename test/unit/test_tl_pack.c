@@ -5,16 +5,16 @@
 #include "unit.h"
 #include "tl_pack.h"
 
+UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
+
 /* ---- what shares a packet ---- */
 
-static void
-san_tl_pack__posted_together(void **state)
+UNIT_CASE(san_tl_pack__posted_together)
 {
 	const struct san_tl_stats *tx = &pair.h[0].tl->stats, *rx = &pair.h[1].tl->stats;
 	struct san_wire_pkt *p;
 	uint32_t i;
 
-	(void)state;
 	pair.f[1].nb_recvs = 6;
 	for (i = 0; i < 9; i++)
 		assert_int_equal(pair_push(i, (uint8_t)(i % 3), NEVER, 50 + i), 0);
@@ -41,12 +41,10 @@ san_tl_pack__posted_together(void **state)
 	assert_true(rx->nb_packed_rx == 1 && rx->nb_pack_msgs_rx == 9 && rx->nb_served == 9);
 }
 
-static void
-san_tl_pack__unordered(void **state)
+UNIT_CASE_IN(san_tl_pack__unordered, setup_packed_unordered)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		PUSH(i);
 	assert_int_equal(pair_tx(0), 3); /* 8 of 116 bytes in each of 1000 */
@@ -60,10 +58,8 @@ san_tl_pack__unordered(void **state)
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(20));
 }
 
-static void
-san_tl_pack__one_goes_as_it_did(void **state)
+UNIT_CASE(san_tl_pack__one_goes_as_it_did)
 {
-	(void)state;
 	PUSH(0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_UNSLCTD_DATA);
@@ -74,10 +70,8 @@ san_tl_pack__one_goes_as_it_did(void **state)
 }
 
 /* Only consecutive RSNs, complete and unsolicited ones. */
-static void
-san_tl_pack__what_ends_a_run(void **state)
+UNIT_CASE(san_tl_pack__what_ends_a_run)
 {
-	(void)state;
 	PUSH(0);
 	PUSH(1);
 	assert_int_equal(pair_pull(2, 10), 0);
@@ -109,10 +103,8 @@ san_tl_pack__what_ends_a_run(void **state)
 }
 
 /* Nor one that must request a grant and has not, because the request window is full. */
-static void
-san_tl_pack__not_solicited(void **state)
+UNIT_CASE(san_tl_pack__not_solicited)
 {
-	(void)state;
 	pair.c[0]->tx[SAN_WIN_REQ].size = 2;
 	assert_int_equal(pair_pull(0, 10), 0);
 	assert_int_equal(pair_pull(1, 10), 0);
@@ -127,10 +119,8 @@ san_tl_pack__not_solicited(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 5);
 }
 
-static void
-san_tl_pack__fills_the_packet(void **state)
+UNIT_CASE(san_tl_pack__fills_the_packet)
 {
-	(void)state;
 	/* 16 + 472 and 16 + 496 are 1000 */
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 469), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 496), 0);
@@ -148,12 +138,10 @@ san_tl_pack__fills_the_packet(void **state)
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 }
 
-static void
-san_tl_pack__so_many_at_most(void **state)
+UNIT_CASE_IN(san_tl_pack__so_many_at_most, setup_many)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < SAN_WIRE_PACK_MAX + 2; i++)
 		assert_int_equal(pair_push(i % 60, SAN_KIND_PUSH, NEVER, 0), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -163,12 +151,10 @@ san_tl_pack__so_many_at_most(void **state)
 }
 
 /* PCB-3: a message beyond the limit is not sent, packed neither. */
-static void
-san_tl_pack__message_limit(void **state)
+UNIT_CASE(san_tl_pack__message_limit)
 {
 	uint32_t i;
 
-	(void)state;
 	pair.c[0]->pcb.msg_limit = 3;
 	for (i = 0; i < 5; i++)
 		PUSH(i);
@@ -179,12 +165,10 @@ san_tl_pack__message_limit(void **state)
 	assert_all_done(5, 100);
 }
 
-static void
-san_tl_pack__not_negotiated(void **state)
+UNIT_CASE(san_tl_pack__not_negotiated)
 {
 	uint32_t i;
 
-	(void)state;
 	pair_tc(0)->peer.pack = false;
 	for (i = 0; i < 4; i++)
 		PUSH(i);
@@ -194,10 +178,8 @@ san_tl_pack__not_negotiated(void **state)
 }
 
 /* A peer that packs without agreement is refused. */
-static void
-san_tl_rx__packed_but_not_negotiated(void **state)
+UNIT_CASE(san_tl_rx__packed_but_not_negotiated)
 {
-	(void)state;
 	pair_tc(1)->peer.pack = false;
 	PUSH(0);
 	PUSH(1);
@@ -210,12 +192,10 @@ san_tl_rx__packed_but_not_negotiated(void **state)
 }
 
 /* RT-17: a resent packet is the same, whatever was posted meanwhile. */
-static void
-san_tl_pack_fill__again_the_same(void **state)
+UNIT_CASE(san_tl_pack_fill__again_the_same)
 {
 	struct tl_pkt first;
 
-	(void)state;
 	PUSH(0);
 	PUSH(1);
 	assert_int_equal(pair_tx(0), 1);
@@ -261,28 +241,22 @@ held_until_its_turn(void)
 	assert_all_done(20, 100);
 }
 
-static void
-san_tl_pack_rx__held_until_its_turn(void **state)
+UNIT_CASE(san_tl_pack_rx__held_until_its_turn)
 {
-	(void)state;
 	held_until_its_turn();
 }
 
-static void
-san_tl_pack_rx__held_if_relaxed_too(void **state)
+UNIT_CASE_IN(san_tl_pack_rx__held_if_relaxed_too, setup_packed_relaxed)
 {
-	(void)state;
 	held_until_its_turn();
 }
 
 /* RULE-8: no place to hold it; it is resent under its PSN. */
-static void
-san_tl_pack_rx__red(void **state)
+UNIT_CASE(san_tl_pack_rx__red)
 {
 	struct san_wire_pkt *p;
 	uint32_t i;
 
-	(void)state;
 	pair.h[1].tl->conf.max_held = 0;
 	for (i = 0; i < 10; i++)
 		PUSH(i);
@@ -300,12 +274,10 @@ san_tl_pack_rx__red(void **state)
 }
 
 /* A pull at the base has to wait: it is the pull's RNR, and the packet stays packed. */
-static void
-san_tl_pack_rx__behind_a_pull(void **state)
+UNIT_CASE(san_tl_pack_rx__behind_a_pull)
 {
 	struct san_tl_rxn *r;
 
-	(void)state;
 	assert_int_equal(pair_pull(0, 10), 0);
 	PUSH(1);
 	PUSH(2);
@@ -378,13 +350,11 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 }
 
 /* RT-14: neither the order nor a completion changes. */
-static void
-packing__changes_no_outcome(void **state)
+UNIT_CASE_ALONE(packing__changes_no_outcome)
 {
 	struct outcome with, without;
 	uint64_t seed;
 
-	(void)state;
 	for (seed = 1; seed <= 30; seed++) {
 		run_workload(seed, true, &with);
 		run_workload(seed, false, &without);
@@ -396,30 +366,4 @@ packing__changes_no_outcome(void **state)
 		assert_memory_equal(with.status, without.status, sizeof(with.status));
 		assert_int_not_equal(with.nb_pkts, without.nb_pkts);
 	}
-}
-
-UNIT_TEST(test_tl_pack)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_pack__posted_together),
-		U(san_tl_pack__unordered, setup_unordered),
-		T(san_tl_pack__one_goes_as_it_did),
-		T(san_tl_pack__what_ends_a_run),
-		T(san_tl_pack__not_solicited),
-		T(san_tl_pack__fills_the_packet),
-		U(san_tl_pack__so_many_at_most, setup_many),
-		T(san_tl_pack__message_limit),
-		T(san_tl_pack__not_negotiated),
-		T(san_tl_rx__packed_but_not_negotiated),
-		T(san_tl_pack_fill__again_the_same),
-		T(san_tl_pack_rx__held_until_its_turn),
-		U(san_tl_pack_rx__held_if_relaxed_too, setup_relaxed),
-		T(san_tl_pack_rx__red),
-		T(san_tl_pack_rx__behind_a_pull),
-		cmocka_unit_test_setup(packing__changes_no_outcome, setup_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

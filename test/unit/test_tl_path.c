@@ -27,29 +27,19 @@ open_two(uint32_t path_bytes)
 	pair_connect(&l, slots[1]);
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	open_two(1 << 20);
-	return 0;
 }
 
-static int
-setup_bound(void **state)
+static void
+setup_bound(void)
 {
-	(void)state;
 	open_two(6000);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = setup, .teardown = pair_close);
 
 static void
 push_on(uint32_t conn, uint64_t cookie, uint32_t length)
@@ -97,12 +87,10 @@ rounds_until(uint32_t nb, int side, uint64_t rtt_ns, uint32_t *beyond)
 }
 
 /* RT-41: grants follow the product of rate and delay. */
-static void
-san_tl_path_use__grows_with_the_product(void **state)
+UNIT_CASE(san_tl_path_use__grows_with_the_product)
 {
 	uint32_t beyond;
 
-	(void)state;
 	push_on(0, 0, 200000);
 	assert_in_range(rounds_until(1, 1, RTT_NS, &beyond), 6, 14); /* 8,000 each are 26 */
 	assert_in_range(beyond, 2 * BUDGET, 6 * BUDGET);
@@ -110,12 +98,10 @@ san_tl_path_use__grows_with_the_product(void **state)
 }
 
 /* RT-13, RT-41: nothing is granted beyond the budget if that is enough for the path. */
-static void
-san_tl_path_use__not_on_a_short_path(void **state)
+UNIT_CASE(san_tl_path_use__not_on_a_short_path)
 {
 	uint32_t beyond;
 
-	(void)state;
 	push_on(0, 0, 200000);
 	assert_in_range(rounds_until(1, 1, RTT_NS / 2, &beyond), 26, 30);
 	assert_int_equal(beyond, 0);
@@ -123,12 +109,10 @@ san_tl_path_use__not_on_a_short_path(void **state)
 }
 
 /* A connection that does not use its grants leaves the budget to the others of its host. */
-static void
-san_tl_path_use__two_connections(void **state)
+UNIT_CASE(san_tl_path_use__two_connections)
 {
 	uint32_t beyond;
 
-	(void)state;
 	push_on(0, 0, 100000);
 	push_on(1, 1, 100000);
 	assert_in_range(rounds_until(2, 1, RTT_NS, &beyond), 6, 16);
@@ -136,13 +120,11 @@ san_tl_path_use__two_connections(void **state)
 }
 
 /* Excess room is removed as charges return: it does not exceed the budget. */
-static void
-san_tl_path_add__shrinks(void **state)
+UNIT_CASE(san_tl_path_add__shrinks)
 {
 	struct san_tl_path *p = path(1, true);
 	uint32_t beyond, room, i;
 
-	(void)state;
 	push_on(0, 0, 200000);
 	rounds_until(1, 1, RTT_NS, &beyond);
 	room = p->room;
@@ -156,14 +138,12 @@ san_tl_path_add__shrinks(void **state)
 }
 
 /* All hosts together have at most path_bytes, and one at most what is left. */
-static void
-san_tl_path_left__bound(void **state)
+UNIT_CASE_IN(san_tl_path_left__bound, setup_bound)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	struct san_tl_path wide = {.room = 5000, .charged = 1000};
 	uint32_t beyond;
 
-	(void)state;
 	push_on(0, 0, 200000);
 	rounds_until(1, 1, RTT_NS, &beyond);
 	assert_in_range(beyond, 2000, 4000);
@@ -175,13 +155,11 @@ san_tl_path_left__bound(void **state)
 }
 
 /* RT-41: pulls have their own room. */
-static void
-san_tl_path_use__pulls(void **state)
+UNIT_CASE(san_tl_path_use__pulls)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	uint32_t i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 60; i++) {
 		while (n < 60 && pair_pull(n, 1000) == 0)
 			n++;
@@ -195,19 +173,4 @@ san_tl_path_use__pulls(void **state)
 	assert_int_equal(pair.f[0].nb_cmpl, 60);
 	assert_true(tl->stats.path_high > BUDGET / 4);
 	assert_int_equal(path(0, true)->room, 0);
-}
-
-UNIT_TEST(test_tl_path)
-{
-#define T(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_path_left__bound, setup_bound),
-		T(san_tl_path_add__shrinks, setup),
-		T(san_tl_path_use__grows_with_the_product, setup),
-		T(san_tl_path_use__not_on_a_short_path, setup),
-		T(san_tl_path_use__two_connections, setup),
-		T(san_tl_path_use__pulls, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,43 +3,13 @@
 /* Packets that arrive in pieces: taken once, when complete, and bounded before. (RT-37) */
 
 #include "unit.h"
-#include "tl_pair.h"
+#include "tl_pack.h"
 #include "tl_priv.h"
 
 #define LEN   900
 #define THIRD (LEN / 3)
 
-static int
-open_link(bool ordered, bool pack)
-{
-	struct tl_link l = pair_link(ordered);
-
-	l.pack = pack;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	return open_link(true, true);
-}
-
-static int
-setup_unordered(void **state)
-{
-	(void)state;
-	return open_link(false, true);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
 
 /* *len* bytes at *from* of packet *i* of pair.out arrive at *side*. */
 static enum san_drop
@@ -70,14 +40,12 @@ rx_third(uint32_t i, uint32_t third)
 }
 
 /* In any order and duplicated: nothing is done before all is there, and then once. */
-static void
-piece__any_order_once(void **state)
+UNIT_CASE(piece__any_order_once)
 {
 	static const uint8_t orders[][3] = {
 		{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(orders); i++) {
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 		assert_int_equal(pair_tx(0), 1);
@@ -97,11 +65,14 @@ piece__any_order_once(void **state)
 	}
 }
 
-/* The path has changed again: pieces of another size are useless. */
-static void
-piece__cut_elsewhere(void **state)
+UNIT_CASE_IN(piece__any_order_once_unordered, setup_packed_unordered)
 {
-	(void)state;
+	piece__any_order_once(state);
+}
+
+/* The path has changed again: pieces of another size are useless. */
+UNIT_CASE(piece__cut_elsewhere)
+{
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_tx(0);
 	rx_piece(1, 0, 0, 400);
@@ -118,10 +89,8 @@ piece__cut_elsewhere(void **state)
 }
 
 /* The whole packet arrives: its pieces are dropped by later ones, or after a time. */
-static void
-piece__whole_after_all(void **state)
+UNIT_CASE(piece__whole_after_all)
 {
-	(void)state;
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	assert_int_equal(pair_tx(0), 2);
@@ -139,13 +108,11 @@ piece__whole_after_all(void **state)
 }
 
 /* RT-35: a few for each connection, those of the lowest PSNs, and for a limited time. */
-static void
-piece__bounded(void **state)
+UNIT_CASE(piece__bounded)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 40; i++)
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	assert_int_equal(pair_tx(0), 32);
@@ -168,13 +135,11 @@ piece__bounded(void **state)
 }
 
 /* As many as may be held; one connection at a time completes the packet at its base. */
-static void
-piece__red(void **state)
+UNIT_CASE(piece__red)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	struct san_tl_conn *other = &tl->conns[TL_HOST_CONNS - 1];
 
-	(void)state;
 	tl->conf.max_held_conn = 1;
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
@@ -198,12 +163,10 @@ piece__red(void **state)
 }
 
 /* The connection that may hold more loses that with its place. */
-static void
-piece__joiner_too_slow(void **state)
+UNIT_CASE(piece__joiner_too_slow)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	(void)state;
 	tl->conf.max_held = 0;
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_tx(0);
@@ -215,12 +178,10 @@ piece__joiner_too_slow(void **state)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
-static void
-piece__of_a_packed_packet(void **state)
+UNIT_CASE(piece__of_a_packed_packet)
 {
 	uint32_t i, len;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
 	assert_int_equal(pair_tx(0), 1);
@@ -243,12 +204,15 @@ piece__of_a_packed_packet(void **state)
 	assert_int_equal(pair.f[1].nb_done, 5);
 }
 
-static void
-piece__of_pull_data(void **state)
+UNIT_CASE_IN(piece__of_a_packed_packet_unordered, setup_packed_unordered)
+{
+	piece__of_a_packed_packet(state);
+}
+
+UNIT_CASE(piece__of_pull_data)
 {
 	uint32_t i;
 
-	(void)state;
 	pair_pull(0, LEN);
 	pair_xfer(0);
 	pair_tx(1);
@@ -262,10 +226,8 @@ piece__of_pull_data(void **state)
 }
 
 /* RT-23: the PSN was withdrawn meanwhile; its pieces are never completed. */
-static void
-piece__withdrawn(void **state)
+UNIT_CASE(piece__withdrawn)
 {
-	(void)state;
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_tx(0);
 	rx_third(0, 0);
@@ -278,26 +240,4 @@ piece__withdrawn(void **state)
 		pair_tick((pair.now += SAN_NS_PER_MS, 1));
 	assert_int_equal(pair.h[1].tl->nb_held, 0);
 	assert_int_equal(pair.f[1].nb_push_req, 0);
-}
-
-#define T(name)           cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define T_UNORDERED(name) cmocka_unit_test_setup_teardown(name, setup_unordered, teardown)
-
-UNIT_TEST(test_tl_piece)
-{
-	const struct CMUnitTest tests[] = {
-		T(piece__any_order_once),
-		T_UNORDERED(piece__any_order_once),
-		T(piece__cut_elsewhere),
-		T(piece__whole_after_all),
-		T(piece__bounded),
-		T(piece__red),
-		T(piece__joiner_too_slow),
-		T(piece__of_a_packed_packet),
-		T_UNORDERED(piece__of_a_packed_packet),
-		T(piece__of_pull_data),
-		T(piece__withdrawn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

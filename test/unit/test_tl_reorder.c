@@ -15,31 +15,27 @@ static struct rte_hash *table;
 static struct san_cam cam, other;
 static int values[4 * ENTRIES];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	test_eal_init();
 	table = san_tl_reorder_create_table("cam", ENTRIES, SOCKET_ID_ANY);
 	assert_non_null(table);
 	san_tl_reorder_init(&cam, table, 1);
 	san_tl_reorder_init(&other, table, 2);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	rte_hash_free(table);
-	return 0;
 }
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 /* RT-19: an entry is found under its number, and taken once. */
-static void
-san_tl_reorder_take__once(void **state)
+UNIT_CASE(san_tl_reorder_take__once)
 {
-	(void)state;
 	assert_null(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 100));
 	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, 100, &values[0]), 0);
 	assert_ptr_equal(san_tl_reorder_find(&cam, 7, SAN_CAM_REQUEST, 100), &values[0]);
@@ -52,20 +48,16 @@ san_tl_reorder_take__once(void **state)
 	assert_int_equal(cam.nb_hits, 2);
 }
 
-static void
-san_tl_reorder_add__exists(void **state)
+UNIT_CASE(san_tl_reorder_add__exists)
 {
-	(void)state;
 	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_GRANT, 1, &values[0]), 0);
 	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_GRANT, 1, &values[1]), -EEXIST);
 	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_GRANT, 1), &values[0]);
 }
 
 /* RULE-15: engine, CID, kind and number are the key, with every bit. */
-static void
-san_tl_reorder_find__each_part_of_the_key(void **state)
+UNIT_CASE(san_tl_reorder_find__each_part_of_the_key)
 {
-	(void)state;
 	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, 0xffffffff, &values[0]), 0);
 	assert_null(san_tl_reorder_find(&other, 7, SAN_CAM_REQUEST, 0xffffffff));
 	assert_null(san_tl_reorder_find(&cam, 7 | 1u << 31, SAN_CAM_REQUEST, 0xffffffff));
@@ -78,12 +70,10 @@ san_tl_reorder_find__each_part_of_the_key(void **state)
 }
 
 /* RULE-8: a full table rejects, which is counted, and stays usable. */
-static void
-san_tl_reorder_add__full(void **state)
+UNIT_CASE(san_tl_reorder_add__full)
 {
 	uint32_t i, n = 0;
 
-	(void)state;
 	while (san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]) == 0)
 		n++;
 	assert_in_range(n, ENTRIES, 4 * ENTRIES - 1);
@@ -96,17 +86,4 @@ san_tl_reorder_add__full(void **state)
 	assert_int_equal(cam.nb_used, 0);
 	assert_int_equal(cam.nb_high, n);
 	assert_int_equal(rte_hash_count(table), 0);
-}
-
-UNIT_TEST(test_tl_reorder)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_reorder_take__once),
-		T(san_tl_reorder_add__exists),
-		T(san_tl_reorder_find__each_part_of_the_key),
-		T(san_tl_reorder_add__full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,56 +7,24 @@
 
 #define SLCTD(n, kind, len) pair_push(n, kind, SAN_SOLICIT_ALWAYS, len)
 
-static int
-setup(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	l.rnr_ms = 5;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_unordered(void **state)
-{
-	struct tl_link l = pair_link(false);
-
-	(void)state;
-	l.rnr_ms = 5;
-	pair_open(&l, NULL);
-	return 0;
-}
-
 /* Grants of 1000 bytes, one at a time. */
-static int
-setup_steps(void **state)
+static void
+setup_steps(void)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 
-	(void)state;
 	san_tl_conf_default(&tl);
 	tl.grant_bytes = 1000;
 	tl.budget_bytes = 1000;
 	pair_open(&l, &tl);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = pair_setup_hasty, .teardown = pair_close);
 
 /* RT-10, figure 5: request, grant, data, ULP-ACK, ACK, completion. */
-static void
-solicited_push__figure_5(void **state)
+UNIT_CASE(solicited_push__figure_5)
 {
-	(void)state;
 	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_SLCTD_REQ);
@@ -108,25 +76,19 @@ refused_before_the_first_grant(void)
 	assert_int_equal(tl->budget_used, 0);
 }
 
-static void
-san_tl_solicit_grant_refuse__before_the_first_grant(void **state)
+UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 {
-	(void)state;
 	refused_before_the_first_grant();
 }
 
-static void
-san_tl_solicit_grant_refuse__unordered(void **state)
+UNIT_CASE_IN(san_tl_solicit_grant_refuse__unordered, pair_setup_hasty_unordered)
 {
-	(void)state;
 	refused_before_the_first_grant();
 }
 
 /* The same ahead of its turn among the SSNs. */
-static void
-san_tl_solicit_grant_refuse__ahead_of_its_turn(void **state)
+UNIT_CASE(san_tl_solicit_grant_refuse__ahead_of_its_turn)
 {
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -142,13 +104,11 @@ san_tl_solicit_grant_refuse__ahead_of_its_turn(void **state)
 }
 
 /* RT-16: grants in SSN order, however the requests arrive. */
-static void
-san_tl_solicit_ssn_join__grants_in_ssn_order(void **state)
+UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(pair_tx(0), 4);
@@ -169,10 +129,8 @@ san_tl_solicit_ssn_join__grants_in_ssn_order(void **state)
 }
 
 /* Unordered: granted in order of arrival. */
-static void
-san_tl_solicit_ssn_join__unordered(void **state)
+UNIT_CASE_IN(san_tl_solicit_ssn_join__unordered, pair_setup_hasty_unordered)
 {
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -184,13 +142,11 @@ san_tl_solicit_ssn_join__unordered(void **state)
 }
 
 /* RT-16, RT-19, figure 8B: grants out of order, data in RSN order all the same. */
-static void
-san_tl_initiator_rx_grant__data_in_rsn_order(void **state)
+UNIT_CASE(san_tl_initiator_rx_grant__data_in_rsn_order)
 {
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
 	pair_xfer(0);
@@ -218,13 +174,11 @@ san_tl_initiator_rx_grant__data_in_rsn_order(void **state)
 }
 
 /* RULE-6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
-static void
-san_tl_initiator_rx_grant__maximum_wins(void **state)
+UNIT_CASE_IN(san_tl_initiator_rx_grant__maximum_wins, setup_steps)
 {
 	struct san_wire_pkt *p;
 	struct san_tl_conn *tc = pair_tc(0);
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
 	pair_xfer(0);
 	pair_tx(1);
@@ -244,12 +198,10 @@ san_tl_initiator_rx_grant__maximum_wins(void **state)
 }
 
 /* RT-21, RT-32: a grant that matches nothing changes nothing; a late one is accepted. */
-static void
-san_tl_initiator_rx_grant__refused(void **state)
+UNIT_CASE(san_tl_initiator_rx_grant__refused)
 {
 	struct san_wire_pkt *p, saved;
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100), 0);
 	pair_xfer(0);
@@ -280,12 +232,10 @@ san_tl_initiator_rx_grant__refused(void **state)
 }
 
 /* RT-20: each grant is lost once: it is resent, and everything completes. */
-static void
-san_tl_solicit_next_grant__lost_once(void **state)
+UNIT_CASE_IN(san_tl_solicit_next_grant__lost_once, setup_steps)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
 	for (i = 0; i < 3; i++) {
 		pair_xfer(0);
@@ -305,12 +255,10 @@ san_tl_solicit_next_grant__lost_once(void **state)
 }
 
 /* RT-32: data beyond the grant is refused. */
-static void
-solicited_data__not_granted(void **state)
+UNIT_CASE_IN(solicited_data__not_granted, setup_steps)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -327,10 +275,8 @@ solicited_data__not_granted(void **state)
 }
 
 /* RULE-4: a receive is reserved before a send is granted. */
-static void
-san_tl_solicit_grant_one__reserves_first(void **state)
+UNIT_CASE(san_tl_solicit_grant_one__reserves_first)
 {
-	(void)state;
 	pair.f[1].nb_recvs = 1;
 	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 100), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
@@ -372,19 +318,15 @@ second_is_sent(uint8_t first)
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
-static void
-san_tl_rxn_unreserve__given_up_before_data(void **state)
+UNIT_CASE(san_tl_rxn_unreserve__given_up_before_data)
 {
-	(void)state;
 	one_waits();
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	second_is_sent(SAN_ST_ABORTED);
 }
 
-static void
-san_tl_rxn_push_undo__given_up_with_data(void **state)
+UNIT_CASE(san_tl_rxn_push_undo__given_up_with_data)
 {
-	(void)state;
 	one_waits();
 	pair_xfer(1);
 	pair_tx(0);
@@ -396,10 +338,8 @@ san_tl_rxn_push_undo__given_up_with_data(void **state)
 	assert_int_equal(pair.f[1].nb_abort, 1);
 }
 
-static void
-san_tl_rxn_push_undo__refused(void **state)
+UNIT_CASE(san_tl_rxn_push_undo__refused)
 {
-	(void)state;
 	one_waits();
 	pair_xfer(1);
 	pair.f[1].push_req = SAN_ST_ACCESS; /* and the reservation is returned */
@@ -410,12 +350,10 @@ san_tl_rxn_push_undo__refused(void **state)
 }
 
 /* RULE-4, RULE-5: after the initiator's RNR time a grant with a status, reliably. */
-static void
-san_tl_solicit_grant_timer__refused_in_the_end(void **state)
+UNIT_CASE(san_tl_solicit_grant_timer__refused_in_the_end)
 {
 	uint64_t start = pair.now;
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 100), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100), 0);
 	pair_xfer(0);
@@ -435,12 +373,10 @@ san_tl_solicit_grant_timer__refused_in_the_end(void **state)
  * After a wake-up the head may wait for something else, here for unused grants of its connection;
  * it is still refused in time.
  */
-static void
-san_tl_solicit_grant_timer__also_when_woken(void **state)
+UNIT_CASE_IN(san_tl_solicit_grant_timer__also_when_woken, pair_setup_hasty_unordered)
 {
 	uint64_t start = pair.now;
 
-	(void)state;
 	pair.f[1].nb_recvs = 1;
 	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 3000), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
@@ -462,12 +398,10 @@ san_tl_solicit_grant_timer__also_when_woken(void **state)
 }
 
 /* A request for an SSN that was used, or far beyond; and an empty one. */
-static void
-san_tl_solicit_ssn_valid__each_once(void **state)
+UNIT_CASE(san_tl_solicit_ssn_valid__each_once)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(pair_tx(0), 2);
@@ -488,15 +422,13 @@ san_tl_solicit_ssn_valid__each_once(void **state)
 }
 
 /* RT-35: SSNs without a record, of pushes that were given up, are limited by host. */
-static void
-san_tl_solicit_ssn_join__share_of_a_host(void **state)
+UNIT_CASE(san_tl_solicit_ssn_join__share_of_a_host)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	struct san_tl_conn *tc = pair_tc(1);
 	struct san_tl_conf conf = tl->conf;
 	uint32_t ssn = tc->ssn_queued, n;
 
-	(void)state;
 	tl->conf.max_txns = 0;
 	tl->conf.max_rxns = 40;
 	for (n = 1; san_tl_solicit_ssn_join(tl, tc, ssn + n, NULL); n++)
@@ -509,33 +441,4 @@ san_tl_solicit_ssn_join__share_of_a_host(void **state)
 	assert_int_equal(n - 1, 40 / (SAN_SHARES + 1) + 1);
 	tl->pdl->nb_hosts--;
 	tl->conf = conf;
-}
-
-UNIT_TEST(test_tl_solicit)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(solicited_push__figure_5),
-		T(san_tl_solicit_grant_refuse__before_the_first_grant),
-		U(san_tl_solicit_grant_refuse__unordered, setup_unordered),
-		T(san_tl_solicit_grant_refuse__ahead_of_its_turn),
-		T(san_tl_solicit_ssn_join__grants_in_ssn_order),
-		U(san_tl_solicit_ssn_join__unordered, setup_unordered),
-		T(san_tl_initiator_rx_grant__data_in_rsn_order),
-		U(san_tl_initiator_rx_grant__maximum_wins, setup_steps),
-		T(san_tl_initiator_rx_grant__refused),
-		U(san_tl_solicit_next_grant__lost_once, setup_steps),
-		U(solicited_data__not_granted, setup_steps),
-		T(san_tl_solicit_grant_one__reserves_first),
-		T(san_tl_rxn_unreserve__given_up_before_data),
-		T(san_tl_rxn_push_undo__given_up_with_data),
-		T(san_tl_rxn_push_undo__refused),
-		T(san_tl_solicit_grant_timer__refused_in_the_end),
-		U(san_tl_solicit_grant_timer__also_when_woken, setup_unordered),
-		T(san_tl_solicit_ssn_valid__each_once),
-		T(san_tl_solicit_ssn_join__share_of_a_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,69 +9,28 @@
 #define ALWAYS  SAN_SOLICIT_ALWAYS
 #define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)
 
-static int
-setup(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_unordered(void **state)
-{
-	struct tl_link l = pair_link(false);
-
-	(void)state;
-	pair_open(&l, NULL);
-	return 0;
-}
-
-static int
-setup_relaxed(void **state)
-{
-	struct tl_link l = pair_link(true);
-
-	(void)state;
-	l.relaxed = true;
-	pair_open(&l, NULL);
-	return 0;
-}
-
 /* Only two records per connection, four held packets. */
-static int
-setup_small(void **state)
+static void
+setup_small(void)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 
-	(void)state;
 	san_tl_conf_default(&tl);
 	tl.max_txns = 64;
 	tl.max_rxns = 3 * TL_HOST_CONNS + 14;
 	tl.max_held = 8; /* half of them for a host */
 	tl.max_held_conn = 4;
 	pair_open(&l, &tl);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = pair_setup, .teardown = pair_close);
 
 /* RT-19; RULE-15: packets in order need neither the CAM nor a record. */
-static void
-san_tl_target_rx_push__in_order_no_cam(void **state)
+UNIT_CASE(san_tl_target_rx_push__in_order_no_cam)
 {
 	uint64_t i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		assert_int_equal(PUSH(i), 0);
 	pair_settle();
@@ -87,13 +46,11 @@ san_tl_target_rx_push__in_order_no_cam(void **state)
 }
 
 /* RT-14, RT-18, RT-19: later ones are held, received but not acknowledged, then done in order. */
-static void
-san_tl_target_rx_push__held_until_its_turn(void **state)
+UNIT_CASE(san_tl_target_rx_push__held_until_its_turn)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t i, psn;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 4);
@@ -116,13 +73,11 @@ san_tl_target_rx_push__held_until_its_turn(void **state)
 }
 
 /* RT-18; RULE-1: each packet as it is placed, LAST with the ULP-ACK. */
-static void
-san_tl_target_rx_push__last_waits_for_the_rest(void **state)
+UNIT_CASE(san_tl_target_rx_push__last_waits_for_the_rest)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn;
 
-	(void)state;
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(pair_tx(0), 3);
 	psn = pair_pkt(0)->psn;
@@ -138,12 +93,10 @@ san_tl_target_rx_push__last_waits_for_the_rest(void **state)
 }
 
 /* RT-32: for a finished transaction: acknowledged, discarded, counted. */
-static void
-san_tl_target_rx_push__finished(void **state)
+UNIT_CASE(san_tl_target_rx_push__finished)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(PUSH(1), 0);
 	pair_settle();
 	assert_int_equal(PUSH(2), 0);
@@ -157,12 +110,10 @@ san_tl_target_rx_push__finished(void **state)
 }
 
 /* RT-32; RULE-6: never issued, or beyond N: its bit stays clear. */
-static void
-san_tl_target_rx_push__beyond_n(void **state)
+UNIT_CASE(san_tl_target_rx_push__beyond_n)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(pair_tx(0), 1);
 	p = pair_pkt(0);
@@ -176,12 +127,10 @@ san_tl_target_rx_push__beyond_n(void **state)
 }
 
 /* RT-21, RT-32: not requested, not granted, or contradicting earlier packets. */
-static void
-san_tl_target_rx_push__out_of_range(void **state)
+UNIT_CASE(san_tl_target_rx_push__out_of_range)
 {
 	struct san_wire_pkt *p, saved;
 
-	(void)state;
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(pair_tx(0), 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -208,12 +157,10 @@ san_tl_target_rx_push__out_of_range(void **state)
 }
 
 /* RT-23, RT-26, RT-33; RULE-8: red refuses all but the head of the line. */
-static void
-san_tl_target_rx_push__red_admits_the_head(void **state)
+UNIT_CASE_IN(san_tl_target_rx_push__red_admits_the_head, setup_small)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 8; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 8);
@@ -228,12 +175,10 @@ san_tl_target_rx_push__red_admits_the_head(void **state)
 }
 
 /* A packet of a longer push, which needs a record, is admitted, too. */
-static void
-san_tl_target_rx_push__red_admits_a_long_head(void **state)
+UNIT_CASE_IN(san_tl_target_rx_push__red_admits_a_long_head, setup_small)
 {
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 1100), 0);
 	for (i = 1; i < 8; i++)
 		assert_int_equal(PUSH(i), 0);
@@ -249,13 +194,11 @@ san_tl_target_rx_push__red_admits_a_long_head(void **state)
 }
 
 /* RT-26: when every free record is reserved for heads of line, these still get theirs. */
-static void
-san_tl_target_rx_push__no_record_but_for_the_head(void **state)
+UNIT_CASE_IN(san_tl_target_rx_push__no_record_but_for_the_head, setup_small)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i, nb_ok = 0;
 
-	(void)state;
 	/* three for each possible connection, open or not, and some more */
 	assert_int_equal(tl->free_rxns.nb, 3 * TL_HOST_CONNS + 14);
 	tl->conf.max_held = tl->conf.max_held_conn = 100;
@@ -278,12 +221,10 @@ san_tl_target_rx_push__no_record_but_for_the_head(void **state)
 }
 
 /* RT-15: on an unordered connection each is done on arrival. */
-static void
-san_tl_target_rx_push__unordered(void **state)
+UNIT_CASE_IN(san_tl_target_rx_push__unordered, pair_setup_unordered)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		assert_int_equal(PUSH(i), 0);
 	assert_int_equal(pair_tx(0), 4);
@@ -301,13 +242,11 @@ san_tl_target_rx_push__unordered(void **state)
 }
 
 /* RULE-3: relaxed places on arrival, and still acknowledges in order. */
-static void
-san_tl_target_rx_push__relaxed(void **state)
+UNIT_CASE_IN(san_tl_target_rx_push__relaxed, pair_setup_relaxed)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn;
 
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
 	assert_int_equal(pair_tx(0), 3);
@@ -325,10 +264,8 @@ san_tl_target_rx_push__relaxed(void **state)
 }
 
 /* The immediate is the first 4 bytes of LAST, in front of its data. */
-static void
-san_tl_target_rx_push__immediate(void **state)
+UNIT_CASE(san_tl_target_rx_push__immediate)
 {
-	(void)state;
 	pair.f[1].nb_recvs = 3;
 	/* 1000, 998: 4 too many */
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH_IMM, NEVER, 1998), 0);
@@ -350,10 +287,8 @@ san_tl_target_rx_push__immediate(void **state)
 }
 
 /* RT-30; RULE-14: once, however often the request and the answer are lost. */
-static void
-san_tl_target_rx_request__atomic_once(void **state)
+UNIT_CASE(san_tl_target_rx_request__atomic_once)
 {
-	(void)state;
 	pair.f[1].counter = 40;
 	assert_int_equal(pair_add(1, 2), 0);
 	assert_int_equal(pair_tx(0), 1);
@@ -369,10 +304,8 @@ san_tl_target_rx_request__atomic_once(void **state)
 }
 
 /* RT-14: a pull waits for the pushes below it, and delays none above it. */
-static void
-san_tl_target_rx_request__pull_in_order(void **state)
+UNIT_CASE(san_tl_target_rx_request__pull_in_order)
 {
-	(void)state;
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 1500), 0);
 	assert_int_equal(PUSH(2), 0);
@@ -391,12 +324,10 @@ san_tl_target_rx_request__pull_in_order(void **state)
 }
 
 /* RT-26: while the base is a request without a record, nothing waits behind it. */
-static void
-san_tl_target_rx_request__pull_without_a_record(void **state)
+UNIT_CASE(san_tl_target_rx_request__pull_without_a_record)
 {
 	uint64_t i;
 
-	(void)state;
 	pair_tc(1)->peer.n_rx = 2; /* so four records are its limit */
 	for (i = 0; i < 5; i++)
 		assert_int_equal(pair_pull(i, 100), 0);
@@ -413,10 +344,8 @@ san_tl_target_rx_request__pull_without_a_record(void **state)
 }
 
 /* RULE-5: refused by pull data with a status, reliably. */
-static void
-san_tl_target_rx_request__pull_refused(void **state)
+UNIT_CASE(san_tl_target_rx_request__pull_refused)
 {
-	(void)state;
 	pair.f[1].pull_req = SAN_ST_ACCESS;
 	assert_int_equal(pair_pull(1, 1500), 0);
 	assert_int_equal(PUSH(2), 0);
@@ -432,10 +361,8 @@ san_tl_target_rx_request__pull_refused(void **state)
 }
 
 /* RULE-5: RNR of a pull is retried at the target, for the initiator's RNR time. */
-static void
-san_tl_target_rx_request__pull_not_ready(void **state)
+UNIT_CASE(san_tl_target_rx_request__pull_not_ready)
 {
-	(void)state;
 	pair.f[1].pull_req = SAN_ST_RNR;
 	assert_int_equal(pair_pull(1, 500), 0);
 	assert_int_equal(PUSH(2), 0);
@@ -455,10 +382,8 @@ san_tl_target_rx_request__pull_not_ready(void **state)
 }
 
 /* RULE-14: bytes are read at each transmission; a region revoked meanwhile is a status. */
-static void
-san_tl_pull_fill__revoked(void **state)
+UNIT_CASE(san_tl_pull_fill__revoked)
 {
-	(void)state;
 	assert_int_equal(pair_pull(1, 2500), 0);
 	pair_xfer(0);
 	pair.f[1].pull_read = SAN_ST_REVOKED;
@@ -471,12 +396,10 @@ san_tl_pull_fill__revoked(void **state)
 }
 
 /* RT-26: more pulls than records: the base waits for one of its own pulls, never forever. */
-static void
-san_tl_target_run_base__pull_waits_for_a_pull(void **state)
+UNIT_CASE_IN(san_tl_target_run_base__pull_waits_for_a_pull, setup_small)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 32; i++)
 		assert_int_equal(pair_pull(i, 3000), 0);
 	pair_settle();
@@ -486,8 +409,7 @@ san_tl_target_run_base__pull_waits_for_a_pull(void **state)
 }
 
 /* As many heads of each kind as there are claims, and no more while there is no spare record. */
-static void
-san_tl_rxn_new__claims_of_each_kind(void **state)
+UNIT_CASE_ALONE(san_tl_rxn_new__claims_of_each_kind)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conn *tc[2];
@@ -496,7 +418,6 @@ san_tl_rxn_new__claims_of_each_kind(void **state)
 	struct san_tl *tl;
 	uint16_t slot[2];
 
-	(void)state;
 	san_tl_conf_default(&conf);
 	conf.max_wide = 1;
 	conf.max_rxns = 1; /* raised to the number of claims */
@@ -599,12 +520,10 @@ hold_and_look(const struct holding *h)
 }
 
 /* RT-35: if its peer does nothing for a record, others get it, and the connection ends. */
-static void
-san_tl_rxn_end_stale__each_kind(void **state)
+UNIT_CASE_ALONE(san_tl_rxn_end_stale__each_kind)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(holdings); i++)
 		hold_and_look(&holdings[i]);
 }
@@ -619,8 +538,7 @@ pull_on(uint16_t slot)
 }
 
 /* RT-26: if two may be in flight, the pulls of three connections alternate. */
-static void
-san_tl_target_wake_pulls__in_turn(void **state)
+UNIT_CASE_ALONE(san_tl_target_wake_pulls__in_turn)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t second[2], third[2];
@@ -628,7 +546,6 @@ san_tl_target_wake_pulls__in_turn(void **state)
 	struct san_tl_conn *tc;
 	uint32_t i;
 
-	(void)state;
 	san_tl_conf_default(&conf);
 	conf.max_wide = 2;
 	conf.max_rxns = 1; /* raised to the number of claims */
@@ -656,14 +573,12 @@ san_tl_target_wake_pulls__in_turn(void **state)
 }
 
 /* An unordered connection needs memory of its own, which is limited. */
-static void
-san_tl_may_prepare__unordered_only(void **state)
+UNIT_CASE_ALONE(san_tl_may_prepare__unordered_only)
 {
 	struct tl_link l = pair_link(false);
 	struct san_tl_conf conf;
 	struct san_tl *tl;
 
-	(void)state;
 	san_tl_conf_default(&conf);
 	conf.max_unordered = 1;
 	pair_open(&l, &conf);
@@ -688,13 +603,11 @@ express(uint32_t rsn, uint8_t round, uint16_t nb_taken)
 }
 
 /* In its turn, behind packets received with it, and in the current round. */
-static void
-san_tl_target_express__in_order(void **state)
+UNIT_CASE(san_tl_target_express__in_order)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t rsn = tc->rx_base;
 
-	(void)state;
 	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 7);
 	pair.h[1].tl->nb_admit = 1; /* the order of grants depends on each packet */
 	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
@@ -710,13 +623,11 @@ san_tl_target_express__in_order(void **state)
 }
 
 /* Any unfinished one, one at a time: each changes the state for the next one. */
-static void
-san_tl_target_express__unordered(void **state)
+UNIT_CASE_IN(san_tl_target_express__unordered, pair_setup_unordered)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 	uint32_t rsn = tc->rx_base;
 
-	(void)state;
 	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(PUSH(1), 0);
@@ -726,39 +637,4 @@ san_tl_target_express__unordered(void **state)
 	assert_true(express(rsn, 0, 0) && express(rsn + 2, 0, 0));
 	assert_false(express(rsn + 1, 0, 0) || express(rsn - 1, 0, 0));
 	assert_false(express(rsn, 1, 0) || express(rsn + tc->peer.n_rx, 0, 0));
-}
-
-UNIT_TEST(test_tl_target)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_target_rx_push__in_order_no_cam),
-		T(san_tl_target_rx_push__held_until_its_turn),
-		T(san_tl_target_rx_push__last_waits_for_the_rest),
-		T(san_tl_target_rx_push__finished),
-		T(san_tl_target_rx_push__beyond_n),
-		T(san_tl_target_rx_push__out_of_range),
-		U(san_tl_target_rx_push__red_admits_the_head, setup_small),
-		U(san_tl_target_rx_push__red_admits_a_long_head, setup_small),
-		U(san_tl_target_rx_push__no_record_but_for_the_head, setup_small),
-		U(san_tl_target_rx_push__unordered, setup_unordered),
-		U(san_tl_target_rx_push__relaxed, setup_relaxed),
-		T(san_tl_target_rx_push__immediate),
-		T(san_tl_target_rx_request__atomic_once),
-		T(san_tl_target_rx_request__pull_in_order),
-		T(san_tl_target_rx_request__pull_without_a_record),
-		T(san_tl_target_rx_request__pull_refused),
-		T(san_tl_target_rx_request__pull_not_ready),
-		T(san_tl_pull_fill__revoked),
-		U(san_tl_target_run_base__pull_waits_for_a_pull, setup_small),
-		T(san_tl_target_express__in_order),
-		U(san_tl_target_express__unordered, setup_unordered),
-		cmocka_unit_test(san_tl_rxn_new__claims_of_each_kind),
-		cmocka_unit_test(san_tl_rxn_end_stale__each_kind),
-		cmocka_unit_test(san_tl_target_wake_pulls__in_turn),
-		cmocka_unit_test(san_tl_may_prepare__unordered_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "unit.h"
 #include "tl_pack.h"
 
+UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
+
 /* ---- target: refused as a whole ---- */
 
 /* A receive is missing: RNR(first, no delay, unpack), and no effect remains. */
@@ -60,17 +62,13 @@ unpack_by_missing_receive(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 0);
 }
 
-static void
-san_tl_pack_unpack__missing_receive(void **state)
+UNIT_CASE(san_tl_pack_unpack__missing_receive)
 {
-	(void)state;
 	unpack_by_missing_receive();
 }
 
-static void
-san_tl_pack_unpack__missing_receive_unordered(void **state)
+UNIT_CASE_IN(san_tl_pack_unpack__missing_receive_unordered, setup_packed_unordered)
 {
-	(void)state;
 	unpack_by_missing_receive();
 }
 
@@ -100,28 +98,22 @@ unpack_by_bad_key(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_refused, 1);
 }
 
-static void
-san_tl_pack_unpack__bad_key(void **state)
+UNIT_CASE(san_tl_pack_unpack__bad_key)
 {
-	(void)state;
 	unpack_by_bad_key();
 }
 
-static void
-san_tl_pack_unpack__bad_key_unordered(void **state)
+UNIT_CASE_IN(san_tl_pack_unpack__bad_key_unordered, setup_packed_unordered)
 {
-	(void)state;
 	unpack_by_bad_key();
 }
 
 /* Held, and refused when its turn comes. */
-static void
-san_tl_pack_replay__refused(void **state)
+UNIT_CASE(san_tl_pack_replay__refused)
 {
 	struct tl_pkt first;
 	uint32_t i, psn;
 
-	(void)state;
 	pair.f[1].nb_recvs = 5;
 	PUSH(0);
 	pair_tx(0);
@@ -145,12 +137,10 @@ san_tl_pack_replay__refused(void **state)
 }
 
 /* After another message's RNR they are withdrawn, and packed again. */
-static void
-san_tl_pack_unpack__not_by_another(void **state)
+UNIT_CASE(san_tl_pack_unpack__not_by_another)
 {
 	uint32_t i;
 
-	(void)state;
 	SEND(0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
@@ -169,10 +159,8 @@ san_tl_pack_unpack__not_by_another(void **state)
 }
 
 /* Cancelled after the refusal: only that message. */
-static void
-san_tl_pack_unpack__given_up(void **state)
+UNIT_CASE(san_tl_pack_unpack__given_up)
 {
-	(void)state;
 	pair.f[1].nb_recvs = 1;
 	SEND(0);
 	SEND(1);
@@ -233,17 +221,13 @@ stale_copy(bool ordered)
 	assert_int_equal(pair.f[1].nb_done, 4);
 }
 
-static void
-san_tl_pack_rx__stale(void **state)
+UNIT_CASE(san_tl_pack_rx__stale)
 {
-	(void)state;
 	stale_copy(true);
 }
 
-static void
-san_tl_pack_rx__stale_unordered(void **state)
+UNIT_CASE_IN(san_tl_pack_rx__stale_unordered, setup_packed_unordered)
 {
-	(void)state;
 	stale_copy(false);
 }
 
@@ -276,27 +260,21 @@ unpack_with_losses(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
 }
 
-static void
-san_tl_pack_unpack__losses(void **state)
+UNIT_CASE(san_tl_pack_unpack__losses)
 {
-	(void)state;
 	unpack_with_losses();
 }
 
-static void
-san_tl_pack_unpack__losses_unordered(void **state)
+UNIT_CASE_IN(san_tl_pack_unpack__losses_unordered, setup_packed_unordered)
 {
-	(void)state;
 	unpack_with_losses();
 }
 
 /* Later packets are refused for their round, with the NACK that unpacks it. */
-static void
-san_tl_pack_unpack__told_by_another(void **state)
+UNIT_CASE(san_tl_pack_unpack__told_by_another)
 {
 	uint32_t i;
 
-	(void)state;
 	pair.f[1].nb_recvs = 4;
 	for (i = 0; i < 5; i++)
 		SEND(i);
@@ -363,27 +341,21 @@ rsns_that_are_not_new(bool ordered)
 	rte_pktmbuf_free(k.m);
 }
 
-static void
-san_tl_pack_rx__rsns_not_new(void **state)
+UNIT_CASE(san_tl_pack_rx__rsns_not_new)
 {
-	(void)state;
 	rsns_that_are_not_new(true);
 }
 
-static void
-san_tl_pack_rx__rsns_not_new_unordered(void **state)
+UNIT_CASE_IN(san_tl_pack_rx__rsns_not_new_unordered, setup_packed_unordered)
 {
-	(void)state;
 	rsns_that_are_not_new(false);
 }
 
 /* A NACK that names a message inside it is invalid. */
-static void
-san_tl_nack_rx__of_a_packed_packet(void **state)
+UNIT_CASE(san_tl_nack_rx__of_a_packed_packet)
 {
 	struct san_wire_pkt *p;
 
-	(void)state;
 	PUSH(0);
 	PUSH(1);
 	pair_tx(0);
@@ -400,29 +372,4 @@ san_tl_nack_rx__of_a_packed_packet(void **state)
 	pair_settle();
 	assert_int_equal(pair.f[0].nb_cmpl, 2);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
-}
-
-UNIT_TEST(test_tl_unpack)
-{
-#define T(f)    cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define U(f, s) cmocka_unit_test_setup_teardown(f, s, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_pack_unpack__missing_receive),
-		U(san_tl_pack_unpack__missing_receive_unordered, setup_unordered),
-		T(san_tl_pack_unpack__bad_key),
-		U(san_tl_pack_unpack__bad_key_unordered, setup_unordered),
-		T(san_tl_pack_replay__refused),
-		T(san_tl_pack_unpack__not_by_another),
-		T(san_tl_pack_unpack__given_up),
-		T(san_tl_pack_rx__stale),
-		U(san_tl_pack_rx__stale_unordered, setup_unordered),
-		T(san_tl_pack_unpack__losses),
-		U(san_tl_pack_unpack__losses_unordered, setup_unordered),
-		T(san_tl_pack_unpack__told_by_another),
-		T(san_tl_pack_rx__rsns_not_new),
-		U(san_tl_pack_rx__rsns_not_new_unordered, setup_unordered),
-		T(san_tl_nack_rx__of_a_packed_packet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

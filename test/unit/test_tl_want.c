@@ -39,45 +39,31 @@ open_all(uint32_t max_txns)
 	open_wide(max_txns, CONNS + 1);
 }
 
-static int
-setup_narrow(void **state)
+static void
+setup_narrow(void)
 {
-	(void)state;
 	open_wide(MANY, 1);
-	return 0;
 }
 
-static int
-setup_scarce(void **state)
+static void
+setup_scarce(void)
 {
-	(void)state;
 	open_wide(1, 1);
-	return 0;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	open_all(COMMON);
-	return 0;
 }
 
-static int
-setup_many(void **state)
+static void
+setup_many(void)
 {
-	(void)state;
 	open_all(MANY);
-	return 0;
 }
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	pair_close();
-	return 0;
-}
+UNIT_FIXTURE(.setup = setup, .teardown = pair_close);
 
 static int
 submit(int i, uint8_t type, uint32_t length)
@@ -138,13 +124,11 @@ begin_waiting(void)
 /*
  * RT-26: a connection with nothing outstanding finds a record, although others took all they could.
  */
-static void
-san_tl_initiator_submit__one_record_each(void **state)
+UNIT_CASE(san_tl_initiator_submit__one_record_each)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t late[2];
 
-	(void)state;
 	while (ASK(0) == 0)
 		;
 	assert_int_equal(pair.h[0].tl->conns[conn[0]].nb_txns, 1 + COMMON);
@@ -157,10 +141,8 @@ san_tl_initiator_submit__one_record_each(void **state)
 }
 
 /* A connection that waits for records continues when its own requests complete. */
-static void
-san_tl_want_wake_own__its_last_record(void **state)
+UNIT_CASE(san_tl_want_wake_own__its_last_record)
 {
-	(void)state;
 	begin_waiting();
 	finish_one(2);
 	assert_called(1, 2);
@@ -172,13 +154,11 @@ san_tl_want_wake_own__its_last_record(void **state)
 }
 
 /* The one that returned it, and a new one, get none: it is for the one that waited longest. */
-static void
-san_tl_wake__longest_waiting_first(void **state)
+UNIT_CASE(san_tl_wake__longest_waiting_first)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	int i;
 
-	(void)state;
 	begin_waiting();
 	for (i = 1; i <= COMMON; i++) {
 		finish_one(0);
@@ -199,12 +179,10 @@ san_tl_wake__longest_waiting_first(void **state)
 }
 
 /* Each free record is for one: two are returned, two are woken, and no other gets one. */
-static void
-san_tl_wake__as_many_as_records(void **state)
+UNIT_CASE(san_tl_wake__as_many_as_records)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
@@ -222,12 +200,10 @@ san_tl_wake__as_many_as_records(void **state)
 }
 
 /* A connection that ends does not wait any more: its reservation is the next one's. */
-static void
-san_tl_wake__promise_of_one_that_ends(void **state)
+UNIT_CASE(san_tl_wake__promise_of_one_that_ends)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
@@ -244,12 +220,10 @@ san_tl_wake__promise_of_one_that_ends(void **state)
 }
 
 /* The same for one with nothing left to submit, with a reservation or without. */
-static void
-san_tl_want_end__the_next_ones_turn(void **state)
+UNIT_CASE(san_tl_want_end__the_next_ones_turn)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	begin_waiting();
 	san_tl_want_end(tl, conn[0]); /* it does not wait */
 	assert_called(0, 0);
@@ -268,10 +242,8 @@ san_tl_want_end__the_next_ones_turn(void **state)
 }
 
 /* A reservation that is not needed is the next one's. */
-static void
-san_tl_initiator_submit__promise_not_needed(void **state)
+UNIT_CASE(san_tl_initiator_submit__promise_not_needed)
 {
-	(void)state;
 	begin_waiting();
 	finish_one(0);
 	assert_called(1, 1);
@@ -288,10 +260,8 @@ san_tl_initiator_submit__promise_not_needed(void **state)
 #define PULL(i, n) submit(i, SAN_TL_PULL, n)
 
 /* In turn, whatever the length: a short pull does not always precede a long one. */
-static void
-san_tl_wake__budget_in_turn(void **state)
+UNIT_CASE_IN(san_tl_wake__budget_in_turn, setup_many)
 {
-	(void)state;
 	assert_int_equal(PULL(0, 2000), 0);
 	assert_int_equal(PULL(0, 2000), 0);
 	assert_int_equal(PULL(1, 1500), 0);
@@ -317,10 +287,8 @@ san_tl_wake__budget_in_turn(void **state)
 }
 
 /* Pushes and atomics neither block pulls nor wait for them. */
-static void
-san_tl_initiator_submit__pushes_pass(void **state)
+UNIT_CASE_IN(san_tl_initiator_submit__pushes_pass, setup_many)
 {
-	(void)state;
 	assert_int_equal(PULL(0, 6000), 0);
 	assert_int_equal(PULL(0, 100), -EAGAIN);
 	assert_int_equal(ASK(1), 0);
@@ -330,10 +298,8 @@ san_tl_initiator_submit__pushes_pass(void **state)
 }
 
 /* Longer than the budget: when its own ones are done; meanwhile others may pull. */
-static void
-san_tl_initiator_submit__longer_than_the_budget(void **state)
+UNIT_CASE_IN(san_tl_initiator_submit__longer_than_the_budget, setup_many)
 {
-	(void)state;
 	assert_int_equal(PULL(0, 1000), 0);
 	assert_int_equal(PULL(0, 6001), -EAGAIN);
 	assert_int_equal(PULL(1, 1000), 0);
@@ -345,12 +311,10 @@ san_tl_initiator_submit__longer_than_the_budget(void **state)
 }
 
 /* Silent targets do not delay others: connections that wait for them leave the line. */
-static void
-san_tl_wake__lapsed_leave_the_line(void **state)
+UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 {
 	struct san_tl *tl = pair.h[0].tl;
 
-	(void)state;
 	assert_int_equal(PULL(0, 3000), 0);
 	pair_wait(60 * SAN_NS_PER_US);
 	assert_int_equal(PULL(1, 1000), 0);
@@ -369,13 +333,11 @@ san_tl_wake__lapsed_leave_the_line(void **state)
 }
 
 /* A connection that waits for budget has its record, so that returned budget is usable. */
-static void
-san_tl_want__the_record_first(void **state)
+UNIT_CASE(san_tl_want__the_record_first)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	int i;
 
-	(void)state;
 	assert_int_equal(PULL(0, 5700), 0);
 	for (i = 1; i < CONNS; i++)
 		assert_int_equal(PULL(i, 100), 0);
@@ -399,13 +361,11 @@ san_tl_want__the_record_first(void **state)
 /* ---- more connections than reservations ---- */
 
 /* RT-26: without a free ring a connection runs one transaction at a time. */
-static void
-san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
+UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, setup_narrow)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(ASK(0), 0);
 		assert_int_equal(ASK(2), 0);
@@ -431,10 +391,8 @@ san_tl_initiator_submit__one_at_a_time_without_a_ring(void **state)
 }
 
 /* Without a record of its own, and none free: in order of arrival. */
-static void
-san_tl_wake__first_in_turn(void **state)
+UNIT_CASE_IN(san_tl_wake__first_in_turn, setup_scarce)
 {
-	(void)state;
 	assert_int_equal(ASK(0), 0);
 	assert_int_equal(ASK(0), 0); /* the common one */
 	assert_int_equal(ASK(1), -EAGAIN);
@@ -452,12 +410,10 @@ san_tl_wake__first_in_turn(void **state)
 }
 
 /* ... and before those with work outstanding, which would take each free one. */
-static void
-san_tl_wake__first_before_more(void **state)
+UNIT_CASE_IN(san_tl_wake__first_before_more, setup_scarce)
 {
 	int i;
 
-	(void)state;
 	assert_int_equal(ASK(0), 0);
 	assert_int_equal(ASK(0), 0);
 	assert_int_equal(ASK(0), -EAGAIN);
@@ -481,10 +437,8 @@ san_tl_wake__first_before_more(void **state)
 }
 
 /* A record reserved for one with nothing outstanding is for the waiting one, not a new one. */
-static void
-san_tl_wake__first_before_new(void **state)
+UNIT_CASE_IN(san_tl_wake__first_before_new, setup_scarce)
 {
-	(void)state;
 	assert_int_equal(ASK(0), 0);
 	assert_int_equal(ASK(1), 0);
 	assert_int_equal(ASK(2), -EAGAIN);
@@ -503,31 +457,27 @@ san_tl_wake__first_before_new(void **state)
 
 #define SILENT 3 /* connections of a host that acknowledges nothing; the last is of another host */
 
-static int
-setup_hosts(void **state)
+static void
+setup_hosts(void)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t slot[2];
 
-	(void)state;
 	open_wide(MANY, 1);
 	san_tl_conn_close(pair.h[0].tl, conn[SILENT], SAN_ST_ABORTED, pair.now);
 	l.net = 1;
 	pair_connect(&l, slot);
 	conn[SILENT] = slot[0];
 	assert_int_equal(pair.h[0].pdl->nb_hosts, 2);
-	return 0;
 }
 
 /* RT-35: a host has an eighth of what is left. The others need not wait for it. */
-static void
-san_tl_want__share_of_a_host(void **state)
+UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
 {
 	struct san_tl *tl = pair.h[0].tl;
 	const struct san_tl_host *h = tl->conns[conn[0]].host;
 	int i;
 
-	(void)state;
 	for (i = 0; i < SILENT; i++)
 		while (ASK(i) == 0)
 			;
@@ -558,12 +508,10 @@ sweep(uint64_t ns)
  * RT-35: a connection that holds records and makes no progress for two minutes ends, if others wait
  * for records. One that makes progress does not.
  */
-static void
-san_tl_want_end_stale__no_progress(void **state)
+UNIT_CASE(san_tl_want_end_stale__no_progress)
 {
 	struct san_pdl *pdl = pair.h[0].pdl;
 
-	(void)state;
 	while (ASK(0) == 0)
 		;
 	san_tl_want_end(pair.h[0].tl, conn[0]);
@@ -578,35 +526,4 @@ san_tl_want_end_stale__no_progress(void **state)
 	assert_true(pdl->conns[conn[0]].failed);
 	assert_false(pdl->conns[conn[1]].failed);
 	pdl->conns[conn[1]].tx[SAN_WIN_DATA].base--;
-}
-
-UNIT_TEST(test_tl_want)
-{
-#define N(f) cmocka_unit_test_setup_teardown(f, setup_narrow, teardown)
-#define F(f) cmocka_unit_test_setup_teardown(f, setup_scarce, teardown)
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define M(f) cmocka_unit_test_setup_teardown(f, setup_many, teardown)
-#define H(f) cmocka_unit_test_setup_teardown(f, setup_hosts, teardown)
-	const struct CMUnitTest tests[] = {
-		T(san_tl_initiator_submit__one_record_each),
-		T(san_tl_want_wake_own__its_last_record),
-		T(san_tl_wake__longest_waiting_first),
-		T(san_tl_wake__as_many_as_records),
-		T(san_tl_wake__promise_of_one_that_ends),
-		T(san_tl_want_end__the_next_ones_turn),
-		T(san_tl_initiator_submit__promise_not_needed),
-		M(san_tl_wake__budget_in_turn),
-		M(san_tl_initiator_submit__pushes_pass),
-		M(san_tl_initiator_submit__longer_than_the_budget),
-		M(san_tl_wake__lapsed_leave_the_line),
-		T(san_tl_want__the_record_first),
-		T(san_tl_want_end_stale__no_progress),
-		H(san_tl_want__share_of_a_host),
-		N(san_tl_initiator_submit__one_at_a_time_without_a_ring),
-		F(san_tl_wake__first_in_turn),
-		F(san_tl_wake__first_before_more),
-		F(san_tl_wake__first_before_new),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

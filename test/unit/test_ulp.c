@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
-#include "unit.h"
 
-static void
-san_ulp_create__refuses_bad_values(void **state)
+UNIT_CASE(san_ulp_create__refuses_bad_values)
 {
-	struct test_ulp t;
 	struct san_ulp_conf good, bad;
 	struct san_ulp *ulp;
 
-	(void)state;
-	test_ulp_conf(&t, &good);
+	test_ulp_conf(&good);
 #define REFUSED(field, value)                                          \
 	do {                                                           \
 		bad = good;                                            \
@@ -36,14 +32,12 @@ san_ulp_create__refuses_bad_values(void **state)
 #undef REFUSED
 }
 
-static void
-san_ulp_conf_default__is_valid(void **state)
+UNIT_CASE(san_ulp_conf_default__is_valid)
 {
 	struct san_prng prng = {.state = 1};
 	struct san_ulp_conf conf;
 	struct san_ulp *ulp;
 
-	(void)state;
 	san_ulp_conf_default(&conf);
 	conf.secret32 = test_secret32;
 	conf.secret_arg = &prng;
@@ -54,31 +48,26 @@ san_ulp_conf_default__is_valid(void **state)
 }
 
 /* Bound, with work in every queue: nothing is leaked (checked by the sanitizer). */
-static void
-san_ulp_destroy__whatever_is_under_way(void **state)
+UNIT_CASE(san_ulp_destroy__whatever_is_under_way)
 {
-	struct test_ulp t;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, RTSAN_WR_SIGNALED);
 	uint32_t key;
 	uint8_t mem[8];
 
-	(void)state;
-	test_ulp_open(&t, 8, 8, 16);
+	test_ulp_open(8, 8, 16);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, RTSAN_REMOTE_PUSH, PKEY, &key), 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	fake.room = 0;
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
-	assert_int_equal(test_post_recv(&t, 2, mem, 8), 1);
+	assert_int_equal(test_post_recv(2, mem, 8), 1);
 	san_ulp_destroy(t.ulp);
 }
 
-static void
-san_ulp_status_name__all_have_one(void **state)
+UNIT_CASE(san_ulp_status_name__all_have_one)
 {
 	uint32_t i, j, nb = 0;
 
-	(void)state;
 	for (i = 0; i < 256; i++) {
 		const char *name = san_ulp_status_name((uint8_t)i);
 
@@ -93,16 +82,4 @@ san_ulp_status_name__all_have_one(void **state)
 	assert_string_equal(san_ulp_status_name(SAN_ST_RNR), "rnr");
 	assert_string_equal(san_ulp_status_name(SAN_ST_ABORTED), "aborted");
 	assert_string_equal(san_ulp_status_name(RTSAN_WC_RETRY_EXC), "RETRY_EXC");
-}
-
-UNIT_TEST(test_ulp)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_ulp_conf_default__is_valid),
-		cmocka_unit_test(san_ulp_create__refuses_bad_values),
-		cmocka_unit_test(san_ulp_destroy__whatever_is_under_way),
-		cmocka_unit_test(san_ulp_status_name__all_have_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,17 +10,12 @@
  */
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "san_prng.h"
 #include "ulp_priv.h"
+#include "unit.h"
 
 #define FAKE_TXNS 16384
 #define SLOT      3 /**< connection that the tests bind to */
@@ -57,17 +52,17 @@ test_secret32(void *arg)
 	return (uint32_t)san_prng_u64(arg);
 }
 
-struct test_ulp {
+static struct test_ulp {
 	struct san_prng prng;
 	struct san_ulp *ulp;
 	struct san_ulp_cq *send_cq, *recv_cq;
 	uint32_t qp;
-};
+} t;
 
 static inline void
-test_ulp_conf(struct test_ulp *t, struct san_ulp_conf *conf)
+test_ulp_conf(struct san_ulp_conf *conf)
 {
-	san_prng_seed(&t->prng, 7);
+	san_prng_seed(&t.prng, 7);
 	san_ulp_conf_default(conf);
 	conf->max_conns = 8;
 	conf->max_qps = 8;
@@ -76,56 +71,42 @@ test_ulp_conf(struct test_ulp *t, struct san_ulp_conf *conf)
 	conf->max_stream_mrs = 4;
 	conf->pull_piece = 1000;
 	conf->secret32 = test_secret32;
-	conf->secret_arg = &t->prng;
+	conf->secret_arg = &t.prng;
 }
 
 /** One queue pair with these depths, not bound. */
 static inline void
-test_ulp_open(struct test_ulp *t, uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
+test_ulp_open(uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
 {
 	struct san_ulp_conf conf;
 	struct san_ulp_qp_conf qp_conf = {.sq_depth = sq_depth, .rq_depth = rq_depth};
 
-	test_ulp_conf(t, &conf);
-	assert_int_equal(san_ulp_create(&conf, &t->ulp), 0);
-	san_ulp_set_tl(t->ulp, &fake.tl, NULL);
-	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->send_cq), 0);
-	assert_int_equal(san_ulp_cq_create(t->ulp, cq_depth, &t->recv_cq), 0);
-	qp_conf.send_cq = t->send_cq;
-	qp_conf.recv_cq = t->recv_cq;
-	assert_int_equal(san_ulp_qp_create(t->ulp, &qp_conf, &t->qp), 0);
+	test_ulp_conf(&conf);
+	assert_int_equal(san_ulp_create(&conf, &t.ulp), 0);
+	san_ulp_set_tl(t.ulp, &fake.tl, NULL);
+	assert_int_equal(san_ulp_cq_create(t.ulp, cq_depth, &t.send_cq), 0);
+	assert_int_equal(san_ulp_cq_create(t.ulp, cq_depth, &t.recv_cq), 0);
+	qp_conf.send_cq = t.send_cq;
+	qp_conf.recv_cq = t.recv_cq;
+	assert_int_equal(san_ulp_qp_create(t.ulp, &qp_conf, &t.qp), 0);
 	memset(&fake, 0, sizeof(fake));
 	fake.room = UINT32_MAX;
-	fake.ulp = t->ulp;
+	fake.ulp = t.ulp;
 }
 
 static inline void
-test_ulp_close(struct test_ulp *t)
+test_ulp_close(void)
 {
-	san_ulp_check(t->ulp);
-	san_ulp_destroy(t->ulp);
+	san_ulp_check(t.ulp);
+	san_ulp_destroy(t.ulp);
 }
 
 /** The usual fixture: 8 requests, 8 receives, room for 16 completions, bound. */
-static inline int
-test_ulp_setup(void **state)
+static inline void
+test_ulp_setup(void)
 {
-	struct test_ulp *t = calloc(1, sizeof(*t));
-
-	if (t == NULL)
-		return -1;
-	test_ulp_open(t, 8, 8, 16);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
-	*state = t;
-	return 0;
-}
-
-static inline int
-test_ulp_teardown(void **state)
-{
-	test_ulp_close(*state);
-	free(*state);
-	return 0;
+	test_ulp_open(8, 8, 16);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 }
 
 /** A request without payload. */
@@ -136,7 +117,7 @@ test_wr(uint8_t op, uint64_t wr_id, uint8_t flags)
 }
 
 static inline uint32_t
-test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
+test_post_recv(uint64_t wr_id, void *addr, uint32_t len)
 {
 	struct san_ulp_recv r = {
 		.wr_id = wr_id,
@@ -144,7 +125,7 @@ test_post_recv(struct test_ulp *t, uint64_t wr_id, void *addr, uint32_t len)
 		.sge = {{.addr = addr, .length = len}},
 	};
 
-	return san_ulp_qp_post_recv(t->ulp, t->qp, &r, 1, 0);
+	return san_ulp_qp_post_recv(t.ulp, t.qp, &r, 1, 0);
 }
 
 /** Take the only completion. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
-#include "unit.h"
 
 #define LEN  256
 #define BASE 0x10000
@@ -11,6 +10,8 @@ static uint8_t mem[LEN];
 /* Keys in the order that a test needs; the last one repeats. */
 static const uint32_t *script;
 static uint32_t script_left;
+
+UNIT_FIXTURE(.setup = test_ulp_setup, .teardown = test_ulp_close);
 
 static uint32_t
 scripted(void *arg)
@@ -26,150 +27,135 @@ scripted(void *arg)
 }
 
 static void
-follow(struct test_ulp *t, const uint32_t *keys, uint32_t n)
+follow(const uint32_t *keys, uint32_t n)
 {
 	script = keys;
 	script_left = n;
-	t->ulp->conf.secret32 = scripted;
+	t.ulp->conf.secret32 = scripted;
 }
 
 static uint32_t
-add(struct test_ulp *t, uint8_t rights, uint16_t pkey)
+add(uint8_t rights, uint16_t pkey)
 {
 	uint32_t key;
 
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, rights, pkey, &key), 0);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, BASE, rights, pkey, &key), 0);
 	return key;
 }
 
 static uint8_t
-try_pull(struct test_ulp *t, uint32_t key, uint64_t addr, uint32_t length)
+try_pull(uint32_t key, uint64_t addr, uint32_t length)
 {
 	struct san_tl_rxn r = {.type = SAN_TL_PULL, .slot = SLOT, .key = key, .addr = addr};
 
 	r.length = length;
-	return san_tl_ulp_pull_req(t->ulp, &r);
+	return san_tl_ulp_pull_req(t.ulp, &r);
 }
 
-static void
-san_ulp_mr_add__refuses_bad_arguments(void **state)
+UNIT_CASE(san_ulp_mr_add__refuses_bad_arguments)
 {
-	struct test_ulp *t = *state;
 	uint32_t key;
 
-	assert_int_equal(san_ulp_mr_add(t->ulp, NULL, 1, 0, 0, PKEY, &key), -EINVAL);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, 0, 0, 0, PKEY, &key), -EINVAL);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, 0, 0x8, PKEY, &key), -EINVAL);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, UINT64_MAX, 0, 0, PKEY, &key), -EINVAL);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN + 1, 0, PKEY, &key),
+	assert_int_equal(san_ulp_mr_add(t.ulp, NULL, 1, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 0, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, 0, 0x8, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, UINT64_MAX, 0, 0, PKEY, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, UINT64_MAX - LEN + 1, 0, PKEY, &key),
 			 -EINVAL);
-	assert_int_equal(san_ulp_mr_nb(t->ulp), 0);
+	assert_int_equal(san_ulp_mr_nb(t.ulp), 0);
 	/* up to the very end is allowed */
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, UINT64_MAX - LEN, 0, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, UINT64_MAX - LEN, 0, PKEY, &key), 0);
 }
 
-static void
-san_ulp_mr_add__fills_the_table(void **state)
+UNIT_CASE(san_ulp_mr_add__fills_the_table)
 {
-	struct test_ulp *t = *state;
 	uint32_t keys[16];
 	uint32_t key, i, j;
 
 	for (i = 0; i < 16; i++) {
-		keys[i] = add(t, 0, PKEY);
+		keys[i] = add(0, PKEY);
 		assert_int_not_equal(keys[i], 0);
 		for (j = 0; j < i; j++)
 			assert_int_not_equal(keys[i] & 15, keys[j] & 15);
-		san_ulp_check(t->ulp);
+		san_ulp_check(t.ulp);
 	}
-	assert_int_equal(san_ulp_mr_nb(t->ulp), 16);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, 0, 0, PKEY, &key), -ENOSPC);
+	assert_int_equal(san_ulp_mr_nb(t.ulp), 16);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, 0, 0, PKEY, &key), -ENOSPC);
 	for (i = 0; i < 16; i++)
-		assert_int_equal(san_ulp_mr_del(t->ulp, keys[i]), 0);
-	assert_int_equal(san_ulp_mr_nb(t->ulp), 0);
+		assert_int_equal(san_ulp_mr_del(t.ulp, keys[i]), 0);
+	assert_int_equal(san_ulp_mr_nb(t.ulp), 0);
 }
 
-static void
-san_ulp_mr_add__draws_again_on_collision(void **state)
+UNIT_CASE(san_ulp_mr_add__draws_again_on_collision)
 {
 	static const uint32_t keys[] = {0x2aaa0005, 0x3bbb0005, 0x4ccc0006};
-	struct test_ulp *t = *state;
 
-	follow(t, keys, 3);
-	assert_int_equal(add(t, 0, PKEY), 0x2aaa0005);
-	assert_int_equal(add(t, 0, PKEY), 0x4ccc0006);
+	follow(keys, 3);
+	assert_int_equal(add(0, PKEY), 0x2aaa0005);
+	assert_int_equal(add(0, PKEY), 0x4ccc0006);
 }
 
-static void
-san_ulp_mr_add__never_zero(void **state)
+UNIT_CASE(san_ulp_mr_add__never_zero)
 {
 	static const uint32_t keys[] = {0, 0, 0x12340000};
 	static const uint32_t zeros[] = {0};
-	struct test_ulp *t = *state;
 	uint32_t i;
 
-	follow(t, keys, 3);
-	assert_int_equal(add(t, 0, PKEY), 0x12340000);
-	assert_int_equal(san_ulp_mr_del(t->ulp, 0x12340000), 0);
+	follow(keys, 3);
+	assert_int_equal(add(0, PKEY), 0x12340000);
+	assert_int_equal(san_ulp_mr_del(t.ulp, 0x12340000), 0);
 	/* a generator that repeats itself ends the search, too */
-	follow(t, zeros, 1);
+	follow(zeros, 1);
 	for (i = 0; i < 16; i++)
-		assert_int_not_equal(add(t, 0, PKEY), 0);
-	san_ulp_check(t->ulp);
+		assert_int_not_equal(add(0, PKEY), 0);
+	san_ulp_check(t.ulp);
 }
 
-static void
-san_ulp_mr_add__dead_key_stays_dead(void **state)
+UNIT_CASE(san_ulp_mr_add__dead_key_stays_dead)
 {
 	static const uint32_t keys[] = {0x77770001, 0x77770001, 0x77770001, 0x68880001};
 	static const uint32_t stuck[] = {0x68880001};
-	struct test_ulp *t = *state;
 	uint32_t key;
 
-	follow(t, keys, 4);
-	key = add(t, RTSAN_REMOTE_PULL, PKEY);
-	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
-	assert_int_equal(add(t, RTSAN_REMOTE_PULL, PKEY), 0x68880001);
-	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_ACCESS);
-	follow(t, stuck, 1);
-	assert_int_equal(san_ulp_mr_del(t->ulp, 0x68880001), 0);
-	assert_int_not_equal(add(t, RTSAN_REMOTE_PULL, PKEY), 0x68880001);
-	assert_int_equal(try_pull(t, 0x68880001, BASE, 1), SAN_ST_ACCESS);
+	follow(keys, 4);
+	key = add(RTSAN_REMOTE_PULL, PKEY);
+	assert_int_equal(san_ulp_mr_del(t.ulp, key), 0);
+	assert_int_equal(add(RTSAN_REMOTE_PULL, PKEY), 0x68880001);
+	assert_int_equal(try_pull(key, BASE, 1), SAN_ST_ACCESS);
+	follow(stuck, 1);
+	assert_int_equal(san_ulp_mr_del(t.ulp, 0x68880001), 0);
+	assert_int_not_equal(add(RTSAN_REMOTE_PULL, PKEY), 0x68880001);
+	assert_int_equal(try_pull(0x68880001, BASE, 1), SAN_ST_ACCESS);
 }
 
-static void
-san_ulp_mr_del__unknown_key(void **state)
+UNIT_CASE(san_ulp_mr_del__unknown_key)
 {
-	struct test_ulp *t = *state;
-	uint32_t key = add(t, 0, PKEY);
+	uint32_t key = add(0, PKEY);
 
-	assert_int_equal(san_ulp_mr_del(t->ulp, 0), -ENOENT);
-	assert_int_equal(san_ulp_mr_del(t->ulp, key ^ 0x10000), -ENOENT);
-	assert_int_equal(san_ulp_mr_nb(t->ulp), 1);
-	assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
-	assert_int_equal(san_ulp_mr_del(t->ulp, key), -ENOENT);
+	assert_int_equal(san_ulp_mr_del(t.ulp, 0), -ENOENT);
+	assert_int_equal(san_ulp_mr_del(t.ulp, key ^ 0x10000), -ENOENT);
+	assert_int_equal(san_ulp_mr_nb(t.ulp), 1);
+	assert_int_equal(san_ulp_mr_del(t.ulp, key), 0);
+	assert_int_equal(san_ulp_mr_del(t.ulp, key), -ENOENT);
 }
 
 /* RT-27: a refusal has the right status. */
-static void
-san_ulp_mr_access__key_and_partition(void **state)
+UNIT_CASE(san_ulp_mr_access__key_and_partition)
 {
-	struct test_ulp *t = *state;
-	uint32_t mine = add(t, RTSAN_REMOTE_PULL, PKEY);
-	uint32_t other = add(t, RTSAN_REMOTE_PULL, PKEY + 1);
+	uint32_t mine = add(RTSAN_REMOTE_PULL, PKEY);
+	uint32_t other = add(RTSAN_REMOTE_PULL, PKEY + 1);
 
-	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_OK);
-	assert_int_equal(try_pull(t, mine ^ 0x80000000, BASE, LEN), SAN_ST_ACCESS);
-	assert_int_equal(try_pull(t, 0, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(try_pull(mine, BASE, LEN), SAN_ST_OK);
+	assert_int_equal(try_pull(mine ^ 0x80000000, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(try_pull(0, BASE, LEN), SAN_ST_ACCESS);
 	/* RT-29: a region of another partition does not exist */
-	assert_int_equal(try_pull(t, other, BASE, LEN), SAN_ST_ACCESS);
-	assert_int_equal(san_ulp_mr_del(t->ulp, mine), 0);
-	assert_int_equal(try_pull(t, mine, BASE, LEN), SAN_ST_ACCESS);
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_key_errors, 4);
+	assert_int_equal(try_pull(other, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(san_ulp_mr_del(t.ulp, mine), 0);
+	assert_int_equal(try_pull(mine, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_key_errors, 4);
 }
 
-static void
-san_ulp_mr_access__bounds(void **state)
+UNIT_CASE(san_ulp_mr_access__bounds)
 {
 	static const struct {
 		uint64_t addr;
@@ -191,22 +177,19 @@ san_ulp_mr_access__bounds(void **state)
 		{UINT64_MAX - 10, UINT32_MAX, SAN_ST_ACCESS}, /* the end wraps */
 		{BASE + 1, UINT32_MAX, SAN_ST_ACCESS},
 	};
-	struct test_ulp *t = *state;
-	uint32_t key = add(t, RTSAN_REMOTE_PULL, PKEY);
+	uint32_t key = add(RTSAN_REMOTE_PULL, PKEY);
 	uint32_t nb_bad = 0;
 	uint32_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(try_pull(t, key, cases[i].addr, cases[i].length), cases[i].status);
+		assert_int_equal(try_pull(key, cases[i].addr, cases[i].length), cases[i].status);
 		nb_bad += cases[i].status == SAN_ST_ACCESS;
 	}
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_bounds_errors, nb_bad);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_bounds_errors, nb_bad);
 }
 
-static void
-san_ulp_mr_access__each_right_alone(void **state)
+UNIT_CASE(san_ulp_mr_access__each_right_alone)
 {
-	struct test_ulp *t = *state;
 	uint8_t rights;
 
 	for (rights = 0; rights < 8; rights++) {
@@ -215,31 +198,29 @@ san_ulp_mr_access__each_right_alone(void **state)
 		struct san_tl_rxn atomic = {.slot = SLOT, .op = SAN_ATOMIC_FETCH_ADD};
 		uint64_t word[1] = {0};
 
-		assert_int_equal(san_ulp_mr_add(t->ulp, word, 8, 0, rights, PKEY, &key), 0);
+		assert_int_equal(san_ulp_mr_add(t.ulp, word, 8, 0, rights, PKEY, &key), 0);
 		push = test_push(SAN_KIND_PUSH, 8, key, 0);
 		pull.key = key;
 		atomic.key = key;
-		assert_int_equal(san_tl_ulp_push_req(t->ulp, &push),
+		assert_int_equal(san_tl_ulp_push_req(t.ulp, &push),
 				 rights & RTSAN_REMOTE_PUSH ? SAN_ST_OK : SAN_ST_ACCESS);
-		assert_int_equal(san_tl_ulp_pull_req(t->ulp, &pull),
+		assert_int_equal(san_tl_ulp_pull_req(t.ulp, &pull),
 				 rights & RTSAN_REMOTE_PULL ? SAN_ST_OK : SAN_ST_ACCESS);
-		assert_int_equal(san_tl_ulp_atomic(t->ulp, &atomic),
+		assert_int_equal(san_tl_ulp_atomic(t.ulp, &atomic),
 				 rights & RTSAN_REMOTE_ATOMIC ? SAN_ST_OK : SAN_ST_ACCESS);
-		assert_int_equal(san_ulp_mr_del(t->ulp, key), 0);
+		assert_int_equal(san_ulp_mr_del(t.ulp, key), 0);
 	}
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_rights_errors, 12);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_rights_errors, 12);
 }
 
 /* A region on several lcores has one key. (SYS-1) */
-static void
-san_ulp_mr_copy__same_key(void **state)
+UNIT_CASE(san_ulp_mr_copy__same_key)
 {
-	struct test_ulp *t = *state;
-	uint32_t key = add(t, RTSAN_REMOTE_PULL, PKEY);
+	uint32_t key = add(RTSAN_REMOTE_PULL, PKEY);
 	struct san_ulp_conf conf;
 	struct san_ulp *other;
 
-	test_ulp_conf(t, &conf);
+	test_ulp_conf(&conf);
 	assert_int_equal(san_ulp_create(&conf, &other), 0);
 	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, key), 0);
 	assert_int_equal(san_ulp_mr_copy(other, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, key),
@@ -249,105 +230,75 @@ san_ulp_mr_copy__same_key(void **state)
 	assert_int_equal(san_ulp_mr_nb(other), 1);
 	san_ulp_check(other);
 	assert_int_equal(san_ulp_mr_del(other, key), 0);
-	assert_int_equal(try_pull(t, key, BASE, 1), SAN_ST_OK);
+	assert_int_equal(try_pull(key, BASE, 1), SAN_ST_OK);
 	san_ulp_destroy(other);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
-
 /* Keys of streams' regions cannot be keys of applications' regions on another lcore. */
-static void
-san_ulp_mr_copy__not_a_streams_key(void **state)
+UNIT_CASE(san_ulp_mr_copy__not_a_streams_key)
 {
-	struct test_ulp *t = *state;
-
-	assert_int_equal(san_ulp_mr_copy(t->ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY,
+	assert_int_equal(san_ulp_mr_copy(t.ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY,
 					 SAN_ULP_KEY_STREAM | 1),
 			 -EINVAL);
 }
 
 /* AFC-24: neither kind takes places of the other, whatever keys are drawn. */
-static void
-san_ulp_mr_add_stream__beside_programs(void **state)
+UNIT_CASE(san_ulp_mr_add_stream__beside_programs)
 {
 	static const uint32_t stuck[] = {0x80000003};
 	uint32_t keys[4], key, i, nb_programs = 0;
-	struct test_ulp *t = *state;
 
-	follow(t, stuck, 1);
+	follow(stuck, 1);
 	for (i = 0; i < 4; i++) {
-		assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, RTSAN_REMOTE_PUSH,
+		assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PUSH,
 						       &keys[i]),
 				 0);
 		assert_int_not_equal(keys[i] & SAN_ULP_KEY_STREAM, 0);
-		san_ulp_check(t->ulp);
+		san_ulp_check(t.ulp);
 	}
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -ENOSPC);
-	while (san_ulp_mr_add(t->ulp, mem, LEN, BASE, 0, PKEY, &key) == 0) {
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, 0, &key), -ENOSPC);
+	while (san_ulp_mr_add(t.ulp, mem, LEN, BASE, 0, PKEY, &key) == 0) {
 		assert_int_equal(key & SAN_ULP_KEY_STREAM, 0);
 		nb_programs++;
 	}
 	assert_int_equal(nb_programs, 16);
-	assert_int_equal(san_ulp_mr_nb(t->ulp), 20);
-	san_ulp_check(t->ulp);
-	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), 0);
-	assert_int_equal(san_ulp_mr_del(t->ulp, keys[1]), -ENOENT);
-	assert_int_equal(san_ulp_mr_add(t->ulp, mem, LEN, BASE, 0, PKEY, &key), -ENOSPC);
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), 0);
+	assert_int_equal(san_ulp_mr_nb(t.ulp), 20);
+	san_ulp_check(t.ulp);
+	assert_int_equal(san_ulp_mr_del(t.ulp, keys[1]), 0);
+	assert_int_equal(san_ulp_mr_del(t.ulp, keys[1]), -ENOENT);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, BASE, 0, PKEY, &key), -ENOSPC);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, 0, &key), 0);
 	assert_int_not_equal(key, keys[1]);
-	san_ulp_check(t->ulp);
+	san_ulp_check(t.ulp);
 }
 
 /* The peer addresses bytes by their offset; work of the application cannot use it at all. */
-static void
-san_ulp_mr_add_stream__peer_only(void **state)
+UNIT_CASE(san_ulp_mr_add_stream__peer_only)
 {
-	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
+	const struct san_ulp_qp_conf conf = {t.send_cq, t.recv_cq, 4, 4, 0};
 	uint32_t key, program, other;
 
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, 0, 0, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, 0, 0, &key), -EINVAL);
 	assert_int_equal(
-		san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, RTSAN_REMOTE_PULL, &key), 0);
-	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
-	assert_int_equal(try_pull(t, key, 1, LEN), SAN_ST_ACCESS);
-	assert_null(san_ulp_mr_find(t->ulp, key, 0, 0, 1));
+		san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PULL, &key), 0);
+	assert_int_equal(try_pull(key, 0, LEN), SAN_ST_OK);
+	assert_int_equal(try_pull(key, 1, LEN), SAN_ST_ACCESS);
+	assert_null(san_ulp_mr_find(t.ulp, key, 0, 0, 1));
 	/* regions of an application are not accessible after it has ended */
-	program = add(t, RTSAN_REMOTE_PULL, PKEY);
-	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_OK);
-	san_ulp_qp_disown(t->ulp, t->qp);
-	assert_int_equal(try_pull(t, program, BASE, LEN), SAN_ST_ACCESS);
-	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_OK);
+	program = add(RTSAN_REMOTE_PULL, PKEY);
+	assert_int_equal(try_pull(program, BASE, LEN), SAN_ST_OK);
+	san_ulp_qp_disown(t.ulp, t.qp);
+	assert_int_equal(try_pull(program, BASE, LEN), SAN_ST_ACCESS);
+	assert_int_equal(try_pull(key, 0, LEN), SAN_ST_OK);
 	/* another queue pair with the same peer is not the same */
-	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &other), 0);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, other, SLOT, PKEY, &peer), 0);
-	assert_int_equal(try_pull(t, key, 0, LEN), SAN_ST_ACCESS);
-	san_ulp_qp_unbind(t->ulp, other);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
-	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp, mem, LEN, 0, &key), -EINVAL);
-	assert_int_equal(san_ulp_mr_add_stream(t->ulp, t->qp + 1, mem, LEN, 0, &key), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT, PKEY, &peer), 0);
-}
-
-UNIT_TEST(test_ulp_mr)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_ulp_mr_add__refuses_bad_arguments),
-		TEST(san_ulp_mr_add__fills_the_table),
-		TEST(san_ulp_mr_add__draws_again_on_collision),
-		TEST(san_ulp_mr_add__never_zero),
-		TEST(san_ulp_mr_add__dead_key_stays_dead),
-		TEST(san_ulp_mr_copy__same_key),
-		TEST(san_ulp_mr_copy__not_a_streams_key),
-		TEST(san_ulp_mr_add_stream__beside_programs),
-		TEST(san_ulp_mr_add_stream__peer_only),
-		TEST(san_ulp_mr_del__unknown_key),
-		TEST(san_ulp_mr_access__key_and_partition),
-		TEST(san_ulp_mr_access__bounds),
-		TEST(san_ulp_mr_access__each_right_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &other), 0);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, other, SLOT, PKEY, &peer), 0);
+	assert_int_equal(try_pull(key, 0, LEN), SAN_ST_ACCESS);
+	san_ulp_qp_unbind(t.ulp, other);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, 0, &key), -EINVAL);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp + 1, mem, LEN, 0, &key), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 }

@@ -2,9 +2,10 @@
 
 #include "test_ulp.h"
 #include "ulp_priv.h"
-#include "unit.h"
 
 static uint8_t mem[64];
+
+UNIT_FIXTURE(.setup = test_ulp_setup, .teardown = test_ulp_close);
 
 static struct san_tl_rxn
 send_of(uint32_t length)
@@ -14,30 +15,30 @@ send_of(uint32_t length)
 
 /** Post receives wr_id = first .. first + n - 1. */
 static void
-post_recvs(struct test_ulp *t, uint64_t first, uint32_t n)
+post_recvs(uint64_t first, uint32_t n)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		assert_int_equal(test_post_recv(t, first + i, mem, sizeof(mem)), 1);
+		assert_int_equal(test_post_recv(first + i, mem, sizeof(mem)), 1);
 }
 
 static uint8_t
-take(struct test_ulp *t, struct san_tl_rxn *r)
+take(struct san_tl_rxn *r)
 {
 	*r = send_of(8);
-	return san_tl_ulp_push_req(t->ulp, r);
+	return san_tl_ulp_push_req(t.ulp, r);
 }
 
 /** wr_id of the receive that the next send uses; all of it arrives. */
 static uint64_t
-receive_one(struct test_ulp *t)
+receive_one(void)
 {
 	struct san_tl_rxn r;
 
-	assert_int_equal(take(t, &r), SAN_ST_OK);
-	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
-	return test_poll_one(t->recv_cq).wr_id;
+	assert_int_equal(take(&r), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r), SAN_ST_OK);
+	return test_poll_one(t.recv_cq).wr_id;
 }
 
 static void
@@ -55,19 +56,17 @@ expect_flushed(struct san_ulp_cq *cq, uint8_t op, uint64_t first, uint32_t n)
 	}
 }
 
-static void
-san_ulp_qp_create__refuses_bad_arguments(void **state)
+UNIT_CASE(san_ulp_qp_create__refuses_bad_arguments)
 {
-	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf good = {t->send_cq, t->recv_cq, 4, 4, 0};
+	const struct san_ulp_qp_conf good = {t.send_cq, t.recv_cq, 4, 4, 0};
 	struct san_ulp_qp_conf bad;
 	uint32_t qp;
 
-#define REFUSED(field, value)                                                    \
-	do {                                                                     \
-		bad = good;                                                      \
-		bad.field = value;                                               \
-		assert_int_equal(san_ulp_qp_create(t->ulp, &bad, &qp), -EINVAL); \
+#define REFUSED(field, value)                                                   \
+	do {                                                                    \
+		bad = good;                                                     \
+		bad.field = value;                                              \
+		assert_int_equal(san_ulp_qp_create(t.ulp, &bad, &qp), -EINVAL); \
 	} while (0)
 	REFUSED(send_cq, NULL);
 	REFUSED(recv_cq, NULL);
@@ -80,42 +79,38 @@ san_ulp_qp_create__refuses_bad_arguments(void **state)
 #undef REFUSED
 }
 
-static void
-san_ulp_qp_create__up_to_max_and_rests(void **state)
+UNIT_CASE(san_ulp_qp_create__up_to_max_and_rests)
 {
-	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf conf = {t->send_cq, t->send_cq, 4096, 4096, 0};
+	const struct san_ulp_qp_conf conf = {t.send_cq, t.send_cq, 4096, 4096, 0};
 	uint32_t qp[8], again, i;
 
 	for (i = 0; i < 7; i++)
-		assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
-	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), -ENOSPC);
-	san_ulp_check(t->ulp);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[5]), 0);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), 0);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), -EINVAL);
-	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
+		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &again), -ENOSPC);
+	san_ulp_check(t.ulp);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[5]), 0);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[2]), 0);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[2]), -EINVAL);
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &again), 0);
 	/* the same place, another number: the old number is invalid */
 	assert_int_equal(SAN_QPN_INDEX(again), SAN_QPN_INDEX(qp[2]));
 	assert_int_not_equal(again, qp[2]);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[2]), -EINVAL);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, again), 0);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[2]), -EINVAL);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, again), 0);
 	/* not the one just released: its place rests */
-	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &again), 0);
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &again), 0);
 	assert_int_equal(SAN_QPN_INDEX(again), SAN_QPN_INDEX(qp[5]));
 }
 
 /* Lcores assign different numbers, and each knows only its own. (SYS-1) */
-static void
-san_ulp_qp_create__numbers_of_its_lcore(void **state)
+UNIT_CASE(san_ulp_qp_create__numbers_of_its_lcore)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_qp_conf conf = {.sq_depth = 4, .rq_depth = 4};
 	struct san_ulp_conf ulp_conf;
 	struct san_ulp *other;
 	uint32_t qp;
 
-	test_ulp_conf(t, &ulp_conf);
+	test_ulp_conf(&ulp_conf);
 	ulp_conf.first_qp = 65536 - 7;
 	assert_int_equal(san_ulp_create(&ulp_conf, &other), -EINVAL);
 	ulp_conf.first_qp = 65536 - 8;
@@ -125,8 +120,8 @@ san_ulp_qp_create__numbers_of_its_lcore(void **state)
 	assert_int_equal(san_ulp_qp_create(other, &conf, &qp), 0);
 	assert_int_equal(SAN_QPN_INDEX(qp), 65536 - 8);
 	assert_int_equal(san_ulp_qp_index(&ulp_conf, qp), 0);
-	assert_int_equal(san_ulp_qp_destroy(other, t->qp), -EINVAL);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, qp), -EINVAL);
+	assert_int_equal(san_ulp_qp_destroy(other, t.qp), -EINVAL);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp), -EINVAL);
 	san_ulp_check(other);
 	assert_int_equal(san_ulp_qp_destroy(other, qp), 0);
 	assert_int_equal(san_ulp_qp_create(other, &conf, &qp), 0);
@@ -134,42 +129,37 @@ san_ulp_qp_create__numbers_of_its_lcore(void **state)
 	san_ulp_destroy(other);
 }
 
-static void
-san_ulp_qp_bind__one_to_one(void **state)
+UNIT_CASE(san_ulp_qp_bind__one_to_one)
 {
-	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
+	const struct san_ulp_qp_conf conf = {t.send_cq, t.recv_cq, 4, 4, 0};
 	uint32_t qp;
 
-	assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp), 0);
-	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT), t->qp);
-	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
-	assert_int_equal(san_ulp_qp_of(t->ulp, 8), UINT32_MAX);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT, PKEY, &peer), -EBUSY);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), -EBUSY);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, 8, PKEY, &peer), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, 99, SLOT + 1, PKEY, &peer), -EINVAL);
-	assert_int_equal(san_ulp_qp_bind(t->ulp, qp, SLOT + 1, PKEY, &peer), 0);
-	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), qp);
-	san_ulp_qp_unbind(t->ulp, qp);
-	assert_int_equal(san_ulp_qp_of(t->ulp, SLOT + 1), UINT32_MAX);
-	san_ulp_qp_unbind(t->ulp, qp);
-	san_ulp_qp_unbind(t->ulp, 99);
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp), 0);
+	assert_int_equal(san_ulp_qp_of(t.ulp, SLOT), t.qp);
+	assert_int_equal(san_ulp_qp_of(t.ulp, SLOT + 1), UINT32_MAX);
+	assert_int_equal(san_ulp_qp_of(t.ulp, 8), UINT32_MAX);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, qp, SLOT, PKEY, &peer), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT + 1, PKEY, &peer), -EBUSY);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, qp, 8, PKEY, &peer), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, 99, SLOT + 1, PKEY, &peer), -EINVAL);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, qp, SLOT + 1, PKEY, &peer), 0);
+	assert_int_equal(san_ulp_qp_of(t.ulp, SLOT + 1), qp);
+	san_ulp_qp_unbind(t.ulp, qp);
+	assert_int_equal(san_ulp_qp_of(t.ulp, SLOT + 1), UINT32_MAX);
+	san_ulp_qp_unbind(t.ulp, qp);
+	san_ulp_qp_unbind(t.ulp, 99);
 }
 
-static void
-san_ulp_qp_bind__submits_what_waited(void **state)
+UNIT_CASE_ALONE(san_ulp_qp_bind__submits_what_waited)
 {
-	struct test_ulp t;
 	struct san_ulp_wr wr[3];
 	uint32_t i;
 
-	(void)state;
-	test_ulp_open(&t, 8, 8, 16);
+	test_ulp_open(8, 8, 16);
 	for (i = 0; i < 3; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, 100 + i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
-	post_recvs(&t, 1, 2);
+	post_recvs(1, 2);
 	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 0);
 	assert_int_equal(fake.nb_recv_posted, 0);
@@ -177,39 +167,35 @@ san_ulp_qp_bind__submits_what_waited(void **state)
 	assert_int_equal(fake.nb_txns, 0);
 	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
-	assert_int_equal(receive_one(&t), 1);
+	assert_int_equal(receive_one(), 1);
 	for (i = 0; i < 3; i++) {
 		fake_cmpl(i, SAN_ST_OK);
 		assert_int_equal(test_poll_one(t.send_cq).wr_id, 100 + i);
 	}
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
-static void
-san_ulp_qp_is_idle__counts_requests(void **state)
+UNIT_CASE(san_ulp_qp_is_idle__counts_requests)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 
-	post_recvs(t, 1, 1);
-	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
+	post_recvs(1, 1);
+	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	fake.room = 0;
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
 	fake.room = 1;
-	san_tl_ulp_room(t->ulp, SLOT);
-	san_ulp_qp_pump(t->ulp, 0);
-	assert_false(san_ulp_qp_is_idle(t->ulp, t->qp));
+	san_tl_ulp_room(t.ulp, SLOT);
+	san_ulp_qp_pump(t.ulp, 0);
+	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
 	fake_cmpl(0, SAN_ST_OK);
-	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
-	assert_true(san_ulp_qp_is_idle(t->ulp, 99));
+	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
+	assert_true(san_ulp_qp_is_idle(t.ulp, 99));
 }
 
 /* RT-7: all posted work completes. */
-static void
-san_ulp_qp_unbind__flushes_in_order(void **state)
+UNIT_CASE(san_ulp_qp_unbind__flushes_in_order)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	struct san_tl_rxn a, b, c;
@@ -219,40 +205,36 @@ san_ulp_qp_unbind__flushes_in_order(void **state)
 	for (i = 0; i < 6; i++) {
 		/* unsignaled: errors complete nevertheless */
 		wr = test_wr(RTSAN_WR_SEND, 100 + i, 0);
-		assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	}
-	post_recvs(t, 1, 6);
+	post_recvs(1, 6);
 	/* three in progress, one of them has returned its receive */
-	assert_int_equal(take(t, &a), SAN_ST_OK);
-	assert_int_equal(take(t, &b), SAN_ST_OK);
-	assert_int_equal(take(t, &c), SAN_ST_OK);
-	san_tl_ulp_push_abort(t->ulp, &b);
+	assert_int_equal(take(&a), SAN_ST_OK);
+	assert_int_equal(take(&b), SAN_ST_OK);
+	assert_int_equal(take(&c), SAN_ST_OK);
+	san_tl_ulp_push_abort(t.ulp, &b);
 	fake_cmpl(0, RTSAN_WC_RETRY_EXC);
 	fake_cmpl(1, RTSAN_WC_RETRY_EXC);
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(san_ulp_cq_poll(t->send_cq, &wc, 1), 1);
+		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, 100 + i);
 		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
 	}
-	san_ulp_qp_unbind(t->ulp, t->qp);
-	expect_flushed(t->send_cq, RTSAN_WC_SEND, 102, 4);
-	expect_flushed(t->recv_cq, RTSAN_WC_RECV, 1, 6);
-	assert_true(san_ulp_qp_is_idle(t->ulp, t->qp));
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	expect_flushed(t.send_cq, RTSAN_WC_SEND, 102, 4);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 6);
+	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	/* later calls of tl for them have no effect */
-	san_tl_ulp_push_abort(t->ulp, &a);
-	assert_int_not_equal(san_tl_ulp_push_done(t->ulp, &c), SAN_ST_OK);
-	san_ulp_check(t->ulp);
+	san_tl_ulp_push_abort(t.ulp, &a);
+	assert_int_not_equal(san_tl_ulp_push_done(t.ulp, &c), SAN_ST_OK);
+	san_ulp_check(t.ulp);
 }
 
-static void
-san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
+UNIT_CASE_ALONE(san_ulp_qp_unbind__full_cq_is_flushed_by_pump)
 {
-	struct test_ulp t;
-
-	(void)state;
-	test_ulp_open(&t, 8, 16, 4);
+	test_ulp_open(8, 16, 4);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
-	post_recvs(&t, 1, 10);
+	post_recvs(1, 10);
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
@@ -266,12 +248,11 @@ san_ulp_qp_unbind__full_cq_is_flushed_by_pump(void **state)
 	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 9, 2);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
 /* RT-36: many that wait for the same full queue are not checked until it has room. */
-static void
-san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
+UNIT_CASE_ALONE(san_ulp_qp_unbind__many_wait_for_one_cq)
 {
 	enum {
 		MANY = 6
@@ -280,11 +261,9 @@ san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 	struct san_ulp_recv r = {.wr_id = 1};
 	struct san_ulp_wc wc;
 	struct san_ulp_cq *cq;
-	struct test_ulp t;
 	uint32_t qp[MANY], i;
 
-	(void)state;
-	test_ulp_open(&t, 8, 16, 4);
+	test_ulp_open(8, 16, 4);
 	assert_int_equal(san_ulp_cq_create(t.ulp, 2, &cq), 0);
 	conf.send_cq = conf.recv_cq = cq;
 	for (i = 0; i < MANY; i++) {
@@ -308,100 +287,88 @@ san_ulp_qp_unbind__many_wait_for_one_cq(void **state)
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[i]), i == 3 ? -EINVAL : 0);
 	assert_int_equal(san_ulp_cq_destroy(t.ulp, cq), 0);
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
-static void
-san_ulp_qp_unbind__later_posts_are_flushed(void **state)
+UNIT_CASE(san_ulp_qp_unbind__later_posts_are_flushed)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 9, 0);
 
-	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	expect_flushed(t->send_cq, RTSAN_WC_PUSH, 9, 1);
-	post_recvs(t, 4, 2);
-	expect_flushed(t->recv_cq, RTSAN_WC_RECV, 4, 2);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	expect_flushed(t.send_cq, RTSAN_WC_PUSH, 9, 1);
+	post_recvs(4, 2);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 4, 2);
 	assert_int_equal(fake.nb_txns, 0);
 	/* a new connection makes it usable again */
-	assert_int_equal(san_ulp_qp_bind(t->ulp, t->qp, SLOT + 1, PKEY, &peer), 0);
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT + 1, PKEY, &peer), 0);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	assert_int_equal(fake.nb_txns, 1);
 	assert_int_equal(fake.txns[0].slot, SLOT + 1);
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-static void
-san_ulp_qp_destroy__busy_while_bound(void **state)
+UNIT_CASE(san_ulp_qp_destroy__busy_while_bound)
 {
-	struct test_ulp *t = *state;
-
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, t->qp), -EBUSY);
-	assert_int_equal(san_ulp_qp_destroy(t->ulp, 99), -EINVAL);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), -EBUSY);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, 99), -EINVAL);
 }
 
-static void
-san_ulp_qp_destroy__flushes_what_fits(void **state)
+UNIT_CASE_ALONE(san_ulp_qp_destroy__flushes_what_fits)
 {
-	struct test_ulp t;
 	struct san_ulp_wr wr[3];
 	uint32_t i;
 
-	(void)state;
-	test_ulp_open(&t, 8, 8, 4);
+	test_ulp_open(8, 8, 4);
 	for (i = 0; i < 3; i++)
 		wr[i] = test_wr(RTSAN_WR_PULL, 100 + i, 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
-	post_recvs(&t, 1, 6);
+	post_recvs(1, 6);
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), 0);
 	expect_flushed(t.send_cq, RTSAN_WC_PULL, 100, 3);
 	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 4);
 	san_ulp_qp_pump(t.ulp, 0);
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
 /** Destroyed while it waits for the pump: first, in the middle or last of the list. */
-static void
-san_ulp_qp_destroy__leaves_the_pump(void **state)
+UNIT_CASE(san_ulp_qp_destroy__leaves_the_pump)
 {
-	struct test_ulp *t = *state;
-	const struct san_ulp_qp_conf conf = {t->send_cq, t->recv_cq, 4, 4, 0};
+	const struct san_ulp_qp_conf conf = {t.send_cq, t.recv_cq, 4, 4, 0};
 	uint32_t gone, i;
 
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	for (gone = 0; gone < 3; gone++) {
 		struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 		uint32_t qp[3];
 
 		fake.nb_txns = 0;
 		for (i = 0; i < 3; i++) {
-			assert_int_equal(san_ulp_qp_create(t->ulp, &conf, &qp[i]), 0);
-			assert_int_equal(san_ulp_wr_post(t->ulp, qp[i], &wr, 1, 0), 1);
-			assert_int_equal(san_ulp_qp_bind(t->ulp, qp[i], (uint16_t)(4 + i), PKEY,
+			assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
+			assert_int_equal(san_ulp_wr_post(t.ulp, qp[i], &wr, 1, 0), 1);
+			assert_int_equal(san_ulp_qp_bind(t.ulp, qp[i], (uint16_t)(4 + i), PKEY,
 							 &peer),
 					 0);
 		}
 		/* unbind keeps the mark, destroy must not */
-		san_ulp_qp_unbind(t->ulp, qp[gone]);
-		assert_int_equal(san_ulp_qp_destroy(t->ulp, qp[gone]), 0);
-		san_ulp_check(t->ulp);
-		san_ulp_qp_pump(t->ulp, 0);
+		san_ulp_qp_unbind(t.ulp, qp[gone]);
+		assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[gone]), 0);
+		san_ulp_check(t.ulp);
+		san_ulp_qp_pump(t.ulp, 0);
 		assert_int_equal(fake.nb_txns, 2);
-		test_poll_one(t->send_cq);
+		test_poll_one(t.send_cq);
 		for (i = 0; i < 2; i++)
 			fake_cmpl(i, SAN_ST_OK);
 		for (i = 0; i < 3; i++) {
-			san_ulp_qp_unbind(t->ulp, qp[i]);
-			san_ulp_qp_destroy(t->ulp, qp[i]);
+			san_ulp_qp_unbind(t.ulp, qp[i]);
+			san_ulp_qp_destroy(t.ulp, qp[i]);
 		}
 	}
 }
 
 /** Memory may be released only when no work in progress refers to it. */
-static void
-san_ulp_qp_names_key__until_completed(void **state)
+UNIT_CASE(san_ulp_qp_names_key__until_completed)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_recv recv = {.nb_sge = 2, .sge = {{mem, 4, 50}, {mem + 4, 4, 60}}};
 	struct san_tl_rxn r = send_of(8);
@@ -410,66 +377,61 @@ san_ulp_qp_names_key__until_completed(void **state)
 	wr.sge[0] = (struct rtsan_sge){mem, 4, 70};
 	wr.sge[1] = (struct rtsan_sge){mem, 4, 80};
 	wr.sge[2].lkey = 90; /* not part of it */
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, &recv, 1, 0), 1);
-	assert_true(san_ulp_qp_names_key(t->ulp, 60));
-	assert_true(san_ulp_qp_names_key(t->ulp, 80));
-	assert_false(san_ulp_qp_names_key(t->ulp, 90));
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, &recv, 1, 0), 1);
+	assert_true(san_ulp_qp_names_key(t.ulp, 60));
+	assert_true(san_ulp_qp_names_key(t.ulp, 80));
+	assert_false(san_ulp_qp_names_key(t.ulp, 90));
 	fake_cmpl(0, SAN_ST_OK);
-	assert_false(san_ulp_qp_names_key(t->ulp, 80));
-	assert_int_equal(san_tl_ulp_push_req(t->ulp, &r), SAN_ST_OK);
-	assert_true(san_ulp_qp_names_key(t->ulp, 60));
-	assert_int_equal(san_tl_ulp_push_done(t->ulp, &r), SAN_ST_OK);
-	assert_false(san_ulp_qp_names_key(t->ulp, 60));
+	assert_false(san_ulp_qp_names_key(t.ulp, 80));
+	assert_int_equal(san_tl_ulp_push_req(t.ulp, &r), SAN_ST_OK);
+	assert_true(san_ulp_qp_names_key(t.ulp, 60));
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r), SAN_ST_OK);
+	assert_false(san_ulp_qp_names_key(t.ulp, 60));
 	/* inline data that looks like a list refers to nothing */
 	wr.flags = RTSAN_WR_INLINE;
 	wr.inline_len = RTSAN_INLINE_MAX;
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
-	assert_false(san_ulp_qp_names_key(t->ulp, 70));
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
+	assert_false(san_ulp_qp_names_key(t.ulp, 70));
 	fake_cmpl(1, SAN_ST_OK);
 }
 
-static void
-san_ulp_qp_post_recv__takes_what_fits(void **state)
+UNIT_CASE(san_ulp_qp_post_recv__takes_what_fits)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_recv r[10] = {{0}};
 	struct san_tl_rxn taken;
 	uint32_t i;
 
 	for (i = 0; i < 10; i++)
 		r[i].wr_id = i;
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 10, 0), 8);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 10, 0), 8);
 	assert_int_equal(fake.nb_recv_posted, 1);
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, 99, r, 1, 0), 0);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 1, 0), 0);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, 99, r, 1, 0), 0);
 	assert_int_equal(fake.nb_recv_posted, 1);
 	/* a receive in use keeps its room until it completes */
 	taken = send_of(0);
-	assert_int_equal(san_tl_ulp_push_req(t->ulp, &taken), SAN_ST_OK);
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 0);
-	assert_int_equal(san_tl_ulp_push_done(t->ulp, &taken), SAN_ST_OK);
-	assert_int_equal(san_ulp_qp_post_recv(t->ulp, t->qp, r, 1, 0), 1);
+	assert_int_equal(san_tl_ulp_push_req(t.ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 1, 0), 0);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &taken), SAN_ST_OK);
+	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 1, 0), 1);
 	assert_int_equal(fake.nb_recv_posted, 2);
 }
 
-static void
-san_ulp_qp_take_recv__in_posting_order(void **state)
+UNIT_CASE(san_ulp_qp_take_recv__in_posting_order)
 {
-	struct test_ulp *t = *state;
 	uint32_t round, i;
 
-	t->ulp->qps[t->qp]->rq_seq = 0xfffffffa; /* and over the wrap */
+	t.ulp->qps[t.qp]->rq_seq = 0xfffffffa; /* and over the wrap */
 	for (round = 0; round < 5; round++) {
-		post_recvs(t, round * 10, 5);
+		post_recvs(round * 10, 5);
 		for (i = 0; i < 5; i++)
-			assert_int_equal(receive_one(t), round * 10 + i);
+			assert_int_equal(receive_one(), round * 10 + i);
 	}
 }
 
 /* RT-23: a returned receive is the next one to be used (RULE-4, RULE-5). */
-static void
-san_ulp_qp_return_recv__keeps_posting_order(void **state)
+UNIT_CASE(san_ulp_qp_return_recv__keeps_posting_order)
 {
 	static const uint8_t orders[][3] = {
 		{0, 1, 2},
@@ -479,77 +441,46 @@ san_ulp_qp_return_recv__keeps_posting_order(void **state)
 		{2, 0, 1},
 		{2, 1, 0},
 	};
-	struct test_ulp *t = *state;
 	uint32_t i, k;
 
 	for (i = 0; i < 6; i++) {
 		struct san_tl_rxn r[3];
 
-		post_recvs(t, 1, 5);
+		post_recvs(1, 5);
 		for (k = 0; k < 3; k++)
-			assert_int_equal(take(t, &r[k]), SAN_ST_OK);
+			assert_int_equal(take(&r[k]), SAN_ST_OK);
 		for (k = 0; k < 3; k++) {
-			san_tl_ulp_push_abort(t->ulp, &r[orders[i][k]]);
-			san_ulp_check(t->ulp);
+			san_tl_ulp_push_abort(t.ulp, &r[orders[i][k]]);
+			san_ulp_check(t.ulp);
 		}
 		for (k = 0; k < 5; k++)
-			assert_int_equal(receive_one(t), 1 + k);
+			assert_int_equal(receive_one(), 1 + k);
 	}
-	assert_int_equal(t->recv_cq->nb_reserved, 0);
+	assert_int_equal(t.recv_cq->nb_reserved, 0);
 }
 
-static void
-san_ulp_qp_pump__visits_each_once(void **state)
+UNIT_CASE(san_ulp_qp_pump__visits_each_once)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 
-	san_ulp_qp_pump(t->ulp, 0); /* it was marked when it was bound */
+	san_ulp_qp_pump(t.ulp, 0); /* it was marked when it was bound */
 	fake.room = 0;
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, &wr, 1, 0), 1);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	/* a tl that calls room() from within the refusal must not loop the pump */
 	fake.room_inside = true;
 	fake.nb_refused = 0;
-	assert_false(san_ulp_qp_has_work(t->ulp));
-	san_tl_ulp_room(t->ulp, SLOT);
-	assert_true(san_ulp_qp_has_work(t->ulp));
-	san_ulp_qp_pump(t->ulp, 0);
+	assert_false(san_ulp_qp_has_work(t.ulp));
+	san_tl_ulp_room(t.ulp, SLOT);
+	assert_true(san_ulp_qp_has_work(t.ulp));
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	/* ... nor be forgotten */
-	assert_true(san_ulp_qp_has_work(t->ulp));
-	san_ulp_qp_pump(t->ulp, 0);
+	assert_true(san_ulp_qp_has_work(t.ulp));
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_refused, 2);
 	fake.room = 1;
-	san_ulp_qp_pump(t->ulp, 0);
-	assert_false(san_ulp_qp_has_work(t->ulp));
+	san_ulp_qp_pump(t.ulp, 0);
+	assert_false(san_ulp_qp_has_work(t.ulp));
 	assert_int_equal(fake.nb_txns, 1);
 	fake_cmpl(0, SAN_ST_OK);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
-
-UNIT_TEST(test_ulp_qp)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_ulp_qp_create__refuses_bad_arguments),
-		TEST(san_ulp_qp_create__up_to_max_and_rests),
-		TEST(san_ulp_qp_create__numbers_of_its_lcore),
-		TEST(san_ulp_qp_bind__one_to_one),
-		cmocka_unit_test(san_ulp_qp_bind__submits_what_waited),
-		TEST(san_ulp_qp_is_idle__counts_requests),
-		TEST(san_ulp_qp_unbind__flushes_in_order),
-		cmocka_unit_test(san_ulp_qp_unbind__full_cq_is_flushed_by_pump),
-		cmocka_unit_test(san_ulp_qp_unbind__many_wait_for_one_cq),
-		TEST(san_ulp_qp_unbind__later_posts_are_flushed),
-		TEST(san_ulp_qp_destroy__busy_while_bound),
-		cmocka_unit_test(san_ulp_qp_destroy__flushes_what_fits),
-		TEST(san_ulp_qp_destroy__leaves_the_pump),
-		TEST(san_ulp_qp_names_key__until_completed),
-		TEST(san_ulp_qp_post_recv__takes_what_fits),
-		TEST(san_ulp_qp_take_recv__in_posting_order),
-		TEST(san_ulp_qp_return_recv__keeps_posting_order),
-		TEST(san_ulp_qp_pump__visits_each_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

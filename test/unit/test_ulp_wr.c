@@ -4,15 +4,14 @@
 
 #include "test_eal.h"
 #include "test_ulp.h"
-#include "unit.h"
 
-static struct rte_mempool *pool;
+UNIT_FIXTURE(.setup = test_ulp_setup, .teardown = test_ulp_close);
 
 static void
-post(struct test_ulp *t, const struct san_ulp_wr *wr)
+post(const struct san_ulp_wr *wr)
 {
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 1, 0), 1);
-	san_ulp_check(t->ulp);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 1, 0), 1);
+	san_ulp_check(t.ulp);
 }
 
 /** A request over *len* bytes of *buf*, in *parts* equal parts. */
@@ -32,10 +31,10 @@ wr_over(uint8_t op, uint64_t wr_id, uint8_t *buf, uint32_t len, uint8_t parts)
 }
 
 static uint8_t
-place(struct test_ulp *t, uint32_t i, uint32_t offset, const void *data, uint16_t len)
+place(uint32_t i, uint32_t offset, const void *data, uint16_t len)
 {
-	struct rte_mbuf *m = test_eal_exact(pool, data, len);
-	uint8_t status = san_tl_ulp_pull_place(t->ulp, &fake.txns[i], offset, m, 0, len);
+	struct rte_mbuf *m = test_eal_exact(test_pool(), data, len);
+	uint8_t status = san_tl_ulp_pull_place(t.ulp, &fake.txns[i], offset, m, 0, len);
 
 	rte_pktmbuf_free(m);
 	return status;
@@ -51,8 +50,7 @@ count_up(uint8_t *p, uint32_t len)
 }
 
 /* RT-10, RT-11, RT-30: the transaction of each operation. */
-static void
-san_ulp_wr_post__maps_each_operation(void **state)
+UNIT_CASE(san_ulp_wr_post__maps_each_operation)
 {
 	static const struct {
 		uint8_t op, type, kind, atomic, wc_op;
@@ -65,7 +63,6 @@ san_ulp_wr_post__maps_each_operation(void **state)
 		{RTSAN_WR_FETCH_ADD, SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, RTSAN_WC_ATOMIC, 8},
 		{RTSAN_WR_CMP_SWAP, SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, RTSAN_WC_ATOMIC, 8},
 	};
-	struct test_ulp *t = *state;
 	rte_be64_t args[2];
 	uint8_t buf[40];
 	uint32_t i;
@@ -80,7 +77,7 @@ san_ulp_wr_post__maps_each_operation(void **state)
 		wr.imm = 0xcafe;
 		wr.operand = 1000;
 		wr.swap = 2000;
-		post(t, &wr);
+		post(&wr);
 		assert_int_equal(fake.nb_txns, i + 1);
 		assert_int_equal(req->type, cases[i].type);
 		assert_int_equal(req->kind, cases[i].kind);
@@ -92,90 +89,81 @@ san_ulp_wr_post__maps_each_operation(void **state)
 		assert_int_equal(req->key, cases[i].op == RTSAN_WR_SEND ? 0 : 0xfeed);
 		assert_int_equal(req->imm, 0xcafe);
 		if (cases[i].type == SAN_TL_ATOMIC) {
-			san_tl_ulp_atomic_fill(t->ulp, &fake.txns[i], args);
+			san_tl_ulp_atomic_fill(t.ulp, &fake.txns[i], args);
 			assert_int_equal(rte_be_to_cpu_64(args[0]), 1000);
 			assert_int_equal(rte_be_to_cpu_64(args[1]), 2000);
 		}
 		fake_cmpl(i, SAN_ST_OK);
-		wc = test_poll_one(t->send_cq);
+		wc = test_poll_one(t.send_cq);
 		assert_int_equal(wc.wr_id, 50 + i);
-		assert_int_equal(wc.qp, t->qp);
+		assert_int_equal(wc.qp, t.qp);
 		assert_int_equal(wc.op, cases[i].wc_op);
 		assert_int_equal(wc.status, SAN_ST_OK);
 		assert_int_equal(wc.byte_len, cases[i].length);
 	}
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_wrs, 6);
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_wcs, 6);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_wrs, 6);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_wcs, 6);
 }
 
 /* RT-12: the caller can force both ways. */
-static void
-san_ulp_wr_post__solicited_by_flag(void **state)
+UNIT_CASE(san_ulp_wr_post__solicited_by_flag)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 1, RTSAN_WR_SOLICITED);
 
-	post(t, &wr);
+	post(&wr);
 	wr.flags = RTSAN_WR_UNSOLICITED;
-	post(t, &wr);
+	post(&wr);
 	assert_int_equal(fake.txns[0].req.solicit, SAN_SOLICIT_ALWAYS);
 	assert_int_equal(fake.txns[1].req.solicit, SAN_SOLICIT_NEVER);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_OK);
 }
 
-static void
-san_ulp_wr_post__unsignaled_success_is_silent(void **state)
+UNIT_CASE(san_ulp_wr_post__unsignaled_success_is_silent)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_wc wc;
 	uint32_t i;
 
 	/* far more than the queues hold: each returns its entry */
 	for (i = 0; i < 100; i++) {
-		post(t, &wr);
+		post(&wr);
 		fake_cmpl(i, SAN_ST_OK);
 	}
-	test_poll_none(t->send_cq);
-	post(t, &wr);
+	test_poll_none(t.send_cq);
+	post(&wr);
 	fake_cmpl(100, SAN_ST_ACCESS);
-	wc = test_poll_one(t->send_cq);
+	wc = test_poll_one(t.send_cq);
 	assert_int_equal(wc.status, SAN_ST_ACCESS);
 	assert_int_equal(wc.byte_len, 0);
 }
 
-static void
-san_ulp_wr_post__takes_what_the_queue_holds(void **state)
+UNIT_CASE(san_ulp_wr_post__takes_what_the_queue_holds)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr[10];
 	uint32_t i;
 
 	for (i = 0; i < 10; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 8);
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 0);
-	assert_int_equal(san_ulp_wr_post(t->ulp, 99, wr, 10, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 8);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 0);
+	assert_int_equal(san_ulp_wr_post(t.ulp, 99, wr, 10, 0), 0);
 	/* a completion frees an entry of the send queue, polled or not */
 	fake_cmpl(0, SAN_ST_OK);
-	assert_int_equal(san_ulp_wr_post(t->ulp, t->qp, wr, 10, 0), 1);
-	san_ulp_check(t->ulp);
+	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 1);
+	san_ulp_check(t.ulp);
 	for (i = 1; i < 9; i++)
 		fake_cmpl(i, SAN_ST_OK);
 }
 
 /* A full CQ stops posting, never a completion. */
-static void
-san_ulp_wr_post__takes_what_the_cq_holds(void **state)
+UNIT_CASE_ALONE(san_ulp_wr_post__takes_what_the_cq_holds)
 {
-	struct test_ulp t;
 	struct san_ulp_wr wr[8];
 	struct san_ulp_wc wc[8];
 	uint32_t i;
 
-	(void)state;
-	test_ulp_open(&t, 8, 8, 4);
+	test_ulp_open(8, 8, 4);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 8; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
@@ -187,19 +175,16 @@ san_ulp_wr_post__takes_what_the_cq_holds(void **state)
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 3);
 	for (i = 4; i < 7; i++)
 		fake_cmpl(i, SAN_ST_OK);
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
-static void
-san_ulp_wr_post__deepest_queue(void **state)
+UNIT_CASE_ALONE(san_ulp_wr_post__deepest_queue)
 {
-	struct test_ulp t;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	uint32_t i;
 
-	(void)state;
-	test_ulp_open(&t, 4096, 4096, 4096);
+	test_ulp_open(4096, 4096, 4096);
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
 	for (i = 0; i < 4096; i++) {
 		wr = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
@@ -212,14 +197,12 @@ san_ulp_wr_post__deepest_queue(void **state)
 		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, i);
 	}
-	test_ulp_close(&t);
+	test_ulp_close();
 }
 
 /* RT-14: requests reach tl in the order in which they were posted. */
-static void
-san_ulp_wr_submit__waits_in_order(void **state)
+UNIT_CASE(san_ulp_wr_submit__waits_in_order)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr;
 	uint32_t i;
 
@@ -227,37 +210,35 @@ san_ulp_wr_submit__waits_in_order(void **state)
 	for (i = 0; i < 4; i++) {
 		wr = test_wr(RTSAN_WR_PUSH, i, RTSAN_WR_SIGNALED);
 		wr.remote_addr = i;
-		post(t, &wr);
+		post(&wr);
 	}
 	assert_int_equal(fake.nb_txns, 2);
 	/* tl was called once; from then on it calls room() */
 	assert_int_equal(fake.nb_refused, 1);
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_refused, 1);
 	fake.room = 1;
-	san_tl_ulp_room(t->ulp, SLOT);
+	san_tl_ulp_room(t.ulp, SLOT);
 	assert_int_equal(fake.nb_txns, 2); /* not from within the callback */
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	fake.room = 5;
-	san_tl_ulp_room(t->ulp, SLOT);
+	san_tl_ulp_room(t.ulp, SLOT);
 	/* a post in between does not overtake */
 	wr.remote_addr = 4;
-	post(t, &wr);
+	post(&wr);
 	assert_int_equal(fake.nb_txns, 5);
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(fake.txns[i].req.addr, i);
 		fake_cmpl(i, SAN_ST_OK);
 	}
-	san_tl_ulp_room(t->ulp, SLOT + 1); /* without a queue pair: no effect */
+	san_tl_ulp_room(t.ulp, SLOT + 1); /* without a queue pair: no effect */
 }
 
 /* RULE-6: a long pull is submitted piece by piece and completes with the last one. */
-static void
-san_ulp_wr_submit__splits_long_pulls(void **state)
+UNIT_CASE(san_ulp_wr_submit__splits_long_pulls)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[2500], data[2500];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 4);
 	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
@@ -267,12 +248,12 @@ san_ulp_wr_submit__splits_long_pulls(void **state)
 	memset(buf, 0, sizeof(buf));
 	wr.remote_addr = 0x5000;
 	fake.room = 2;
-	post(t, &wr);
-	post(t, &next);
+	post(&wr);
+	post(&next);
 	assert_int_equal(fake.nb_txns, 2);
 	fake.room = 2;
-	san_tl_ulp_room(t->ulp, SLOT);
-	san_ulp_qp_pump(t->ulp, 0);
+	san_tl_ulp_room(t.ulp, SLOT);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 4);
 	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
 	for (i = 0; i < 3; i++) {
@@ -280,31 +261,29 @@ san_ulp_wr_submit__splits_long_pulls(void **state)
 		assert_int_equal(fake.txns[i].req.length, i < 2 ? 1000 : 500);
 	}
 	/* pieces and packets in any order */
-	assert_int_equal(place(t, 2, 0, data + 2000, 500), SAN_ST_OK);
-	assert_int_equal(place(t, 0, 600, data + 600, 400), SAN_ST_OK);
-	assert_int_equal(place(t, 1, 0, data + 1000, 1000), SAN_ST_OK);
-	assert_int_equal(place(t, 0, 0, data, 600), SAN_ST_OK);
+	assert_int_equal(place(2, 0, data + 2000, 500), SAN_ST_OK);
+	assert_int_equal(place(0, 600, data + 600, 400), SAN_ST_OK);
+	assert_int_equal(place(1, 0, data + 1000, 1000), SAN_ST_OK);
+	assert_int_equal(place(0, 0, data, 600), SAN_ST_OK);
 	assert_memory_equal(buf, data, sizeof(buf));
-	assert_int_equal(san_ulp_stats(t->ulp)->nb_placed_bytes, 2500);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_placed_bytes, 2500);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(2, SAN_ST_OK);
-	test_poll_none(t->send_cq);
+	test_poll_none(t.send_cq);
 	fake_cmpl(1, SAN_ST_OK);
-	assert_int_equal(test_poll_one(t->send_cq).byte_len, 2500);
+	assert_int_equal(test_poll_one(t.send_cq).byte_len, 2500);
 	fake_cmpl(3, SAN_ST_OK);
 }
 
-static void
-san_ulp_wr_submit__pull_of_a_whole_piece(void **state)
+UNIT_CASE(san_ulp_wr_submit__pull_of_a_whole_piece)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[2000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, 1000, 1);
 
-	post(t, &wr);
+	post(&wr);
 	assert_int_equal(fake.nb_txns, 1);
 	wr = wr_over(RTSAN_WR_PULL, 6, buf, 2000, 1);
-	post(t, &wr);
+	post(&wr);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.length, 1000);
 	fake_cmpl(0, SAN_ST_OK);
@@ -312,142 +291,128 @@ san_ulp_wr_submit__pull_of_a_whole_piece(void **state)
 	fake_cmpl(2, SAN_ST_OK);
 }
 
-static void
-san_ulp_wr_cmpl__first_error_of_the_pieces(void **state)
+UNIT_CASE(san_ulp_wr_cmpl__first_error_of_the_pieces)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[3000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 	struct san_ulp_wc wc;
 
-	post(t, &wr);
+	post(&wr);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_REVOKED);
-	test_poll_none(t->send_cq);
+	test_poll_none(t.send_cq);
 	fake_cmpl(2, SAN_ST_ACCESS);
-	wc = test_poll_one(t->send_cq);
+	wc = test_poll_one(t.send_cq);
 	assert_int_equal(wc.status, SAN_ST_REVOKED);
 	assert_int_equal(wc.byte_len, 0);
 }
 
 /* After an error no more pieces are submitted, and the work behind it continues. */
-static void
-san_ulp_wr_cmpl__error_ends_a_pull_in_pieces(void **state)
+UNIT_CASE(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[5000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
 
 	fake.room = 2;
-	post(t, &wr);
-	post(t, &next);
-	san_ulp_qp_pump(t->ulp, 0); /* it was marked when it was bound */
+	post(&wr);
+	post(&next);
+	san_ulp_qp_pump(t.ulp, 0); /* it was marked when it was bound */
 	fake_cmpl(0, SAN_ST_ACCESS);
-	san_ulp_check(t->ulp);
-	test_poll_none(t->send_cq);
+	san_ulp_check(t.ulp);
+	test_poll_none(t.send_cq);
 	assert_int_equal(fake.nb_unwanted, 1); /* its place among the waiting ones is released */
 	fake.room = 10;
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.kind, SAN_KIND_SEND);
 	fake_cmpl(1, SAN_ST_ACCESS);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
+	assert_int_equal(test_poll_one(t.send_cq).status, SAN_ST_ACCESS);
 	fake_cmpl(2, SAN_ST_OK);
-	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
+	assert_int_equal(test_poll_one(t.send_cq).wr_id, 6);
 	assert_int_equal(fake.nb_unwanted, 1);
 }
 
 /* With nothing behind it, tl learns that the waiting piece is not needed; later work continues. */
-static void
-san_ulp_wr_cmpl__error_of_the_last_that_waits(void **state)
+UNIT_CASE(san_ulp_wr_cmpl__error_of_the_last_that_waits)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[5000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
 
 	fake.room = 2;
-	post(t, &wr);
+	post(&wr);
 	fake_cmpl(0, SAN_ST_OK);
 	assert_int_equal(fake.nb_unwanted, 0);
 	fake_cmpl(1, SAN_ST_ACCESS);
 	assert_int_equal(fake.nb_unwanted, 1);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
+	assert_int_equal(test_poll_one(t.send_cq).status, SAN_ST_ACCESS);
 	fake.room = 1;
-	post(t, &next); /* room() is not called for that */
+	post(&next); /* room() is not called for that */
 	assert_int_equal(fake.nb_txns, 3);
 	fake_cmpl(2, SAN_ST_ACCESS); /* complete, and nothing waits */
 	assert_int_equal(fake.nb_unwanted, 1);
-	assert_int_equal(test_poll_one(t->send_cq).wr_id, 6);
+	assert_int_equal(test_poll_one(t.send_cq).wr_id, 6);
 }
 
 /* A record was reserved for that piece just before: it is free for others again. */
-static void
-san_ulp_wr_cmpl__error_after_room(void **state)
+UNIT_CASE(san_ulp_wr_cmpl__error_after_room)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[5000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	fake.room = 2;
-	post(t, &wr);
-	san_tl_ulp_room(t->ulp, SLOT);
+	post(&wr);
+	san_tl_ulp_room(t.ulp, SLOT);
 	fake_cmpl(0, SAN_ST_ACCESS);
 	assert_int_equal(fake.nb_unwanted, 1);
 	fake.room = 1;
-	san_ulp_qp_pump(t->ulp, 0);
+	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 2);
 	fake_cmpl(1, SAN_ST_OK);
-	assert_int_equal(test_poll_one(t->send_cq).status, SAN_ST_ACCESS);
+	assert_int_equal(test_poll_one(t.send_cq).status, SAN_ST_ACCESS);
 }
 
-static void
-san_ulp_wr_flush__pull_in_pieces(void **state)
+UNIT_CASE(san_ulp_wr_flush__pull_in_pieces)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[5000];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	fake.room = 2;
-	post(t, &wr);
+	post(&wr);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_OK);
-	test_poll_none(t->send_cq);
-	san_ulp_qp_unbind(t->ulp, t->qp);
-	assert_int_equal(test_poll_one(t->send_cq).status, RTSAN_WC_FLUSHED);
+	test_poll_none(t.send_cq);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	assert_int_equal(test_poll_one(t.send_cq).status, RTSAN_WC_FLUSHED);
 }
 
-static void
-san_ulp_wr_fill__gathers_any_offset(void **state)
+UNIT_CASE(san_ulp_wr_fill__gathers_any_offset)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[1001], out[1001];
 	struct san_ulp_wr wr;
 	uint32_t offset;
 
 	count_up(buf, sizeof(buf));
 	wr = wr_over(RTSAN_WR_PUSH, 1, buf, sizeof(buf), 4);
-	post(t, &wr);
+	post(&wr);
 	/* first in order, then a resend of the middle, then all at once */
 	for (offset = 0; offset < 1001; offset += 77) {
 		uint16_t len = (uint16_t)RTE_MIN(77u, 1001 - offset);
 
-		san_tl_ulp_push_fill(t->ulp, &fake.txns[0], offset, out + offset, len);
+		san_tl_ulp_push_fill(t.ulp, &fake.txns[0], offset, out + offset, len);
 	}
 	assert_memory_equal(out, buf, sizeof(buf));
-	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 240, out, 300);
+	san_tl_ulp_push_fill(t.ulp, &fake.txns[0], 240, out, 300);
 	assert_memory_equal(out, buf + 240, 300);
-	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, 1001);
+	san_tl_ulp_push_fill(t.ulp, &fake.txns[0], 0, out, 1001);
 	assert_memory_equal(out, buf, sizeof(buf));
 	fake_cmpl(0, SAN_ST_OK);
 }
 
 /* RULE-14: inline data is copied. */
-static void
-san_ulp_wr_fill__inline_by_value(void **state)
+UNIT_CASE(san_ulp_wr_fill__inline_by_value)
 {
-	struct test_ulp *t = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, RTSAN_WR_INLINE);
 	uint8_t want[RTSAN_INLINE_MAX], out[RTSAN_INLINE_MAX];
 
@@ -455,197 +420,142 @@ san_ulp_wr_fill__inline_by_value(void **state)
 	wr.length = RTSAN_INLINE_MAX;
 	count_up(wr.data, RTSAN_INLINE_MAX);
 	memcpy(want, wr.data, sizeof(want));
-	post(t, &wr);
+	post(&wr);
 	memset(&wr, 0xee, sizeof(wr));
 	assert_int_equal(fake.txns[0].req.length, RTSAN_INLINE_MAX);
-	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, sizeof(out));
+	san_tl_ulp_push_fill(t.ulp, &fake.txns[0], 0, out, sizeof(out));
 	assert_memory_equal(out, want, sizeof(out));
-	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 10, out, 20);
+	san_tl_ulp_push_fill(t.ulp, &fake.txns[0], 10, out, 20);
 	assert_memory_equal(out, want + 10, 20);
 	fake_cmpl(0, SAN_ST_OK);
 }
 
 /* An atomic has no payload: marked as inline, it sends none of our memory. */
-static void
-san_ulp_wr__inline_atomic(void **state)
+UNIT_CASE(san_ulp_wr__inline_atomic)
 {
-	struct test_ulp *t = *state;
 	rte_be64_t args[2];
 	uint64_t old = 0;
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_FETCH_ADD, 1, (uint8_t *)&old, sizeof(old), 1);
 
 	wr.flags |= RTSAN_WR_INLINE;
 	wr.operand = 1000;
-	post(t, &wr);
-	san_tl_ulp_atomic_fill(t->ulp, &fake.txns[0], args);
+	post(&wr);
+	san_tl_ulp_atomic_fill(t.ulp, &fake.txns[0], args);
 	assert_int_equal(rte_be_to_cpu_64(args[0]), 1000);
 	assert_int_equal(fake.txns[0].req.length, sizeof(old));
 	fake_cmpl(0, SAN_ST_OK);
 }
 
 /* A list shorter than its request sends zeros, not the memory behind it. */
-static void
-san_ulp_wr_fill__short_list(void **state)
+UNIT_CASE(san_ulp_wr_fill__short_list)
 {
 	static const uint8_t zeros[8];
-	struct test_ulp *t = *state;
 	uint8_t buf[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[16];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PUSH, 1, buf, sizeof(buf), 1);
 
 	wr.length = 16;
-	post(t, &wr);
+	post(&wr);
 	memset(out, 0xff, sizeof(out));
-	san_tl_ulp_push_fill(t->ulp, &fake.txns[0], 0, out, 16);
+	san_tl_ulp_push_fill(t.ulp, &fake.txns[0], 0, out, 16);
 	assert_memory_equal(out, buf, 8);
 	assert_memory_equal(out + 8, zeros, 8);
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-static void
-san_ulp_wr_post__zero_length(void **state)
+UNIT_CASE(san_ulp_wr_post__zero_length)
 {
 	static const uint8_t ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PUSH_IMM,
 				      RTSAN_WR_PULL};
-	struct test_ulp *t = *state;
 	uint32_t i;
 
 	for (i = 0; i < sizeof(ops); i++) {
 		struct san_ulp_wr wr = test_wr(ops[i], i, RTSAN_WR_SIGNALED);
 
-		post(t, &wr);
+		post(&wr);
 		assert_int_equal(fake.nb_txns, i + 1);
 		assert_int_equal(fake.txns[i].req.length, 0);
-		san_tl_ulp_push_fill(t->ulp, &fake.txns[i], 0, NULL, 0);
+		san_tl_ulp_push_fill(t.ulp, &fake.txns[i], 0, NULL, 0);
 		fake_cmpl(i, SAN_ST_OK);
-		assert_int_equal(test_poll_one(t->send_cq).byte_len, 0);
+		assert_int_equal(test_poll_one(t.send_cq).byte_len, 0);
 	}
 }
 
-static void
-san_ulp_wr_place__stays_inside(void **state)
+UNIT_CASE(san_ulp_wr_place__stays_inside)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[2000] = {0}, data[100];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	memset(data, 0xaa, sizeof(data));
-	post(t, &wr);
+	post(&wr);
 	/* piece 0 must not touch piece 1's bytes */
-	assert_int_equal(place(t, 0, 950, data, 51), SAN_ST_LENGTH);
-	assert_int_equal(place(t, 0, 1001, data, 1), SAN_ST_LENGTH);
-	assert_int_equal(place(t, 0, UINT32_MAX, data, 2), SAN_ST_LENGTH);
+	assert_int_equal(place(0, 950, data, 51), SAN_ST_LENGTH);
+	assert_int_equal(place(0, 1001, data, 1), SAN_ST_LENGTH);
+	assert_int_equal(place(0, UINT32_MAX, data, 2), SAN_ST_LENGTH);
 	assert_int_equal(buf[950], 0);
-	assert_int_equal(place(t, 0, 950, data, 50), SAN_ST_OK);
+	assert_int_equal(place(0, 950, data, 50), SAN_ST_OK);
 	assert_int_equal(buf[999], 0xaa);
 	assert_int_equal(buf[1000], 0);
 	fake_cmpl(0, SAN_ST_OK);
 	fake_cmpl(1, SAN_ST_OK);
 }
 
-static void
-san_ulp_wr_place__list_too_short(void **state)
+UNIT_CASE(san_ulp_wr_place__list_too_short)
 {
-	struct test_ulp *t = *state;
 	uint8_t buf[10] = {0}, data[20] = {0};
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 1);
 
 	wr.length = 20;
-	post(t, &wr);
-	assert_int_equal(place(t, 0, 0, data, 20), SAN_ST_LENGTH);
+	post(&wr);
+	assert_int_equal(place(0, 0, data, 20), SAN_ST_LENGTH);
 	fake_cmpl(0, SAN_ST_LENGTH);
 }
 
 /* RT-30: big-endian on the wire, host order in memory. */
-static void
-san_ulp_wr_place__atomic_result(void **state)
+UNIT_CASE(san_ulp_wr_place__atomic_result)
 {
-	struct test_ulp *t = *state;
 	static const uint8_t wire[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 	uint64_t result = 0;
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_FETCH_ADD, 5, (uint8_t *)&result, 8, 2);
-	struct rte_mbuf *m = test_eal_exact(pool, wire, 9);
+	struct rte_mbuf *m = test_eal_exact(test_pool(), wire, 9);
 
-	post(t, &wr);
-	assert_int_equal(place(t, 0, 0, wire, 7), SAN_ST_LENGTH);
-	assert_int_equal(place(t, 0, 0, wire, 9), SAN_ST_LENGTH);
+	post(&wr);
+	assert_int_equal(place(0, 0, wire, 7), SAN_ST_LENGTH);
+	assert_int_equal(place(0, 0, wire, 9), SAN_ST_LENGTH);
 	assert_int_equal(result, 0);
-	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
+	assert_int_equal(san_tl_ulp_pull_place(t.ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
 	assert_int_equal(result, 0x0102030405060708);
 	/* a packet shorter than it claims */
-	assert_int_equal(san_tl_ulp_pull_place(t->ulp, &fake.txns[0], 0, m, 2, 8),
+	assert_int_equal(san_tl_ulp_pull_place(t.ulp, &fake.txns[0], 0, m, 2, 8),
 			 SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
 	fake_cmpl(0, SAN_ST_OK);
 }
 
-static int
-group_setup(void **state)
-{
-	(void)state;
-	pool = test_eal_pool("ulp_wr", 255, 2048);
-	return 0;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_ulp_setup, test_ulp_teardown)
-
 /* A run of completions: some silent, one failed before, ended by the first error. */
-static void
-san_ulp_wr_cmpl__run(void **state)
+UNIT_CASE(san_ulp_wr_cmpl__run)
 {
-	struct san_tl_txn *t[4];
+	struct san_tl_txn *done[4];
 	struct san_ulp_wc wc[4];
-	struct test_ulp *x = *state;
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 0, RTSAN_WR_SIGNALED);
 	uint32_t i;
 
 	for (i = 0; i < 4; i++) {
 		wr.wr_id = i;
 		wr.flags = i == 1 ? 0 : RTSAN_WR_SIGNALED;
-		post(x, &wr);
-		t[i] = &fake.txns[i];
+		post(&wr);
+		done[i] = &fake.txns[i];
 	}
-	san_tl_ulp_cmpl(x->ulp, t, 3, SAN_ST_OK);
-	san_ulp_check(x->ulp);
-	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
+	san_tl_ulp_cmpl(t.ulp, done, 3, SAN_ST_OK);
+	san_ulp_check(t.ulp);
+	assert_int_equal(san_ulp_cq_poll(t.send_cq, wc, 4), 2);
 	assert_int_equal(wc[0].wr_id, 0);
 	assert_int_equal(wc[1].wr_id, 2);
-	san_ulp_qp_end_on_error(x->ulp, x->qp);
-	post(x, &wr);
+	san_ulp_qp_end_on_error(t.ulp, t.qp);
+	post(&wr);
 	fake_cmpl(3, SAN_ST_ACCESS);
 	fake_cmpl(4, SAN_ST_OK); /* it was done before the peer refused the other one */
-	assert_int_equal(san_ulp_cq_poll(x->send_cq, wc, 4), 2);
+	assert_int_equal(san_ulp_cq_poll(t.send_cq, wc, 4), 2);
 	assert_int_equal(wc[0].status, SAN_ST_ACCESS);
 	assert_int_equal(wc[1].status, RTSAN_WC_FLUSHED);
-	assert_int_equal(san_ulp_qp_next_failed(x->ulp), x->qp);
-}
-
-UNIT_TEST(test_ulp_wr)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_ulp_wr_post__maps_each_operation),
-		TEST(san_ulp_wr_post__solicited_by_flag),
-		TEST(san_ulp_wr_post__unsignaled_success_is_silent),
-		TEST(san_ulp_wr_post__takes_what_the_queue_holds),
-		cmocka_unit_test(san_ulp_wr_post__takes_what_the_cq_holds),
-		cmocka_unit_test(san_ulp_wr_post__deepest_queue),
-		TEST(san_ulp_wr_post__zero_length),
-		TEST(san_ulp_wr_submit__waits_in_order),
-		TEST(san_ulp_wr_submit__splits_long_pulls),
-		TEST(san_ulp_wr_submit__pull_of_a_whole_piece),
-		TEST(san_ulp_wr_flush__pull_in_pieces),
-		TEST(san_ulp_wr_fill__gathers_any_offset),
-		TEST(san_ulp_wr_fill__inline_by_value),
-		TEST(san_ulp_wr__inline_atomic),
-		TEST(san_ulp_wr_fill__short_list),
-		TEST(san_ulp_wr_place__stays_inside),
-		TEST(san_ulp_wr_place__list_too_short),
-		TEST(san_ulp_wr_place__atomic_result),
-		TEST(san_ulp_wr_cmpl__run),
-		TEST(san_ulp_wr_cmpl__first_error_of_the_pieces),
-		TEST(san_ulp_wr_cmpl__error_ends_a_pull_in_pieces),
-		TEST(san_ulp_wr_cmpl__error_of_the_last_that_waits),
-		TEST(san_ulp_wr_cmpl__error_after_room),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
+	assert_int_equal(san_ulp_qp_next_failed(t.ulp), t.qp);
 }

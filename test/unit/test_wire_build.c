@@ -11,8 +11,6 @@
 #include "wire_bth.h"
 #include "wire_sample.h"
 
-static struct rte_mempool *pool;
-
 /** *p* as the parser must return it for a packet on the sample path. */
 static void
 expect(struct san_wire_pkt *p, bool v6, uint16_t payload_len)
@@ -84,7 +82,7 @@ assert_ack_equal(const struct san_wire_ack *a, const struct san_wire_ack *b)
 static void
 round_trip(const struct wire_sample *s, bool v6)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), s, v6);
 	struct san_wire_pkt want = wire_sample_pkt(s);
 	struct san_wire_ack want_ack = wire_sample_ack(s);
 	struct san_wire_cm want_cm = wire_sample_cm(s);
@@ -123,29 +121,24 @@ round_trip(const struct wire_sample *s, bool v6)
 	rte_pktmbuf_free(m);
 }
 
-static void
-build__round_trip_v4(void **state) /* RT-31 */
+UNIT_CASE(build__round_trip_v4) /* RT-31 */
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++)
 		round_trip(&wire_samples[i], false);
 }
 
-static void
-build__round_trip_v6(void **state) /* RT-31 */
+UNIT_CASE(build__round_trip_v6) /* RT-31 */
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++)
 		round_trip(&wire_samples[i], true);
 }
 
 /* RT-37: pieces of a payload add up to it, and each is within its limits. */
-static void
-cut__round_trip(void **state)
+UNIT_CASE(cut__round_trip)
 {
 	struct wire_sample s = *wire_sample_get("push_unslctd_data");
 	struct san_wire_path path;
@@ -156,14 +149,13 @@ cut__round_trip(void **state)
 	uint16_t from, len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
 	unsigned int v6;
 
-	(void)state;
 	s.payload = sizeof(payload);
 	wire_sample_payload(&s, payload);
 	for (v6 = 0; v6 < 2; v6++) {
 		path = wire_sample_path(v6 != 0);
 		for (from = 0; from < s.payload; from += len) {
 			len = RTE_MIN((uint16_t)(s.payload - from), max);
-			m = rte_pktmbuf_alloc(pool);
+			m = rte_pktmbuf_alloc(test_pool());
 			memcpy(rte_pktmbuf_append(m, s.payload), payload, s.payload);
 			p = wire_sample_pkt(&s);
 			san_wire_build_cut(m, &p, from, len);
@@ -185,8 +177,7 @@ cut__round_trip(void **state)
 }
 
 /* The layout of doc/wire.md, byte by byte: IPv4, BTH, common header, PUSH_UNSLCTD_DATA. */
-static void
-build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
+UNIT_CASE(build__bytes_of_unslctd_data) /* RT-3, RT-24, RT-29, PCB-5 */
 {
 	static const uint8_t want[] = {
 		/* Ethernet */
@@ -205,10 +196,9 @@ build__bytes_of_unslctd_data(void **state) /* RT-3, RT-24, RT-29, PCB-5 */
 		/* length, key, address, offset */
 		0x12, 0x34, 0x56, 0x78, 0x91, 0x92, 0x93, 0x94,
 		0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 1, 2, 3, 4};
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), false);
 	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
 
-	(void)state;
 	assert_int_equal(san_wire_op_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, false), sizeof(want));
 	assert_int_equal(rte_ipv4_cksum((const struct rte_ipv4_hdr *)(data + 14)), 0);
 	assert_memory_equal(data, want, sizeof(want));
@@ -249,19 +239,17 @@ static const struct ext_row ext_rows[] = {
 };
 /* clang-format on */
 
-static void
-build__bytes_of_extended_headers(void **state)
+UNIT_CASE(build__bytes_of_extended_headers)
 {
 	const struct wire_sample *s;
 	struct rte_mbuf *m;
 	unsigned int i, v6;
 	uint16_t off;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(ext_rows); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
 			s = wire_sample_get(ext_rows[i].name);
-			m = wire_sample_build(pool, s, v6);
+			m = wire_sample_build(test_pool(), s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
 			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + ext_rows[i].len);
 			assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, off),
@@ -271,22 +259,19 @@ build__bytes_of_extended_headers(void **state)
 	}
 }
 
-static void
-build__flags_byte(void **state)
+UNIT_CASE(build__flags_byte)
 {
 	const struct wire_sample *s = wire_sample_get("push_unslctd_data_imm");
-	struct rte_mbuf *m = wire_sample_build(pool, s, false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), s, false);
 
-	(void)state;
 	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[55], 0x09);
 	rte_pktmbuf_free(m);
-	m = wire_sample_build(pool, wire_sample_get("resync_data_abort"), true);
+	m = wire_sample_build(test_pool(), wire_sample_get("resync_data_abort"), true);
 	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[75], 0x02);
 	rte_pktmbuf_free(m);
 }
 
-static void
-build__bytes_of_v6(void **state) /* RT-31 */
+UNIT_CASE(build__bytes_of_v6) /* RT-31 */
 {
 	static const uint8_t want[] = {
 		2, 0, 0, 0, 0, 0xb, 2, 0, 0, 0, 0, 0xa, 0x86, 0xdd,
@@ -297,50 +282,43 @@ build__bytes_of_v6(void **state) /* RT-31 */
 		0xc0, 0xde, 0x12, 0xb7, 0, 8 + 12 + 28 + 4, 0, 0,
 		0xcb, 0x00, 0x81, 0x23, 0, 0xab, 0xcd, 0xef, 0x80, 0xdc, 0xba, 0x98,
 		0x10, 0x00, 0xfe, 0x5a};
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("probe"), true);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("probe"), true);
 
-	(void)state;
 	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), want, sizeof(want));
 	rte_pktmbuf_free(m);
 }
 
 /* RT-36: an answer to an unauthenticated packet is no longer than the shortest packet. */
-static void
-build__reset_is_short(void **state)
+UNIT_CASE(build__reset_is_short)
 {
 	struct rte_mbuf *probe, *reset;
 	unsigned int v6;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
-		probe = wire_sample_build(pool, wire_sample_get("probe"), v6);
-		reset = wire_sample_build(pool, wire_sample_get("cm_reset"), v6);
+		probe = wire_sample_build(test_pool(), wire_sample_get("probe"), v6);
+		reset = wire_sample_build(test_pool(), wire_sample_get("cm_reset"), v6);
 		assert_true(reset->pkt_len <= probe->pkt_len);
 		rte_pktmbuf_free(probe);
 		rte_pktmbuf_free(reset);
 	}
 }
 
-static void
-build__cnp_is_standard(void **state)
+UNIT_CASE(build__cnp_is_standard)
 {
 	static const uint8_t want[12 + 16] = {0x81, 0, 0x81, 0x23, 0x40, 0xab, 0xcd, 0xef};
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("cnp"), false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("cnp"), false);
 
-	(void)state;
 	assert_int_equal(rte_pktmbuf_pkt_len(m), 14 + 20 + 8 + sizeof(want) + 4);
 	assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, 42), want, sizeof(want));
 	rte_pktmbuf_free(m);
 }
 
 /* At most 92 bytes over IPv4, 112 over IPv6, from IP on and with the ICRC. (RT-31) */
-static void
-hdr_len__size_budget(void **state)
+UNIT_CASE(hdr_len__size_budget)
 {
 	uint16_t most_v4 = 0, most_v6 = 0;
 	int op;
 
-	(void)state;
 	for (op = 0; op < 256; op++) {
 		most_v4 = RTE_MAX(most_v4, san_wire_op_hdr_len((uint8_t)op, false));
 		most_v6 = RTE_MAX(most_v6, san_wire_op_hdr_len((uint8_t)op, true));
@@ -355,13 +333,11 @@ hdr_len__size_budget(void **state)
 	assert_int_equal(san_wire_op_hdr_len(0xcd, true), 0);
 }
 
-static void
-payload_max__fits_mtu(void **state) /* RT-31: 1,024 to 9,000 */
+UNIT_CASE(payload_max__fits_mtu) /* RT-31: 1,024 to 9,000 */
 {
 	uint32_t mtu, n;
 	int v6;
 
-	(void)state;
 	for (mtu = 1024; mtu <= 9000; mtu++) {
 		for (v6 = 0; v6 < 2; v6++) {
 			n = san_wire_payload_max((uint16_t)mtu, v6);
@@ -375,18 +351,16 @@ payload_max__fits_mtu(void **state) /* RT-31: 1,024 to 9,000 */
 }
 
 /* Unused fields of a CM message are zero: no bytes of our memory leak. */
-static void
-build_cm__unused_is_zero(void **state)
+UNIT_CASE(build_cm__unused_is_zero)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rep"));
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 	struct san_wire_cm cm, got;
 	struct san_wire_pkt gotp;
 	struct san_wire_ack ack;
 	unsigned int i;
 
-	(void)state;
 	memset(&cm, 0xee, sizeof(cm));
 	cm.msg = SAN_CM_REP;
 	cm.flags = SAN_CM_F_ORDERED;
@@ -408,8 +382,7 @@ build_cm__unused_is_zero(void **state)
 }
 
 /* The header checksum is right for any address, length and DSCP. */
-static void
-build__ipv4_checksum(void **state)
+UNIT_CASE(build__ipv4_checksum)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
@@ -418,10 +391,9 @@ build__ipv4_checksum(void **state)
 	struct rte_mbuf *m;
 	uint32_t i, word;
 
-	(void)state;
 	san_prng_seed(&g, 7);
 	for (i = 0; i < 20000; i++) {
-		m = rte_pktmbuf_alloc(pool);
+		m = rte_pktmbuf_alloc(test_pool());
 		word = i < 16 ? (i & 1) * UINT32_MAX : (uint32_t)san_prng_u64(&g);
 		memcpy(path.src.b + 12, &word, sizeof(word));
 		word = i < 16 ? (i >> 1 & 1) * UINT32_MAX : (uint32_t)san_prng_u64(&g);
@@ -436,32 +408,7 @@ build__ipv4_checksum(void **state)
 }
 
 /* No test may leak an mbuf. */
-static void
-pool__nothing_leaked(void **state)
+UNIT_CASE(pool__nothing_leaked)
 {
-	(void)state;
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-}
-
-UNIT_TEST(test_wire_build)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(build__round_trip_v4),
-		cmocka_unit_test(build__round_trip_v6),
-		cmocka_unit_test(cut__round_trip),
-		cmocka_unit_test(build__bytes_of_unslctd_data),
-		cmocka_unit_test(build__bytes_of_extended_headers),
-		cmocka_unit_test(build__flags_byte),
-		cmocka_unit_test(build__bytes_of_v6),
-		cmocka_unit_test(build__cnp_is_standard),
-		cmocka_unit_test(build__reset_is_short),
-		cmocka_unit_test(hdr_len__size_budget),
-		cmocka_unit_test(payload_max__fits_mtu),
-		cmocka_unit_test(build_cm__unused_is_zero),
-		cmocka_unit_test(build__ipv4_checksum),
-		cmocka_unit_test(pool__nothing_leaked),
-	};
-
-	pool = test_eal_pool("wire_build", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

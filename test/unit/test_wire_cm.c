@@ -6,8 +6,6 @@
 #include "test_eal.h"
 #include "wire_sample.h"
 
-static struct rte_mempool *pool;
-
 struct cm_row {
 	const char *sample;
 	uint8_t off;
@@ -50,8 +48,7 @@ static const struct cm_row cm_rows[] = {
 	{"cm_rep", 39, SAN_CM_FEAT_USER, SAN_DROP_CM_MALFORMED}, /* a user of more than 32 bits */
 };
 
-static void
-parse_cm__refusals(void **state)
+UNIT_CASE(parse_cm__refusals)
 {
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
@@ -60,10 +57,9 @@ parse_cm__refusals(void **state)
 	struct rte_mbuf *m;
 	unsigned int i, v6;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(cm_rows); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(pool, wire_sample_get(cm_rows[i].sample), v6);
+			m = wire_sample_build(test_pool(), wire_sample_get(cm_rows[i].sample), v6);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, (v6 ? 102 : 82) + cm_rows[i].off) =
 				cm_rows[i].value;
 			san_wire_icrc_seal(m);
@@ -80,8 +76,7 @@ parse_cm__refusals(void **state)
  * With the feature, a REQ has the user in place of the receiver's tag, and a REP in place of the
  * service. Other messages have no user.
  */
-static void
-parse_cm__user(void **state)
+UNIT_CASE(parse_cm__user)
 {
 	static const struct {
 		const char *sample;
@@ -100,9 +95,8 @@ parse_cm__user(void **state)
 	struct rte_mbuf *m;
 	unsigned int i, turn;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		m = wire_sample_build(pool, wire_sample_get(rows[i].sample), 0);
+		m = wire_sample_build(test_pool(), wire_sample_get(rows[i].sample), 0);
 		*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 39) = (uint8_t)rows[i].features;
 		if (rows[i].service == 0) /* a REP has only the lower half of the service */
 			memset(rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 56), 0, 4);
@@ -116,15 +110,14 @@ parse_cm__user(void **state)
 			assert_true(turn == 0 || memcmp(&cm, &again, sizeof(cm)) == 0);
 			again = cm;
 			rte_pktmbuf_free(m);
-			m = rte_pktmbuf_alloc(pool);
+			m = rte_pktmbuf_alloc(test_pool());
 			san_wire_cm_build(m, &path, &p, &cm);
 		}
 		rte_pktmbuf_free(m);
 	}
 }
 
-static void
-parse_cm__length(void **state)
+UNIT_CASE(parse_cm__length)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rtu"));
@@ -134,11 +127,10 @@ parse_cm__length(void **state)
 	struct rte_mbuf *m;
 	uint16_t len;
 
-	(void)state;
 	for (len = 0; len < 200; len++) {
 		if (len == 164)
 			continue;
-		m = rte_pktmbuf_alloc(pool);
+		m = rte_pktmbuf_alloc(test_pool());
 		memset(rte_pktmbuf_append(m, len), 1, len);
 		san_wire_build(m, &path, &p);
 		san_wire_icrc_seal(m);
@@ -148,22 +140,7 @@ parse_cm__length(void **state)
 	}
 }
 
-static void
-pool__nothing_leaked(void **state)
+UNIT_CASE(pool__nothing_leaked)
 {
-	(void)state;
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-}
-
-UNIT_TEST(test_wire_cm)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse_cm__refusals),
-		cmocka_unit_test(parse_cm__user),
-		cmocka_unit_test(parse_cm__length),
-		cmocka_unit_test(pool__nothing_leaked),
-	};
-
-	pool = test_eal_pool("wire_cm", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

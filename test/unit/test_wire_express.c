@@ -57,13 +57,20 @@ static const uint32_t bounds[] = {
 	-1u,
 };
 
-static struct rte_mempool *pool;
 static struct rte_mbuf *ma, *mb; /* the frame ends where their memory ends */
 static struct san_wire_path back;
 static bool v6;
 static struct frame last;
 static struct san_wire_pkt of_last;
 static uint64_t nb_first, nb_next, nb_all;
+
+static void
+teardown(void)
+{
+	rte_pktmbuf_free(ma);
+	rte_pktmbuf_free(mb);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
+}
 
 /* ---- frames ---- */
 
@@ -72,7 +79,7 @@ buffer_create(void)
 {
 	static const uint8_t zeros[ROOM];
 
-	return test_eal_exact(pool, zeros, ROOM);
+	return test_eal_exact(test_pool(), zeros, ROOM);
 }
 
 static struct rte_mbuf *
@@ -139,7 +146,7 @@ frame_init(struct frame *f, uint8_t kind, uint16_t payload, uint32_t n)
 	};
 	struct san_wire_path path = wire_sample_path(v6);
 	struct san_wire_pkt p = wire_sample_pkt(&s);
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 
 	p.psn += n;
 	p.rsn += n;
@@ -275,9 +282,16 @@ ordinary(void)
 }
 
 static void
-next__ordinary(void **state)
+setup(void)
 {
-	(void)state;
+	ma = buffer_create();
+	mb = buffer_create();
+}
+
+UNIT_FIXTURE(.first = setup, .last = teardown);
+
+UNIT_CASE(next__ordinary)
+{
 	after_each(ordinary);
 }
 
@@ -306,10 +320,8 @@ bytes(void)
 	}
 }
 
-static void
-next__each_byte(void **state)
+UNIT_CASE(next__each_byte)
 {
-	(void)state;
 	after_each(bytes);
 }
 
@@ -354,10 +366,8 @@ numbers(void)
 		}
 }
 
-static void
-next__each_length(void **state)
+UNIT_CASE(next__each_length)
 {
-	(void)state;
 	after_each(numbers);
 }
 
@@ -432,21 +442,17 @@ lengths(void)
 	assert_int_equal(get16(&f, 24), 0);
 }
 
-static void
-next__each_ip_length(void **state)
+UNIT_CASE(next__each_ip_length)
 {
-	(void)state;
 	after_each(lengths);
 }
 
 /* What a NIC said of the last checksum says nothing of the next one. */
-static void
-next__checksum_by_nic(void **state)
+UNIT_CASE(next__checksum_by_nic)
 {
 	struct san_wire_pkt p;
 	struct frame f;
 
-	(void)state;
 	last_init(false, SAN_KIND_PUSH, 8);
 	frame_init(&f, SAN_KIND_PUSH, 8, 1);
 	put(&last, 24, 2, get16(&last, 24) + 1u);
@@ -460,13 +466,11 @@ next__checksum_by_nic(void **state)
 }
 
 /* The parser refuses it: an IPv4 peer could be taken for another one. */
-static void
-first__ipv4_address_in_ipv6(void **state)
+UNIT_CASE(first__ipv4_address_in_ipv6)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct frame f;
 
-	(void)state;
 	last_init(true, SAN_KIND_PUSH, 8);
 	back.src = path.dst;
 	back.dst = path.src;
@@ -477,37 +481,4 @@ first__ipv4_address_in_ipv6(void **state)
 	nb_first = 0;
 	check(&f, 0);
 	assert_int_equal(nb_first, 0);
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	ma = buffer_create();
-	mb = buffer_create();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	rte_pktmbuf_free(ma);
-	rte_pktmbuf_free(mb);
-	return rte_mempool_in_use_count(pool) == 0 ? 0 : -1;
-}
-
-UNIT_TEST(test_wire_express)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(next__ordinary),
-		cmocka_unit_test(next__each_byte),
-		cmocka_unit_test(next__each_length),
-		cmocka_unit_test(next__each_ip_length),
-		cmocka_unit_test(next__checksum_by_nic),
-		cmocka_unit_test(first__ipv4_address_in_ipv6),
-	};
-
-	pool = test_eal_pool("wire_express", 63, 2048);
-	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -7,8 +7,6 @@
 #include "test_eal.h"
 #include "wire_priv.h"
 
-static struct rte_mempool *pool;
-
 /*
  * Sent by the Soft-RoCE driver of Linux 6.1 and captured on the wire: a SEND of 15 bytes, one with
  * immediate, 17 bytes and three of padding, and an acknowledgement over IPv6. The last four bytes
@@ -96,35 +94,31 @@ model_icrc(const uint8_t *frame, uint32_t len, bool v6)
 	return ~crc;
 }
 
-static void
-icrc__known_answers(void **state)
+UNIT_CASE(icrc__known_answers)
 {
 	struct rte_mbuf *m;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(witnesses); i++) {
 		const struct witness *w = &witnesses[i];
 
-		m = test_eal_exact(pool, w->bytes, w->len);
+		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		assert_int_equal(model_icrc(w->bytes, w->len - 4u, w->v6), icrc_of(w));
 		assert_int_equal(san_wire_icrc(m, w->v6, w->len - 4u), icrc_of(w));
 		rte_pktmbuf_free(m);
 	}
 }
 
-static void
-icrc__split_anywhere_behind_the_headers(void **state)
+UNIT_CASE(icrc__split_anywhere_behind_the_headers)
 {
 	struct rte_mbuf *m, *seg;
 	uint16_t at;
 
-	(void)state;
 	for (at = sizeof(struct wire_front_v4); at < sizeof(rxe_v4_pad); at++) {
-		m = test_eal_exact(pool, rxe_v4_pad, at);
-		seg = test_eal_exact(pool, rxe_v4_pad + at, 1);
+		m = test_eal_exact(test_pool(), rxe_v4_pad, at);
+		seg = test_eal_exact(test_pool(), rxe_v4_pad + at, 1);
 		assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
-		seg = test_eal_exact(pool, rxe_v4_pad + at + 1,
+		seg = test_eal_exact(test_pool(), rxe_v4_pad + at + 1,
 				     (uint16_t)(sizeof(rxe_v4_pad) - at - 1));
 		assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
 		assert_int_equal(san_wire_icrc(m, false, sizeof(rxe_v4_pad) - 4),
@@ -134,15 +128,13 @@ icrc__split_anywhere_behind_the_headers(void **state)
 }
 
 /* Every bit counts except those that routers change. */
-static void
-icrc__every_bit(void **state)
+UNIT_CASE(icrc__every_bit)
 {
 	uint8_t frame[128];
 	struct rte_mbuf *m;
 	uint32_t i, at, bit;
 	bool same;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(witnesses); i++) {
 		const struct witness *w = &witnesses[i];
 
@@ -150,7 +142,7 @@ icrc__every_bit(void **state)
 			for (bit = 0; bit < 8; bit++) {
 				memcpy(frame, w->bytes, w->len);
 				frame[at] ^= (uint8_t)(1u << bit);
-				m = test_eal_exact(pool, frame, w->len);
+				m = test_eal_exact(test_pool(), frame, w->len);
 				same = san_wire_icrc(m, w->v6, w->len - 4u) == icrc_of(w);
 				/* is_variant() counts bits within the byte from the low end,
 				 * and the version is the high nibble
@@ -162,8 +154,7 @@ icrc__every_bit(void **state)
 	}
 }
 
-static void
-icrc__random_against_model(void **state)
+UNIT_CASE(icrc__random_against_model)
 {
 	static uint8_t frame[1600];
 	uint64_t seed = 20240607;
@@ -172,14 +163,13 @@ icrc__random_against_model(void **state)
 	uint32_t run, i, len;
 	bool v6;
 
-	(void)state;
 	san_prng_seed(&g, seed);
 	for (run = 0; run < 500; run++) {
 		v6 = run & 1;
 		len = (v6 ? 74 : 54) + san_prng_below(&g, 1500);
 		for (i = 0; i < len; i++)
 			frame[i] = (uint8_t)san_prng_u64(&g);
-		m = test_eal_exact(pool, frame, (uint16_t)len);
+		m = test_eal_exact(test_pool(), frame, (uint16_t)len);
 		if (san_wire_icrc(m, v6, len) != model_icrc(frame, len, v6)) {
 			print_error("seed %lu run %u len %u\n", (unsigned long)seed, run, len);
 			fail();
@@ -188,17 +178,15 @@ icrc__random_against_model(void **state)
 	}
 }
 
-static void
-seal__known_answers(void **state)
+UNIT_CASE(seal__known_answers)
 {
 	struct rte_mbuf *m;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(witnesses); i++) {
 		const struct witness *w = &witnesses[i];
 
-		m = test_eal_exact(pool, w->bytes, w->len);
+		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		memset(rte_pktmbuf_mtod_offset(m, char *, w->len - 4), 0x77, 4);
 		san_wire_icrc_seal(m);
 		assert_memory_equal(rte_pktmbuf_mtod(m, char *), w->bytes, w->len);
@@ -207,41 +195,21 @@ seal__known_answers(void **state)
 }
 
 /* A packet of another implementation is intact, and not ours only by its opcode. */
-static void
-parse__rxe_is_well_formed(void **state)
+UNIT_CASE(parse__rxe_is_well_formed)
 {
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(witnesses); i++) {
-		m = test_eal_exact(pool, witnesses[i].bytes, witnesses[i].len);
+		m = test_eal_exact(test_pool(), witnesses[i].bytes, witnesses[i].len);
 		assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_OPCODE);
 		rte_pktmbuf_free(m);
 	}
 }
 
-static void
-pool__nothing_leaked(void **state)
+UNIT_CASE(pool__nothing_leaked)
 {
-	(void)state;
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-}
-
-UNIT_TEST(test_wire_icrc)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(icrc__known_answers),
-		cmocka_unit_test(icrc__split_anywhere_behind_the_headers),
-		cmocka_unit_test(icrc__every_bit),
-		cmocka_unit_test(icrc__random_against_model),
-		cmocka_unit_test(seal__known_answers),
-		cmocka_unit_test(parse__rxe_is_well_formed),
-		cmocka_unit_test(pool__nothing_leaked),
-	};
-
-	pool = test_eal_pool("wire_icrc", 63, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

@@ -8,8 +8,6 @@
 #include "wire_bth.h"
 #include "wire_sample.h"
 
-static struct rte_mempool *pool;
-
 enum base {
 	ETH,
 	IP,
@@ -44,7 +42,7 @@ fix_cksum(struct rte_mbuf *m)
 static enum san_drop
 parse_exact(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
-	struct rte_mbuf *exact = test_eal_exact(pool, rte_pktmbuf_mtod(m, char *),
+	struct rte_mbuf *exact = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, char *),
 						rte_pktmbuf_data_len(m));
 	enum san_drop drop;
 
@@ -234,7 +232,7 @@ static void
 try_refusal(const struct refusal *r, bool v6)
 {
 	const struct wire_sample *s = wire_sample_get(r->sample);
-	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), s, v6);
 	uint8_t *at = rte_pktmbuf_mtod_offset(m, uint8_t *,
 					      offset_of(r->base, s->op, v6) + r->off);
 	enum san_drop got;
@@ -252,8 +250,7 @@ try_refusal(const struct refusal *r, bool v6)
 }
 
 /* RT-37: a piece has a part of the payload, not all, none or more. Every split is accepted. */
-static void
-parse__pieces(void **state)
+UNIT_CASE(parse__pieces)
 {
 	static const struct {
 		uint16_t off, whole, len;
@@ -279,12 +276,11 @@ parse__pieces(void **state)
 	unsigned int i;
 	uint8_t *data;
 
-	(void)state;
 	s.length = 200;
 	s.offset = 0;
 	s.flags = SAN_F_PIECE;
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		m = rte_pktmbuf_alloc(pool);
+		m = rte_pktmbuf_alloc(test_pool());
 		data = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(4 + rows[i].len));
 		data[0] = (uint8_t)(rows[i].off >> 8);
 		data[1] = (uint8_t)rows[i].off;
@@ -298,12 +294,10 @@ parse__pieces(void **state)
 	}
 }
 
-static void
-parse__refusals(void **state) /* RT-21 */
+UNIT_CASE(parse__refusals) /* RT-21 */
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(refusals); i++) {
 		if (refusals[i].how & V4)
 			try_refusal(&refusals[i], false);
@@ -313,8 +307,7 @@ parse__refusals(void **state) /* RT-21 */
 }
 
 /* Cut at any length, a packet is short, and nothing behind its end is read. */
-static void
-parse__every_length_is_short(void **state)
+UNIT_CASE(parse__every_length_is_short)
 {
 	unsigned int i, v6;
 	struct rte_mbuf *m, *exact;
@@ -322,12 +315,11 @@ parse__every_length_is_short(void **state)
 	struct san_wire_ack ack;
 	uint16_t len;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(pool, &wire_samples[i], v6);
+			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
 			for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
-				exact = test_eal_exact(pool, rte_pktmbuf_mtod(m, char *), len);
+				exact = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, char *), len);
 				assert_int_equal(san_wire_parse(exact, SAN_WIRE_PORT, &p, &ack),
 						 SAN_DROP_SHORT);
 				rte_pktmbuf_free(exact);
@@ -338,8 +330,7 @@ parse__every_length_is_short(void **state)
 }
 
 /* Opcode and headers of another type, with valid length and ICRC: reads stay in bounds. */
-static void
-parse__every_opcode_on_every_length(void **state)
+UNIT_CASE(parse__every_opcode_on_every_length)
 {
 	struct san_wire_path path = wire_sample_path(true);
 	struct san_wire_pkt p = {.op = SAN_OP_PROBE};
@@ -347,11 +338,10 @@ parse__every_opcode_on_every_length(void **state)
 	enum san_drop drop;
 	struct rte_mbuf *m;
 
-	(void)state;
 	for (op = 0; op < 256; op++) {
 		known = (op >= 0xc0 && op <= 0xcc) || op == 0x81;
 		for (len = 0; len <= 48; len++) {
-			m = rte_pktmbuf_alloc(pool);
+			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
 			san_wire_build(m, &path, &p);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 62) = (uint8_t)op;
@@ -366,17 +356,15 @@ parse__every_opcode_on_every_length(void **state)
 }
 
 /* A length that is not a multiple of four is not ours, whatever the pad count is. */
-static void
-parse__unpadded(void **state)
+UNIT_CASE(parse__unpadded)
 {
 	struct rte_mbuf *m;
 	unsigned int cut, pad;
 	uint8_t *data;
 
-	(void)state;
 	for (cut = 1; cut < 4; cut++) {
 		for (pad = 0; pad < 4; pad++) {
-			m = wire_sample_build(pool, wire_sample_get("push_slctd_data"), false);
+			m = wire_sample_build(test_pool(), wire_sample_get("push_slctd_data"), false);
 			rte_pktmbuf_trim(m, (uint16_t)cut);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
 			data[17] = (uint8_t)(data[17] - cut);
@@ -416,14 +404,12 @@ is_like_a_piece(const struct wire_sample *s)
 		(x[0] << 8 | x[1]) + s->payload - 4 <= (x[2] << 8 | x[3]);
 }
 
-static void
-parse__every_flag_of_every_type(void **state)
+UNIT_CASE(parse__every_flag_of_every_type)
 {
 	unsigned int i, flags, allowed;
 	enum san_drop want;
 	struct rte_mbuf *m;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		const struct wire_sample *s = &wire_samples[i];
 
@@ -432,7 +418,7 @@ parse__every_flag_of_every_type(void **state)
 			continue;
 		allowed = flags_of[s->op - 0xc0];
 		for (flags = 0; flags < 256; flags++) {
-			m = wire_sample_build(pool, s, false);
+			m = wire_sample_build(test_pool(), s, false);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
 			want = SAN_DROP_NONE;
@@ -447,8 +433,7 @@ parse__every_flag_of_every_type(void **state)
 	}
 }
 
-static void
-parse__flags_of_types_without_payload(void **state)
+UNIT_CASE(parse__flags_of_types_without_payload)
 {
 	static const char *const names[] = {"push_slctd_req", "pull_req", "push_grnt", "ack_bare",
 					    "nack_rnr", "resync_req", "cm_req", "probe"};
@@ -457,11 +442,10 @@ parse__flags_of_types_without_payload(void **state)
 	enum san_drop want;
 	struct rte_mbuf *m;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(names); i++) {
 		s = wire_sample_get(names[i]);
 		for (flags = 0; flags < 64; flags++) {
-			m = wire_sample_build(pool, s, true);
+			m = wire_sample_build(test_pool(), s, true);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
 			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
@@ -490,8 +474,7 @@ static const struct status_row status_rows[] = {
 	{"atomic_add", 0, 1, 2},
 };
 
-static void
-parse__every_status(void **state)
+UNIT_CASE(parse__every_status)
 {
 	const struct status_row *r;
 	struct san_wire_pkt p;
@@ -500,11 +483,10 @@ parse__every_status(void **state)
 	struct rte_mbuf *m;
 	unsigned int i, v;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(status_rows); i++) {
 		r = &status_rows[i];
 		for (v = 0; v < 256; v++) {
-			m = wire_sample_build(pool, wire_sample_get(r->name), false);
+			m = wire_sample_build(test_pool(), wire_sample_get(r->name), false);
 			*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + r->off) = (uint8_t)v;
 			san_wire_icrc_seal(m);
 			drop = parse_exact(m, &p, &ack);
@@ -519,8 +501,7 @@ parse__every_status(void **state)
 }
 
 /* Types with a payload of fixed length, and with an immediate. */
-static void
-parse__payload_of_type(void **state)
+UNIT_CASE(parse__payload_of_type)
 {
 	static const struct {
 		const char *name;
@@ -544,11 +525,10 @@ parse__payload_of_type(void **state)
 	struct rte_mbuf *m;
 	unsigned int i, len;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(rows); i++) {
 		for (len = 0; len <= 32; len++) {
 			p = wire_sample_pkt(wire_sample_get(rows[i].name));
-			m = rte_pktmbuf_alloc(pool);
+			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
 			san_wire_build(m, &path, &p);
 			san_wire_icrc_seal(m);
@@ -560,16 +540,14 @@ parse__payload_of_type(void **state)
 	}
 }
 
-static void
-parse__mapped_address_over_v6(void **state)
+UNIT_CASE(parse__mapped_address_over_v6)
 {
 	static const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3};
 	struct rte_mbuf *m;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
-		m = wire_sample_build(pool, wire_sample_get("probe"), true);
+		m = wire_sample_build(test_pool(), wire_sample_get("probe"), true);
 		memcpy(rte_pktmbuf_mtod_offset(m, char *, 14 + 8 + 16 * i), mapped, 16);
 		san_wire_icrc_seal(m);
 		assert_int_equal(parse_drop(m), SAN_DROP_IP_HEADER);
@@ -577,16 +555,14 @@ parse__mapped_address_over_v6(void **state)
 }
 
 /* IP options move the UDP header: refused on our port, handled by inet on any other. */
-static void
-parse__ipv4_options(void **state)
+UNIT_CASE(parse__ipv4_options)
 {
 	unsigned int ours;
 	struct rte_mbuf *m;
 	uint8_t *data;
 
-	(void)state;
 	for (ours = 0; ours < 2; ours++) {
-		m = wire_sample_build(pool, wire_sample_get("probe"), false);
+		m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
 		data = (uint8_t *)rte_pktmbuf_prepend(m, 4);
 		if (data == NULL)
 			abort();
@@ -601,8 +577,7 @@ parse__ipv4_options(void **state)
 	}
 }
 
-static void
-parse__ce_mark(void **state)
+UNIT_CASE(parse__ce_mark)
 {
 	unsigned int v6, ecn;
 	struct san_wire_pkt p;
@@ -610,10 +585,9 @@ parse__ce_mark(void **state)
 	struct rte_mbuf *m;
 	uint8_t *data;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
 		for (ecn = 0; ecn < 4; ecn++) {
-			m = wire_sample_build(pool, wire_sample_get("probe"), v6);
+			m = wire_sample_build(test_pool(), wire_sample_get("probe"), v6);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
 			if (v6) {
 				data[15] = (uint8_t)((data[15] & 0xcf) | ecn << 4);
@@ -628,24 +602,21 @@ parse__ce_mark(void **state)
 	}
 }
 
-static void
-parse__checksum_offload(void **state)
+UNIT_CASE(parse__checksum_offload)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("probe"), false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
 
-	(void)state;
 	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
 	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
 	assert_int_equal(parse_drop(m), SAN_DROP_NONE);
-	m = wire_sample_build(pool, wire_sample_get("probe"), false);
+	m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
 	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
 	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
 	assert_int_equal(parse_drop(m), SAN_DROP_IP_CHECKSUM);
 }
 
 /* Our own sum of the header compared with DPDK's, for any addresses. */
-static void
-parse__ipv4_checksum(void **state)
+UNIT_CASE(parse__ipv4_checksum)
 {
 	struct san_prng g;
 	struct rte_mbuf *m;
@@ -653,10 +624,9 @@ parse__ipv4_checksum(void **state)
 	uint32_t i;
 	uint8_t *ip;
 
-	(void)state;
 	san_prng_seed(&g, 11);
 	for (i = 0; i < 20000; i++) {
-		m = wire_sample_build(pool, wire_sample_get("probe"), false);
+		m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
 		ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
 		word = i < 4 ? 0 - (uint64_t)(i & 1) : san_prng_u64(&g);
 		memcpy(ip + 12, &word, sizeof(word));
@@ -668,16 +638,14 @@ parse__ipv4_checksum(void **state)
 	}
 }
 
-static void
-parse__another_port(void **state)
+UNIT_CASE(parse__another_port)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
 	struct san_wire_pkt got;
 	struct san_wire_ack ack;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 
-	(void)state;
 	path.dst_port = 5000;
 	san_wire_build(m, &path, &p);
 	san_wire_icrc_seal(m);
@@ -686,34 +654,7 @@ parse__another_port(void **state)
 	rte_pktmbuf_free(m);
 }
 
-static void
-pool__nothing_leaked(void **state)
+UNIT_CASE(pool__nothing_leaked)
 {
-	(void)state;
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
-}
-
-UNIT_TEST(test_wire_parse)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse__refusals),
-		cmocka_unit_test(parse__pieces),
-		cmocka_unit_test(parse__every_length_is_short),
-		cmocka_unit_test(parse__every_opcode_on_every_length),
-		cmocka_unit_test(parse__unpadded),
-		cmocka_unit_test(parse__every_flag_of_every_type),
-		cmocka_unit_test(parse__flags_of_types_without_payload),
-		cmocka_unit_test(parse__every_status),
-		cmocka_unit_test(parse__payload_of_type),
-		cmocka_unit_test(parse__mapped_address_over_v6),
-		cmocka_unit_test(parse__ipv4_options),
-		cmocka_unit_test(parse__ce_mark),
-		cmocka_unit_test(parse__checksum_offload),
-		cmocka_unit_test(parse__ipv4_checksum),
-		cmocka_unit_test(parse__another_port),
-		cmocka_unit_test(pool__nothing_leaked),
-	};
-
-	pool = test_eal_pool("wire_parse", 255, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

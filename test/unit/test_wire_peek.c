@@ -6,26 +6,22 @@
 #include "test_eal.h"
 #include "wire_sample.h"
 
-static struct rte_mempool *pool;
-
 /* A packet of *s* with another destination CID; the ICRC does not matter here. */
 static struct rte_mbuf *
 build(const struct wire_sample *s, bool v6)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, s, v6);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), s, v6);
 
 	assert_non_null(m);
 	return m;
 }
 
-static void
-peek__cid_of_every_type(void **state)
+UNIT_CASE(peek__cid_of_every_type)
 {
 	struct san_wire_peek peek;
 	struct rte_mbuf *m;
 	unsigned int i, v6;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		const struct wire_sample *s = &wire_samples[i];
 
@@ -45,8 +41,7 @@ peek__cid_of_every_type(void **state)
 }
 
 /* REQ without and with cookie are one attempt; another xid, CID or peer is another one. */
-static void
-peek__attempt(void **state)
+UNIT_CASE(peek__attempt)
 {
 	struct rte_mbuf *m = build(wire_sample_get("cm_req"), false);
 	struct rte_mbuf *again = build(wire_sample_get("cm_req_cookie"), false);
@@ -55,7 +50,6 @@ peek__attempt(void **state)
 	struct san_wire_peek a, b;
 	unsigned int i;
 
-	(void)state;
 	assert_true(san_wire_peek(m, SAN_WIRE_PORT, &a));
 	assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
 	assert_int_equal(a.cm_attempt, b.cm_attempt);
@@ -72,19 +66,17 @@ peek__attempt(void **state)
 }
 
 /* Nothing beyond the packet is read; a truncated message has no CID. */
-static void
-peek__any_length(void **state)
+UNIT_CASE(peek__any_length)
 {
 	struct rte_mbuf *m, *cut;
 	struct san_wire_peek peek;
 	unsigned int v6;
 	uint16_t len;
 
-	(void)state;
 	for (v6 = 0; v6 < 2; v6++) {
 		m = build(wire_sample_get("cm_rep"), v6);
 		for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
-			cut = test_eal_exact(pool, rte_pktmbuf_mtod(m, void *), len);
+			cut = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, void *), len);
 			assert_int_equal(san_wire_peek(cut, SAN_WIRE_PORT, &peek),
 					 len >= (v6 ? 74 : 54));
 			if (len >= (v6 ? 74 : 54))
@@ -99,15 +91,13 @@ peek__any_length(void **state)
 	}
 }
 
-static void
-is_neigh__arp_and_nd(void **state)
+UNIT_CASE(is_neigh__arp_and_nd)
 {
 	uint8_t frame[64] = {[12] = 0x08, [13] = 0x06};
 	struct rte_mbuf *m;
 	unsigned int type;
 
-	(void)state;
-	m = test_eal_exact(pool, frame, 14);
+	m = test_eal_exact(test_pool(), frame, 14);
 	assert_true(san_wire_peek_is_neigh(m));
 	rte_pktmbuf_free(m);
 	frame[12] = 0x86;
@@ -115,31 +105,11 @@ is_neigh__arp_and_nd(void **state)
 	frame[20] = 58;
 	for (type = 128; type < 138; type++) {
 		frame[54] = (uint8_t)type;
-		m = test_eal_exact(pool, frame, 55);
+		m = test_eal_exact(test_pool(), frame, 55);
 		assert_int_equal(san_wire_peek_is_neigh(m), type == 135 || type == 136);
 		rte_pktmbuf_free(m);
-		m = test_eal_exact(pool, frame, 54);
+		m = test_eal_exact(test_pool(), frame, 54);
 		assert_false(san_wire_peek_is_neigh(m));
 		rte_pktmbuf_free(m);
 	}
-}
-
-static int
-group_setup(void **state)
-{
-	(void)state;
-	pool = test_eal_pool("peek", 64, 2048);
-	return 0;
-}
-
-UNIT_TEST(test_wire_peek)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peek__cid_of_every_type),
-		cmocka_unit_test(peek__attempt),
-		cmocka_unit_test(peek__any_length),
-		cmocka_unit_test(is_neigh__arp_and_nd),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

@@ -6,8 +6,17 @@
 #include "test_eal.h"
 #include "wire_sample.h"
 
-static struct rte_mempool *pool;
 static struct rte_mempool *tiny; /* mbufs too small for our headers */
+
+static void
+make_tiny(void)
+{
+	test_eal_init();
+	tiny = rte_pktmbuf_pool_create("wire_tiny", 15, 0, 0, 64, SOCKET_ID_ANY);
+	assert_non_null(tiny);
+}
+
+UNIT_FIXTURE(.first = make_tiny);
 
 /** Segments of *step* bytes each, in our own mbufs. */
 static struct rte_mbuf *
@@ -15,7 +24,7 @@ in_pieces(const struct rte_mbuf *m, uint16_t first, uint16_t step)
 {
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
-	struct rte_mbuf *head = rte_pktmbuf_alloc(pool);
+	struct rte_mbuf *head = rte_pktmbuf_alloc(test_pool());
 	struct rte_mbuf *seg = head;
 	uint16_t at = 0, n;
 
@@ -26,7 +35,7 @@ in_pieces(const struct rte_mbuf *m, uint16_t first, uint16_t step)
 			assert_int_equal(rte_pktmbuf_chain(head, seg), 0);
 		if (at == len)
 			return head;
-		seg = rte_pktmbuf_alloc(pool);
+		seg = rte_pktmbuf_alloc(test_pool());
 	}
 }
 
@@ -56,17 +65,15 @@ same_result(struct rte_mbuf *whole, struct rte_mbuf *parts)
 }
 
 /* The headers are made contiguous, wherever the segments end. */
-static void
-parse__split_headers(void **state)
+UNIT_CASE(parse__split_headers)
 {
 	struct rte_mbuf *m, *parts;
 	unsigned int i, v6;
 	uint16_t at;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(pool, &wire_samples[i], v6);
+			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
 			for (at = 0; at < RTE_MIN(rte_pktmbuf_data_len(m), 160); at++) {
 				parts = in_pieces(m, at, 4000);
 				same_result(m, parts);
@@ -81,13 +88,11 @@ parse__split_headers(void **state)
 }
 
 /* No room behind the first segment: its data moves to the front of the mbuf. */
-static void
-parse__split_headers_without_tailroom(void **state)
+UNIT_CASE(parse__split_headers_without_tailroom)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), true);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), true);
 	struct rte_mbuf *parts = in_pieces(m, 40, 30);
 
-	(void)state;
 	memmove((char *)parts->buf_addr + parts->buf_len - 40, rte_pktmbuf_mtod(parts, char *), 40);
 	parts->data_off = (uint16_t)(parts->buf_len - 40);
 	same_result(m, parts);
@@ -95,21 +100,19 @@ parse__split_headers_without_tailroom(void **state)
 	rte_pktmbuf_free(m);
 }
 
-static void
-parse__split_header_refused(void **state)
+UNIT_CASE(parse__split_header_refused)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("push_unslctd_data"), false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), false);
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
 	struct rte_mbuf *parts;
 
-	(void)state;
 	/* an external buffer must not be written to, even with room behind the data */
-	parts = test_eal_exact(pool, data, len);
+	parts = test_eal_exact(test_pool(), data, len);
 	rte_pktmbuf_trim(parts, (uint16_t)(len - 60));
-	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
+	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + 60, (uint16_t)(len - 60)));
 	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
 	/* the first segment is shared, then the second */
@@ -126,34 +129,31 @@ parse__split_header_refused(void **state)
 	parts = rte_pktmbuf_alloc(tiny);
 	parts->data_off = 0;
 	memcpy(rte_pktmbuf_append(parts, 60), data, 60);
-	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + 60, (uint16_t)(len - 60)));
+	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + 60, (uint16_t)(len - 60)));
 	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
 	rte_pktmbuf_free(m);
 }
 
 /* A shared header is accepted if nothing has to move. */
-static void
-parse__shared_but_contiguous(void **state)
+UNIT_CASE(parse__shared_but_contiguous)
 {
-	struct rte_mbuf *m = wire_sample_build(pool, wire_sample_get("pull_data"), false);
+	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("pull_data"), false);
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
-	struct rte_mbuf *parts = test_eal_exact(pool, data,
+	struct rte_mbuf *parts = test_eal_exact(test_pool(), data,
 						san_wire_op_hdr_len(SAN_OP_PULL_DATA, 0));
 	uint16_t rest;
 
-	(void)state;
 	rest = (uint16_t)(len - parts->data_len);
-	rte_pktmbuf_chain(parts, test_eal_exact(pool, data + parts->data_len, rest));
+	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + parts->data_len, rest));
 	same_result(m, parts);
 	rte_pktmbuf_free(parts);
 	rte_pktmbuf_free(m);
 }
 
 /* Ethernet pads short frames: the mbuf is trimmed to the IP length. */
-static void
-parse__trims_ethernet_padding(void **state)
+UNIT_CASE(parse__trims_ethernet_padding)
 {
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
@@ -161,11 +161,10 @@ parse__trims_ethernet_padding(void **state)
 	unsigned int i, v6;
 	uint16_t len, extra;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
 			for (extra = 1; extra < 50; extra += 16) {
-				m = wire_sample_build(pool, &wire_samples[i], v6);
+				m = wire_sample_build(test_pool(), &wire_samples[i], v6);
 				len = rte_pktmbuf_data_len(m);
 				memset(rte_pktmbuf_append(m, extra), 0x99, extra);
 				parts = in_pieces(m, 130, 20);
@@ -184,28 +183,8 @@ parse__trims_ethernet_padding(void **state)
 	}
 }
 
-static void
-pool__nothing_leaked(void **state)
+UNIT_CASE(pool__nothing_leaked)
 {
-	(void)state;
-	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 	assert_int_equal(rte_mempool_in_use_count(tiny), 0);
-}
-
-UNIT_TEST(test_wire_segments)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parse__split_headers),
-		cmocka_unit_test(parse__split_headers_without_tailroom),
-		cmocka_unit_test(parse__split_header_refused),
-		cmocka_unit_test(parse__shared_but_contiguous),
-		cmocka_unit_test(parse__trims_ethernet_padding),
-		cmocka_unit_test(pool__nothing_leaked),
-	};
-
-	pool = test_eal_pool("wire_segments", 255, 2048);
-	tiny = rte_pktmbuf_pool_create("wire_tiny", 15, 0, 0, 64, SOCKET_ID_ANY);
-	if (tiny == NULL)
-		abort();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload)
 	return rc;
 }
 
-static void
-put__bytes(void **state)
+UNIT_CASE(put__bytes)
 {
 	/* by hand, so that both directions cannot have the same error */
 	static const uint8_t want[] = {
@@ -54,18 +53,15 @@ put__bytes(void **state)
 		'A', 'B', 'C', 'D', 'E', 'F', 'G'};
 	uint8_t p[ROOM];
 
-	(void)state;
 	assert_int_equal(stream_sample_put(sample("offer"), p), sizeof(want));
 	assert_memory_equal(p, want, sizeof(want));
 }
 
-static void
-put__length(void **state)
+UNIT_CASE(put__length)
 {
 	struct san_sm m = stream_sample_get(sample("longest"));
 	uint8_t p[ROOM + 1];
 
-	(void)state;
 	assert_int_equal(san_wire_stream_len(&m), SAN_SM_HDR_MAX);
 	memset(p, 0x5a, sizeof(p));
 	san_wire_stream_put(&m, p);
@@ -74,15 +70,13 @@ put__length(void **state)
 	assert_int_equal(san_wire_stream_len(&m), SAN_SM_HDR);
 }
 
-static void
-get__every_part(void **state)
+UNIT_CASE(get__every_part)
 {
 	struct san_sm want, m;
 	uint8_t p[ROOM], again[ROOM];
 	uint32_t payload, len;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < STREAM_NB_SAMPLES; i++) {
 		want = stream_sample_get(&stream_samples[i]);
 		len = stream_sample_put(&stream_samples[i], p);
@@ -98,15 +92,13 @@ get__every_part(void **state)
 }
 
 /** Bytes of a part are missing, or the payload is shorter or longer than its length. */
-static void
-get__every_length(void **state)
+UNIT_CASE(get__every_length)
 {
 	uint8_t p[ROOM + 1] = {0};
 	uint32_t payload, len, n;
 	struct san_sm m;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < STREAM_NB_SAMPLES; i++) {
 		len = stream_sample_put(&stream_samples[i], p);
 		for (n = 0; n <= len + 1; n++) {
@@ -165,15 +157,13 @@ static const struct row rows[] = {
 	{"longest", 28 + 16 + 68, SAN_SM_ADVS + 1},
 };
 
-static void
-get__values(void **state)
+UNIT_CASE(get__values)
 {
 	uint8_t p[ROOM];
 	uint32_t payload, len;
 	struct san_sm m;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		len = stream_sample_put(sample(rows[i].sample), p);
 		p[rows[i].at] = rows[i].value;
@@ -183,15 +173,13 @@ get__values(void **state)
 }
 
 /** Counts beyond the limit are no index, even if there are bytes for so many. */
-static void
-get__counts_with_bytes(void **state)
+UNIT_CASE(get__counts_with_bytes)
 {
 	uint8_t p[SAN_SM_HDR + 4 + 255 * 72] = {1};
 	struct san_sm m;
 	uint32_t payload;
 	unsigned int n;
 
-	(void)state;
 	p[7] = SAN_SM_WDONE;
 	for (n = 0; n < 256; n++) {
 		p[SAN_SM_HDR] = (uint8_t)n;
@@ -210,15 +198,13 @@ get__counts_with_bytes(void **state)
 	}
 }
 
-static void
-get__counts_with_bytes_adv(void **state)
+UNIT_CASE(get__counts_with_bytes_adv)
 {
 	uint8_t p[SAN_SM_HDR + 4 + 255 * 24] = {1};
 	struct san_sm m;
 	uint32_t payload, at;
 	unsigned int n;
 
-	(void)state;
 	p[7] = SAN_SM_ADV;
 	for (at = SAN_SM_HDR + 4; at < sizeof(p); at += 24) {
 		p[at + 4] = 1;  /* one piece */
@@ -244,12 +230,10 @@ refused(struct san_sm *m)
 	return get(p, san_wire_stream_len(m) + m->len, &got, &payload);
 }
 
-static void
-get__combinations(void **state)
+UNIT_CASE(get__combinations)
 {
 	struct san_sm m;
 
-	(void)state;
 	m = stream_sample_get(sample("offer"));
 	m.flags |= SAN_SM_NOTICE;
 	assert_int_equal(refused(&m), -EBADMSG);
@@ -269,13 +253,11 @@ get__combinations(void **state)
 }
 
 /** A piece without bytes, at any place. */
-static void
-get__empty_pieces(void **state)
+UNIT_CASE(get__empty_pieces)
 {
 	struct san_sm m;
 	unsigned int i, k;
 
-	(void)state;
 	for (k = 0; k < SAN_SM_SEGS; k++) {
 		m = stream_sample_get(sample("longest"));
 		m.offer.seg[k].len = 0;
@@ -286,21 +268,4 @@ get__empty_pieces(void **state)
 			assert_int_equal(refused(&m), -EBADMSG);
 		}
 	}
-}
-
-UNIT_TEST(test_wire_stream)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(put__bytes),
-		cmocka_unit_test(put__length),
-		cmocka_unit_test(get__every_part),
-		cmocka_unit_test(get__every_length),
-		cmocka_unit_test(get__values),
-		cmocka_unit_test(get__counts_with_bytes),
-		cmocka_unit_test(get__counts_with_bytes_adv),
-		cmocka_unit_test(get__combinations),
-		cmocka_unit_test(get__empty_pieces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
