@@ -267,6 +267,29 @@ pair_add(uint64_t cookie, uint64_t addend)
 	return pair_submit(0, &req);
 }
 
+static inline void
+pair_requests(uint8_t kind, uint32_t first, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		SAN_VERIFY(pair_push(first + i, kind, SAN_SOLICIT_NEVER, 100) == 0);
+}
+
+/** *n* pushes of 100 bytes, named from *first* on, that need no grant. */
+static inline void
+pair_pushes(uint32_t first, uint32_t n)
+{
+	pair_requests(SAN_KIND_PUSH, first, n);
+}
+
+/** Likewise sends, each of which needs a receive. */
+static inline void
+pair_sends(uint32_t first, uint32_t n)
+{
+	pair_requests(SAN_KIND_SEND, first, n);
+}
+
 /** RSN number *i* of side 0, from its first one on. */
 static inline uint32_t
 pair_rsn(uint32_t i)
@@ -308,6 +331,36 @@ pair_rx(int side, uint32_t i)
 	return drop;
 }
 
+/** Packets of pair.out arrive at *side*: all, those of kind *op*, or all but those. */
+static inline void
+pair_rx_all(int side)
+{
+	uint32_t i;
+
+	for (i = 0; i < pair.nb_out; i++)
+		pair_rx(side, i);
+}
+
+static inline void
+pair_rx_only(int side, uint8_t op)
+{
+	uint32_t i;
+
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op == op)
+			pair_rx(side, i);
+}
+
+static inline void
+pair_rx_but(int side, uint8_t op)
+{
+	uint32_t i;
+
+	for (i = 0; i < pair.nb_out; i++)
+		if (pair_pkt(i)->op != op)
+			pair_rx(side, i);
+}
+
 /** Index in pair.out of the *n*th packet of kind *op*, or UINT32_MAX. */
 static inline uint32_t
 pair_find(uint8_t op, uint32_t n)
@@ -347,6 +400,15 @@ pair_wait(uint64_t ns)
 	pair_tick(1);
 }
 
+/** Both sides send, then 10 us pass. */
+static inline void
+pair_turn(void)
+{
+	pair_xfer(0);
+	pair_xfer(1);
+	pair_wait(10 * SAN_NS_PER_US);
+}
+
 /** Packets and time until nobody sends for 20 ms: longer than a timeout. */
 static inline void
 pair_settle(void)
@@ -359,6 +421,22 @@ pair_settle(void)
 		pair_wait(10 * SAN_NS_PER_US);
 	}
 }
+
+/** By then *n* requests of side 0 have completed. */
+#define assert_settles(n)                               \
+	do {                                            \
+		pair_settle();                          \
+		assert_int_equal(pair.f[0].nb_cmpl, n); \
+	} while (0)
+
+/** By then as many requests as there are arguments have completed, with these statuses. */
+#define assert_settles_with(...)                                                   \
+	do {                                                                       \
+		const uint8_t statuses[] = {__VA_ARGS__};                          \
+                                                                                   \
+		assert_settles(RTE_DIM(statuses));                                 \
+		assert_memory_equal(pair.f[0].status, statuses, sizeof(statuses)); \
+	} while (0)
 
 /** The bytes of push *cookie* are at their place. */
 static inline bool

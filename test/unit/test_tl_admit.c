@@ -123,13 +123,9 @@ UNIT_CASE(san_tl_admit_run__a_quarter_each)
 	pair_xfer(1);
 	for (i = 1; i < CONNS; i++)
 		push_on(i, i, 100000);
-	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++) /* all granted data, and the other requests */
-		pair_rx(1, i);
+	pair_xfer(0); /* all granted data, and the other requests */
 	for (i = 0; i < 200; i++) {
-		pair_xfer(0);
-		pair_xfer(1);
-		pair_wait(10 * SAN_NS_PER_US);
+		pair_turn();
 	}
 	for (i = 0; i < CONNS; i++)
 		assert_true(target(i)->charged <= 2000);
@@ -170,16 +166,13 @@ UNIT_CASE_IN(san_tl_admit_run__shortest_first, setup_srpt)
 	pair_xfer(1);
 	push_on(4, 9, 1000); /* behind the long one of its own connection: RT-16 */
 	pair_xfer(0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, CONNS + 1);
+	assert_settles(CONNS + 1);
 	push_on(0, 10, 50000);
 	pair_xfer(0); /* it has the whole budget */
 	push_on(1, 11, 9000);
 	push_on(2, 12, 1000);
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_REQ)
-			pair_rx(1, i);
+	pair_rx_only(1, SAN_OP_PUSH_SLCTD_REQ);
 	assert_int_equal(target(1)->charged + target(2)->charged, 0);
 	pair_xfer(1);
 	pair_tx(0);
@@ -202,8 +195,7 @@ UNIT_CASE(san_tl_admit_expire__stays_valid)
 	assert_int_equal(tl->budget_used, 0);
 	assert_int_equal(tl->expired_used, 2500);
 	assert_int_equal(tl->stats.nb_grants_expired, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_settles(1);
 	assert_int_equal(tl->expired_used, 0);
 }
 
@@ -235,8 +227,7 @@ UNIT_CASE(san_tl_admit_expire__slow_host)
 		pair_wait(SAN_NS_PER_MS);
 	}
 	assert_int_equal(tl->budget_used + tl->slow_used, 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 	assert_int_equal(tl->expired_used, 0);
 	assert_false(target(0)->host->slow);
 }
@@ -264,8 +255,7 @@ UNIT_CASE(san_tl_admit_expire__more_from_half_a_grant)
 		assert_int_equal(target(0)->charged, target(0)->expired <= 2000 ? 200 : 0);
 	}
 	assert_int_equal(target(0)->expired, 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 }
 
 /* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
@@ -282,8 +272,7 @@ UNIT_CASE(san_tl_admit_expire__no_more_until_used)
 	pair_xfer(0);
 	assert_int_equal(target(0)->charged, 0);
 	assert_int_equal(target(1)->charged, 1000);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 }
 
 /* RULE-6: a grant that is being used does not expire. */
@@ -338,8 +327,7 @@ UNIT_CASE(san_tl_admit_expire__not_behind_others)
 		xfer_others(0);
 	}
 	assert_int_equal(tl->stats.nb_grants_expired, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 }
 
 /* The same when no more of those arrive. */
@@ -356,8 +344,7 @@ UNIT_CASE(san_tl_admit_expire__not_for_ever_behind_others)
 	assert_int_equal(target(0)->expired, 0);
 	pair_wait(51 * SAN_NS_PER_US);
 	assert_int_equal(target(0)->expired, 2000);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 }
 
 /* The same when they arrive byte by byte. */
@@ -450,7 +437,6 @@ UNIT_CASE_IN(san_tl_admit_pull_room__grants_have_a_quarter, setup_no_expiry)
 UNIT_CASE(san_tl_admit_charge__pulls_are_not_its_share)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 4000, .cookie = 9};
-	uint32_t i;
 
 	assert_int_equal(pair_submit(1, &pull), 0);
 	push_on(1, 1, 10000);
@@ -460,14 +446,11 @@ UNIT_CASE(san_tl_admit_charge__pulls_are_not_its_share)
 	pair_xfer(0);
 	pair_xfer(1);
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		if (pair_pkt(i)->op != SAN_OP_PULL_DATA)
-			pair_rx(1, i);
+	pair_rx_but(1, SAN_OP_PULL_DATA);
 	assert_int_equal(pair.h[1].tl->pulled_used, 4000);
 	assert_int_equal(target(0)->charged, 2000);
 	assert_int_equal(target(1)->charged, 2000);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 }
 
 /* Slow pulls leave the budget, too. Then their connection pulls one piece at a time. */
@@ -499,8 +482,7 @@ UNIT_CASE(san_tl_admit_expire__pulls)
 	assert_int_equal(tl->budget_used, 0);
 	/* our side requests the pulls: they do not make a host slow */
 	assert_int_equal(tl->conns[slots[2][0]].host->expired, 3000);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.f[1].nb_cmpl, 1);
 	assert_int_equal(tl->expired_used + tl->budget_used, 0);
 	assert_int_equal(pair_pull(1, 100), 0);
@@ -528,8 +510,7 @@ UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 	pair_wait(1100 * SAN_NS_PER_MS);
 	assert_int_equal(tl->stats.nb_refused, 0);
 	assert_int_equal(pair.f[1].nb_set_aside, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.f[0].status[0] | pair.f[0].status[1], SAN_ST_OK);
 }
 
@@ -566,8 +547,7 @@ UNIT_CASE_IN(san_tl_admit_run__at_least_a_packet, setup_tiny_grants)
 	assert_int_equal(target(0)->charged, 3000);
 	assert_int_equal(target(1)->charged, 3000);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 6);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 }
 
 /* ---- received ahead of its turn ---- */
@@ -583,12 +563,8 @@ static const struct san_tl_req unsolicited_send = {
 static void
 all_but_the_send(void)
 {
-	uint32_t i;
-
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		if (pair_pkt(i)->op != SAN_OP_PUSH_UNSLCTD_DATA)
-			pair_rx(1, i);
+	pair_rx_but(1, SAN_OP_PUSH_UNSLCTD_DATA);
 }
 
 /* Side 1 has no receive for a send; behind it 2000 bytes are granted and delivered. */
@@ -679,9 +655,7 @@ UNIT_CASE(san_tl_admit_charge_done__no_more_than_granted)
 	for (i = 1; i < CONNS; i++)
 		push_on(i, i, 20000); /* they get what it returns */
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_REQ)
-			pair_rx(1, i);
+	pair_rx_only(1, SAN_OP_PUSH_SLCTD_REQ);
 	for (i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
 			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
@@ -709,6 +683,5 @@ UNIT_CASE(san_tl_admit_may_grant__its_own_rnr)
 	assert_true(tl->stats.nb_rnr_tx > 0);
 	assert_int_equal(tl->nb_admit, 0);
 	pair.f[1].push_req = SAN_ST_OK;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
+	assert_settles(1);
 }

@@ -73,10 +73,7 @@ UNIT_CASE(san_tl_initiator_submit__solicited_or_not)
 /* RULE-6: no RSN N beyond the oldest unfinished one; notified when there is room. */
 UNIT_CASE_IN(san_tl_initiator_submit__n, setup_tight)
 {
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 4);
 	assert_int_equal(PUSH(4), -EAGAIN);
 	assert_int_equal(pair.f[0].nb_room, 0);
 	pair_settle();
@@ -116,8 +113,7 @@ UNIT_CASE(san_tl_initiator_express_tx__only_pushes)
 
 UNIT_CASE_IN(san_tl_initiator_express_tx__behind_abort, pair_setup_unordered)
 {
-	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(PUSH(1), 0);
+	pair_pushes(0, 2);
 	assert_true(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 0), 0);
 	assert_false(san_tl_initiator_express_tx(pair.h[0].tl, pair.c[0]));
@@ -126,10 +122,7 @@ UNIT_CASE_IN(san_tl_initiator_express_tx__behind_abort, pair_setup_unordered)
 /* PCB-3: no more messages than the limit, whatever the windows allow. */
 UNIT_CASE_IN(san_tl_tx_next__message_limit, setup_tight)
 {
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_tc(0)->nb_msgs, 2);
 	pair_rx(1, 0);
@@ -143,10 +136,8 @@ UNIT_CASE_IN(san_tl_tx_next__message_limit, setup_tight)
 UNIT_CASE_IN(san_tl_on_ack__frees_the_count, setup_tight)
 {
 	struct san_tl_conn *tc = pair_tc(0);
-	uint32_t i;
 
-	for (i = 0; i < 3; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 3);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 1); /* received and held: the first one is missing */
 	pair_xfer(1);
@@ -240,9 +231,7 @@ UNIT_CASE(san_tl_finish_txn__in_order)
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 	assert_int_equal(pair_pull(2, 100), 0);
-	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		pair_rx(1, i);
+	pair_xfer(0);
 	pair_tx(1);
 	for (i = 0; i < 2; i++) { /* pull data, but not what acknowledges the push */
 		pair_pkt(pair_find(SAN_OP_PULL_DATA, i))->data_ebsn -= 1;
@@ -251,8 +240,7 @@ UNIT_CASE(san_tl_finish_txn__in_order)
 	assert_int_equal(pair.f[0].nb_pull_bytes, 200);
 	assert_int_equal(pair.f[0].nb_cmpl, 0);
 	assert_int_equal(pair.h[0].tl->cam.nb_used, 2);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].cookie[i], i);
 }
@@ -264,9 +252,7 @@ UNIT_CASE(san_tl_finish_txn__behind_a_pull)
 
 	assert_int_equal(pair_pull(0, 100), 0);
 	assert_int_equal(PUSH(1), 0);
-	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++)
-		pair_rx(1, i);
+	pair_xfer(0);
 	pair_tx(1);
 	i = pair_find(SAN_OP_PULL_DATA, 0);
 	pair_pkt(i)->offset = 501;

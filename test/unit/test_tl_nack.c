@@ -72,8 +72,7 @@ UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 	struct san_wire_pkt *p;
 	uint32_t i, psn;
 
-	for (i = 0; i < 3; i++)
-		assert_int_equal(SEND(i), 0);
+	pair_sends(0, 3);
 	assert_int_equal(pair_tx(0), 3);
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_pkt(0)->round, 0);
@@ -109,8 +108,7 @@ UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 		pair_rx(1, i);
 	}
 	assert_int_equal(pair.f[1].nb_done, 3);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 }
 
 /* RULE-4: packets sent before the RNR are refused after it, with a repeated NACK. */
@@ -118,8 +116,7 @@ UNIT_CASE(san_tl_nack_is_old_round__refused_again)
 {
 	struct san_wire_pkt *p;
 
-	assert_int_equal(SEND(0), 0);
-	assert_int_equal(SEND(1), 0);
+	pair_sends(0, 2);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 2; /* now it would be ready */
@@ -132,8 +129,7 @@ UNIT_CASE(san_tl_nack_is_old_round__refused_again)
 	assert_int_equal(p->rsn, pair_rsn(0)); /* the first of those refused */
 	/* only the last one arrives */
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 2)), SAN_DROP_NONE);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 1);
 }
 
@@ -173,9 +169,7 @@ UNIT_CASE(san_tl_nack_rnr_timer__gives_up)
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	while (pair.f[0].nb_cmpl < 2) {
-		pair_xfer(0);
-		pair_xfer(1);
-		pair_wait(10 * SAN_NS_PER_US);
+		pair_turn();
 	}
 	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
@@ -205,8 +199,7 @@ UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
 	assert_int_equal(pair.f[0].cookie[0], 1);
 	pair.f[1].nb_recvs = 2;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	assert_int_equal(pair.f[1].nb_done, 3);
 }
 
@@ -232,8 +225,7 @@ UNIT_CASE_IN(san_tl_nack_no_record__withdraws, setup_few_records)
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(0, 1), SAN_DROP_NACK_STALE); /* the same content */
 	assert_int_equal(pair.h[0].pdl->stats.nb_withdrawn, 2);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 16);
+	assert_settles(16);
 	assert_int_equal(pair.f[1].nb_done, 16);
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 0); /* that is not RNR */
 }
@@ -286,8 +278,7 @@ UNIT_CASE_IN(san_tl_nack_request__costs_no_retry, setup_few_records)
 	pair.c[0]->rtt.srtt_ns = 0;
 	e = san_pdl_win_tx_entry(pair.c[0]->txb, SAN_WIN_REQ, psn);
 	assert_int_equal(e->retries, 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 16);
+	assert_settles(16);
 }
 
 /*
@@ -328,18 +319,14 @@ UNIT_CASE(complete_in_error__the_connection_lives)
 	assert_int_equal(pair_rx(1, 3), SAN_DROP_NONE);
 	pair_tx(1);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_ACCESS);
-	pair_settle(); /* and both NACKs were lost */
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_ACCESS);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_settles_with(SAN_ST_ACCESS, SAN_ST_OK); /* and both NACKs were lost */
 	assert_true(pair.h[0].pdl->stats.nb_resync_tx >= 3);
 	for (i = 0; i < 64; i++) { /* N later it cannot be repeated any more */
 		assert_int_equal(PUSH(2 + i), 0);
 		if (i % 16 == 0)
 			pair_settle();
 	}
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 66);
+	assert_settles(66);
 }
 
 /* RT-27: the same when a region is removed half way, or the ULP-ACK is a refusal. */
@@ -353,9 +340,7 @@ UNIT_CASE(complete_in_error__late)
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_ABORTED);
 	assert_int_equal(pair.f[1].nb_abort, 1);
 	pair.f[1].push_place = SAN_ST_OK;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_REVOKED);
+	assert_settles_with(SAN_ST_REVOKED);
 	pair.f[1].push_done = SAN_ST_RESOURCE; /* means "not now" on the wire */
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH, NEVER, 1500), 0);
 	pair_settle();
@@ -391,12 +376,10 @@ UNIT_CASE(san_tl_nack_refused_get__table)
 UNIT_CASE(san_tl_nack_refused_pass__with_the_resync)
 {
 	struct san_tl *tl = pair.h[1].tl;
-	uint32_t i;
 
 	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(1);
-	for (i = 0; i < 3; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 3);
 	assert_int_equal(pair_tx(0), 3);
 	pair_rx(1, 1); /* ahead of its turn: held */
 	pair_rx(1, 2);
@@ -404,8 +387,7 @@ UNIT_CASE(san_tl_nack_refused_pass__with_the_resync)
 	pair_rx(1, 0);
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(3));
 	assert_int_equal(san_tl_nack_refused_get(pair_tc(1), pair_rsn(1)), SAN_ST_ACCESS);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_ACCESS);
 	assert_null(pair_tc(1)->refused);
 	assert_int_equal(tl->free_refused.nb, tl->free_refused.max);
@@ -428,12 +410,10 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 		pair.f[1].bad_rsn = pair_rsn(0);
 		assert_int_equal(PUSH(0), 0);
 		assert_int_equal(PUSH(1), 0);
-		pair_settle();
-		assert_int_equal(pair.f[0].nb_cmpl, i);
+		assert_settles(i);
 		assert_false(pair.c[1]->failed);
 		pool->nb = pool->max = max;
-		pair_settle();
-		assert_int_equal(pair.f[0].nb_cmpl, 2);
+		assert_settles(2);
 		assert_int_equal(pair.f[0].status[i], SAN_ST_ACCESS);
 		assert_int_equal(pair.f[0].status[1 - i], SAN_ST_OK);
 		pair_close();
@@ -488,8 +468,7 @@ UNIT_CASE(san_tl_nack_rx_resync__request_never_arrived)
 {
 	struct san_wire_pkt *p;
 
-	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(PUSH(1), 0);
+	pair_pushes(0, 2);
 	assert_int_equal(pair_tx(0), 2);
 	p = pair_pkt(0);
 	pair_rx(1, 1);
@@ -540,11 +519,7 @@ UNIT_CASE(san_tl_nack_txn_abort__one_of_three)
 	assert_int_equal(PUSH(2), 0);
 	pair_tx(0); /* sends the first, and the request of the second */
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_ABORTED);
-	assert_int_equal(pair.f[0].status[2], SAN_ST_OK);
+	assert_settles_with(SAN_ST_OK, SAN_ST_ABORTED, SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_done, 2);
 	assert_int_equal(pair.h[1].tl->budget_used + pair.h[1].tl->expired_used, 0);
 	/* later grants are in order: its SSN is skipped on both sides */

@@ -45,16 +45,14 @@ UNIT_CASE_IN(san_tl_pack__unordered, setup_packed_unordered)
 {
 	uint32_t i;
 
-	for (i = 0; i < 20; i++)
-		PUSH(i);
+	pair_pushes(0, 20);
 	assert_int_equal(pair_tx(0), 3); /* 8 of 116 bytes in each of 1000 */
 	assert_int_equal(pair_pkt(2)->length, 4);
 	for (i = 3; i > 0; i--)
 		assert_int_equal(pair_rx(1, i - 1), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 20);
 	assert_int_equal(pair.f[1].done[0], pair_rsn(16)); /* nothing waits (RT-15) */
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 20);
+	assert_settles(20);
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(20));
 }
 
@@ -72,17 +70,13 @@ UNIT_CASE(san_tl_pack__one_goes_as_it_did)
 /* Only consecutive RSNs, complete and unsolicited ones. */
 UNIT_CASE(san_tl_pack__what_ends_a_run)
 {
-	PUSH(0);
-	PUSH(1);
+	pair_pushes(0, 2);
 	assert_int_equal(pair_pull(2, 10), 0);
-	PUSH(3);
-	PUSH(4);
+	pair_pushes(3, 2);
 	assert_int_equal(pair_push(5, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
-	PUSH(6);
-	PUSH(7);
+	pair_pushes(6, 2);
 	assert_int_equal(pair_push(8, SAN_KIND_PUSH, NEVER, 1500), 0);
-	PUSH(9);
-	PUSH(10);
+	pair_pushes(9, 2);
 	assert_int_equal(pair_add(11, 1), 0);
 	PUSH(12);
 	/* requests first; then what needs no grant (RULE-3) */
@@ -109,14 +103,12 @@ UNIT_CASE(san_tl_pack__not_solicited)
 	assert_int_equal(pair_pull(0, 10), 0);
 	assert_int_equal(pair_pull(1, 10), 0);
 	assert_int_equal(pair_tx(0), 2);
-	PUSH(2);
-	PUSH(3);
+	pair_pushes(2, 2);
 	assert_int_equal(pair_push(4, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 10), 0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, PACKED);
 	assert_int_equal(pair_pkt(0)->length, 2);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	assert_settles(5);
 }
 
 UNIT_CASE(san_tl_pack__fills_the_packet)
@@ -153,11 +145,8 @@ UNIT_CASE_IN(san_tl_pack__so_many_at_most, setup_many)
 /* PCB-3: a message beyond the limit is not sent, packed neither. */
 UNIT_CASE(san_tl_pack__message_limit)
 {
-	uint32_t i;
-
 	pair.c[0]->pcb.msg_limit = 3;
-	for (i = 0; i < 5; i++)
-		PUSH(i);
+	pair_pushes(0, 5);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->length, 3);
 	assert_int_equal(pair_tc(0)->nb_msgs, 3);
@@ -170,8 +159,7 @@ UNIT_CASE(san_tl_pack__not_negotiated)
 	uint32_t i;
 
 	pair_tc(0)->peer.pack = false;
-	for (i = 0; i < 4; i++)
-		PUSH(i);
+	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
@@ -181,8 +169,7 @@ UNIT_CASE(san_tl_pack__not_negotiated)
 UNIT_CASE(san_tl_rx__packed_but_not_negotiated)
 {
 	pair_tc(1)->peer.pack = false;
-	PUSH(0);
-	PUSH(1);
+	pair_pushes(0, 2);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, PACKED);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_OPCODE);
@@ -196,8 +183,7 @@ UNIT_CASE(san_tl_pack_fill__again_the_same)
 {
 	struct tl_pkt first;
 
-	PUSH(0);
-	PUSH(1);
+	pair_pushes(0, 2);
 	assert_int_equal(pair_tx(0), 1);
 	first = keep(0);
 	PUSH(2);
@@ -222,10 +208,9 @@ static void
 held_until_its_turn(void)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
-	uint32_t i, psn;
+	uint32_t psn;
 
-	for (i = 0; i < 20; i++)
-		PUSH(i);
+	pair_pushes(0, 20);
 	assert_int_equal(pair_tx(0), 3);
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_rx(1, 2), SAN_DROP_NONE);
@@ -255,11 +240,9 @@ UNIT_CASE_IN(san_tl_pack_rx__held_if_relaxed_too, setup_packed_relaxed)
 UNIT_CASE(san_tl_pack_rx__red)
 {
 	struct san_wire_pkt *p;
-	uint32_t i;
 
 	pair.h[1].tl->conf.max_held = 0;
-	for (i = 0; i < 10; i++)
-		PUSH(i);
+	pair_pushes(0, 10);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_RED);
 	pair_tx(1);
@@ -279,8 +262,7 @@ UNIT_CASE(san_tl_pack_rx__behind_a_pull)
 	struct san_tl_rxn *r;
 
 	assert_int_equal(pair_pull(0, 10), 0);
-	PUSH(1);
-	PUSH(2);
+	pair_pushes(1, 2);
 	assert_int_equal(pair_tx(0), 2);
 	r = san_tl_rxn_new(pair.h[1].tl, pair_tc(1), pair_rsn(0), false);
 	r->type = SAN_TL_PULL;
@@ -292,8 +274,7 @@ UNIT_CASE(san_tl_pack_rx__behind_a_pull)
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
 	san_tl_rxn_detach(pair.h[1].tl, pair_tc(1), r);
 	san_tl_rxn_free(pair.h[1].tl, pair_tc(1), r);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 2); /* withdrawn, and packed again */
 }
 
@@ -331,9 +312,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 			pair_xfer(0);
 	}
 	for (i = 0; i < 100; i++) { /* as far as there are receives */
-		pair_xfer(0);
-		pair_xfer(1);
-		pair_wait(10 * SAN_NS_PER_US);
+		pair_turn();
 	}
 	pair.f[1].nb_recvs += 40;
 	san_tl_on_recv_posted(pair.h[1].tl, pair.slot[1], pair.now);

@@ -60,8 +60,7 @@ UNIT_CASE(piece__any_order_once)
 		assert_true(pair_has_bytes(i, LEN));
 		assert_int_equal(rx_third(0, 1), SAN_DROP_OLD);
 		assert_int_equal(pair_rx(1, 0), SAN_DROP_OLD);
-		pair_settle();
-		assert_int_equal(pair.f[0].nb_cmpl, i + 1);
+		assert_settles(i + 1);
 	}
 }
 

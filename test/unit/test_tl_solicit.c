@@ -67,8 +67,7 @@ refused_before_the_first_grant(void)
 	pair_rx(1, 2);
 	assert_int_equal(tl->stats.nb_grants, 2);
 	assert_int_equal(tl->stats.nb_refused, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].status[i],
 				 pair.f[0].cookie[i] == 1 ? SAN_ST_ACCESS : SAN_ST_OK);
@@ -97,10 +96,7 @@ UNIT_CASE(san_tl_solicit_grant_refuse__ahead_of_its_turn)
 	pair.f[1].push_check = SAN_ST_OK;
 	pair_rx(1, 0);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_ACCESS);
+	assert_settles_with(SAN_ST_OK, SAN_ST_ACCESS);
 }
 
 /* RT-16: grants in SSN order, however the requests arrive. */
@@ -124,8 +120,7 @@ UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 	pair_tx(1);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, i))->ssn, pair_rsn(i));
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 }
 
 /* Unordered: granted in order of arrival. */
@@ -137,8 +132,7 @@ UNIT_CASE_IN(san_tl_solicit_ssn_join__unordered, pair_setup_hasty_unordered)
 	pair_rx(1, 1);
 	pair_tx(1);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0))->ssn, pair_rsn(1));
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 }
 
 /* RT-16, RT-19, figure 8B: grants out of order, data in RSN order all the same. */
@@ -169,8 +163,7 @@ UNIT_CASE(san_tl_initiator_rx_grant__data_in_rsn_order)
 	pair_tx(0);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_SLCTD_DATA, i))->rsn, pair_rsn(i));
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 }
 
 /* RULE-6: the offset is cumulative, the maximum counts; the last one moves the base SSN. */
@@ -220,8 +213,7 @@ UNIT_CASE(san_tl_initiator_rx_grant__refused)
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_RANGE);
 	*p = saved;
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	pair_push(2, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100);
 	pair_xfer(0);
 	pair_tx(1);
@@ -248,9 +240,7 @@ UNIT_CASE_IN(san_tl_solicit_next_grant__lost_once, setup_steps)
 			pair_xfer(1);
 		}
 	}
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
+	assert_settles_with(SAN_ST_OK);
 	assert_true(pair.h[1].pdl->stats.nb_rtx >= 3);
 }
 
@@ -290,8 +280,7 @@ UNIT_CASE(san_tl_solicit_grant_one__reserves_first)
 	pair.f[1].nb_recvs++;
 	san_tl_on_recv_posted(pair.h[1].tl, pair.slot[1], pair.now);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 2);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
@@ -311,10 +300,7 @@ one_waits(void)
 static void
 second_is_sent(uint8_t first)
 {
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], first);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_settles_with(first, SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 
@@ -362,8 +348,7 @@ UNIT_CASE(san_tl_solicit_grant_timer__refused_in_the_end)
 	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
 	pair_tx(1); /* lost */
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, 0))->status, SAN_ST_RNR);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK); /* the connection continues */
 	assert_int_equal(pair.f[1].nb_push_req, 1);
@@ -392,8 +377,7 @@ UNIT_CASE_IN(san_tl_solicit_grant_timer__also_when_woken, pair_setup_hasty_unord
 	while (pair.h[1].tl->stats.nb_refused == 0)
 		pair_wait(10 * SAN_NS_PER_US);
 	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 

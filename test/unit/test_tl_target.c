@@ -31,8 +31,7 @@ UNIT_CASE(san_tl_target_rx_push__in_order_no_cam)
 {
 	uint64_t i;
 
-	for (i = 0; i < 10; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 10);
 	pair_settle();
 	assert_int_equal(pair.f[1].nb_done, 10);
 	assert_int_equal(pair.h[1].tl->cam.nb_lookups, 0);
@@ -51,8 +50,7 @@ UNIT_CASE(san_tl_target_rx_push__held_until_its_turn)
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t i, psn;
 
-	for (i = 0; i < 4; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
 	psn = pair_pkt(0)->psn;
 	for (i = 3; i > 0; i--) {
@@ -161,16 +159,14 @@ UNIT_CASE_IN(san_tl_target_rx_push__red_admits_the_head, setup_small)
 {
 	uint32_t i;
 
-	for (i = 0; i < 8; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 8);
 	assert_int_equal(pair_tx(0), 8);
 	for (i = 1; i < 8; i++)
 		assert_int_equal(pair_rx(1, i), i < 5 ? SAN_DROP_NONE : SAN_DROP_RED);
 	assert_int_equal(pair.h[1].tl->stats.nb_red, 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 5);
-	pair_settle(); /* refused packets are resent */
-	assert_int_equal(pair.f[0].nb_cmpl, 8);
+	assert_settles(8); /* refused packets are resent */
 	assert_int_equal(pair.f[1].nb_done, 8);
 }
 
@@ -180,8 +176,7 @@ UNIT_CASE_IN(san_tl_target_rx_push__red_admits_a_long_head, setup_small)
 	uint32_t i;
 
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 1100), 0);
-	for (i = 1; i < 8; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(1, 7);
 	assert_int_equal(pair_tx(0), 9);
 	for (i = 2; i < 9; i++)
 		pair_rx(1, i);
@@ -216,8 +211,7 @@ UNIT_CASE_IN(san_tl_target_rx_push__no_record_but_for_the_head, setup_small)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 1), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 1 + 14);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 16);
+	assert_settles(16);
 }
 
 /* RT-15: on an unordered connection each is done on arrival. */
@@ -225,8 +219,7 @@ UNIT_CASE_IN(san_tl_target_rx_push__unordered, pair_setup_unordered)
 {
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		assert_int_equal(PUSH(i), 0);
+	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
 	for (i = 3; i > 0; i--) {
 		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
@@ -235,8 +228,7 @@ UNIT_CASE_IN(san_tl_target_rx_push__unordered, pair_setup_unordered)
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(0));
 	assert_int_equal(pair_xfer(1), 1); /* an ACK: three complete */
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 	assert_int_equal(pair_tc(1)->rx_base, pair_rsn(4));
 	assert_int_equal(pair_tc(0)->rsn_base, pair_rsn(4));
 }
@@ -339,8 +331,7 @@ UNIT_CASE(san_tl_target_rx_request__pull_without_a_record)
 	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, 4)), SAN_DROP_NO_TXN);
 	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0)), SAN_DROP_RNR);
 	assert_int_equal(pair_tc(1)->nb_held, 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 6);
+	assert_settles(6);
 }
 
 /* RULE-5: refused by pull data with a status, reliably. */
@@ -353,10 +344,7 @@ UNIT_CASE(san_tl_target_rx_request__pull_refused)
 	pair_tx(1);
 	assert_int_not_equal(pair_find(SAN_OP_PULL_DATA, 0), UINT32_MAX);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 0))->status, SAN_ST_ACCESS);
-	pair_settle(); /* it was lost once */
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_ACCESS);
-	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
+	assert_settles_with(SAN_ST_ACCESS, SAN_ST_OK); /* it was lost once */
 	assert_int_equal(pair.f[1].nb_pull_req, 1);
 }
 
@@ -371,8 +359,7 @@ UNIT_CASE(san_tl_target_rx_request__pull_not_ready)
 	assert_int_equal(pair.f[1].nb_done, 0); /* the push waits for it */
 	pair.f[1].pull_req = SAN_ST_OK;
 	pair_wait(SAN_NS_PER_MS);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	pair.f[1].pull_req = SAN_ST_RNR;
 	assert_int_equal(pair_pull(3, 500), 0);
 	pair_settle();
@@ -390,9 +377,7 @@ UNIT_CASE(san_tl_pull_fill__revoked)
 	pair_tx(1);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 1))->status, SAN_ST_REVOKED);
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_PULL_DATA, 1))->payload_len, 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 1);
-	assert_int_equal(pair.f[0].status[0], SAN_ST_REVOKED);
+	assert_settles_with(SAN_ST_REVOKED);
 }
 
 /* RT-26: more pulls than records: the base waits for one of its own pulls, never forever. */
@@ -402,8 +387,7 @@ UNIT_CASE_IN(san_tl_target_run_base__pull_waits_for_a_pull, setup_small)
 
 	for (i = 0; i < 32; i++)
 		assert_int_equal(pair_pull(i, 3000), 0);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 32);
+	assert_settles(32);
 	for (i = 0; i < 32; i++)
 		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
 }
@@ -567,8 +551,7 @@ UNIT_CASE_ALONE(san_tl_target_wake_pulls__in_turn)
 	pair_tick(1);
 	assert_int_equal(pair.f[1].nb_pull_req, 3);
 	assert_int_equal(tc->nb_pulling, 1);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 	pair_close();
 }
 
@@ -629,8 +612,7 @@ UNIT_CASE_IN(san_tl_target_express__unordered, pair_setup_unordered)
 	uint32_t rsn = tc->rx_base;
 
 	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
-	assert_int_equal(PUSH(0), 0);
-	assert_int_equal(PUSH(1), 0);
+	pair_pushes(0, 2);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 1); /* the second one overtakes the first */
 	assert_true(tc->rx_base == rsn);

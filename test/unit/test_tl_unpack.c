@@ -17,8 +17,7 @@ unpack_by_missing_receive(void)
 	uint32_t i, psn;
 
 	pair.f[1].nb_recvs = 3;
-	for (i = 0; i < 5; i++)
-		SEND(i);
+	pair_sends(0, 5);
 	assert_int_equal(pair_tx(0), 1);
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
@@ -47,12 +46,10 @@ unpack_by_missing_receive(void)
 	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
 	assert_int_equal(p->delay_us, 100);
 	assert_int_equal(p->flags, SAN_F_WIN_DATA);
-	for (i = 0; i < pair.nb_out; i++)
-		pair_rx(0, i);
+	pair_rx_all(0);
 	assert_int_equal(pair_tx(0), 2); /* RESYNC */
 	pair.f[1].nb_recvs = 2;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	assert_settles(5);
 	assert_int_equal(pair.f[1].nb_done, 5);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 	/* they are not packed again */
@@ -78,15 +75,13 @@ unpack_by_bad_key(void)
 {
 	uint32_t i, nb_ok = 0;
 
-	for (i = 0; i < 6; i++)
-		PUSH(i);
+	pair_pushes(0, 6);
 	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(3);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	assert_int_equal(pair.f[1].nb_abort, 3);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 6);
+	assert_settles(6);
 	for (i = 0; i < 6; i++) {
 		bool bad = pair.f[0].cookie[i] == 3;
 
@@ -112,14 +107,13 @@ UNIT_CASE_IN(san_tl_pack_unpack__bad_key_unordered, setup_packed_unordered)
 UNIT_CASE(san_tl_pack_replay__refused)
 {
 	struct tl_pkt first;
-	uint32_t i, psn;
+	uint32_t psn;
 
 	pair.f[1].nb_recvs = 5;
 	PUSH(0);
 	pair_tx(0);
 	first = keep(0);
-	for (i = 1; i < 7; i++)
-		SEND(i);
+	pair_sends(1, 6);
 	assert_int_equal(pair_tx(0), 1);
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -139,21 +133,17 @@ UNIT_CASE(san_tl_pack_replay__refused)
 /* After another message's RNR they are withdrawn, and packed again. */
 UNIT_CASE(san_tl_pack_unpack__not_by_another)
 {
-	uint32_t i;
-
 	SEND(0);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
-	for (i = 1; i < 5; i++)
-		PUSH(i);
+	pair_pushes(1, 4);
 	pair_tx(0);
 	assert_int_equal(pair_pkt(0)->op, PACKED);
 	pair_rx(1, 0); /* of the old round */
 	pair_settle();
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 0);
 	pair.f[1].nb_recvs = 1;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 5);
+	assert_settles(5);
 	assert_true(pair.h[0].tl->stats.nb_packed_tx > 1);
 	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 1);
 }
@@ -162,15 +152,12 @@ UNIT_CASE(san_tl_pack_unpack__not_by_another)
 UNIT_CASE(san_tl_pack_unpack__given_up)
 {
 	pair.f[1].nb_recvs = 1;
-	SEND(0);
-	SEND(1);
-	SEND(2);
+	pair_sends(0, 3);
 	pair_tx(0);
 	assert_int_equal(tl_host_abort(&pair.h[0], pair.slot[0], 1), 0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 2;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_settles(3);
 	assert_int_equal(pair.f[1].nb_done, 2);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 	assert_int_equal(pair.h[0].tl->stats.nb_aborts, 1);
@@ -185,8 +172,7 @@ stale_copy(bool ordered)
 	struct tl_pkt late;
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		SEND(i);
+	pair_sends(0, 4);
 	assert_int_equal(pair_tx(0), 1);
 	late = keep(0);
 	san_wire_pkt(late.m)->w.psn += 100; /* otherwise the window would recognise it */
@@ -214,8 +200,7 @@ stale_copy(bool ordered)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 4);
 	assert_int_equal(pair.f[1].nb_recvs, 6);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 	san_wire_pkt(late.m)->w.psn++;
 	assert_int_equal(arrive(late), SAN_DROP_FINISHED);
 	assert_int_equal(pair.f[1].nb_done, 4);
@@ -237,8 +222,7 @@ unpack_with_losses(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		SEND(i);
+	pair_sends(0, 4);
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair.f[1].nb_recvs = 4;
@@ -254,8 +238,7 @@ unpack_with_losses(void)
 	for (i = 1; i < pair.nb_out; i++)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 4);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 4);
+	assert_settles(4);
 	assert_int_equal(pair.f[1].nb_done, 4);
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
 }
@@ -273,11 +256,8 @@ UNIT_CASE_IN(san_tl_pack_unpack__losses_unordered, setup_packed_unordered)
 /* Later packets are refused for their round, with the NACK that unpacks it. */
 UNIT_CASE(san_tl_pack_unpack__told_by_another)
 {
-	uint32_t i;
-
 	pair.f[1].nb_recvs = 4;
-	for (i = 0; i < 5; i++)
-		SEND(i);
+	pair_sends(0, 5);
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	pair_tx(1); /* lost */
@@ -289,8 +269,7 @@ UNIT_CASE(san_tl_pack_unpack__told_by_another)
 	assert_int_equal(pair_find(PACKED, 0), UINT32_MAX);
 	assert_int_equal(pair.h[0].tl->stats.nb_unpack_rx, 1);
 	pair.f[1].nb_recvs++;
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 6);
+	assert_settles(6);
 	assert_int_equal(pair.f[1].nb_done, 6);
 }
 
@@ -300,10 +279,8 @@ rsns_that_are_not_new(bool ordered)
 {
 	struct tl_pkt k, abort;
 	struct san_wire_pkt *p;
-	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		PUSH(i);
+	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 1);
 	k = keep(0);
 	p = &san_wire_pkt(k.m)->w;
@@ -356,8 +333,7 @@ UNIT_CASE(san_tl_nack_rx__of_a_packed_packet)
 {
 	struct san_wire_pkt *p;
 
-	PUSH(0);
-	PUSH(1);
+	pair_pushes(0, 2);
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	san_tl_nack(pair.h[1].tl, pair_tc(1), pair_pkt(0)->psn, pair_rsn(0), SAN_ST_ACCESS);
@@ -369,7 +345,6 @@ UNIT_CASE(san_tl_nack_rx__of_a_packed_packet)
 	p->status = SAN_ST_RNR;
 	p->round = 1;
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NACK_STALE);
-	pair_settle();
-	assert_int_equal(pair.f[0].nb_cmpl, 2);
+	assert_settles(2);
 	assert_int_equal(pair.f[0].status[0], SAN_ST_OK);
 }
