@@ -166,8 +166,6 @@ UNIT_CASE(event__final)
 UNIT_CASE(event__two_at_once)
 {
 	struct san_cm *cm = net.h[1].cm;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	struct san_cm_event ev;
 	uint16_t slot;
@@ -176,17 +174,17 @@ UNIT_CASE(event__two_at_once)
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(
-		san_cm_fsm_accept_peer(cm, net.h[1].last[1].slot, &net.h[1].param, 9, net.now_ns),
+		san_cm_fsm_accept_peer(cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, &net.h[1].param, 9, net.now_ns),
 		0);
-	assert_true(san_cm_tx_next(cm, &path, &p, &msg, net.now_ns));
-	assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &p, &msg)), 0);
-	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
+	assert_true(san_cm_tx_next(cm, &path, &pkt, &msg, net.now_ns));
+	assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &pkt, &msg)), 0);
+	assert_true(cm_next(0, &msg));
 	assert_int_equal(msg.msg, SAN_CM_RTU);
-	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), 0);
+	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)), 0);
 	assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
-	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
+	assert_true(cm_next(0, &msg));
 	assert_int_equal(msg.msg, SAN_CM_DREQ);
-	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), 0);
+	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)), 0);
 	assert_true(san_cm_event_next(cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
 	assert_int_equal(ev.cookie, 9);
@@ -285,5 +283,5 @@ UNIT_CASE(conn__churn) /* RT-24: both sides release everything */
 		cm_net_run(&net, 10 * MS);
 		assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 	}
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1000);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1000);
 }

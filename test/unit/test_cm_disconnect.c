@@ -54,28 +54,6 @@ assert_orderly(void)
 	assert_ended(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_NONE);
 }
 
-/** arg[0]: message type; arg[1]: how many of them are lost. */
-static void
-lose(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-     struct cm_fate *fate)
-{
-	(void)p;
-	if (msg != NULL && msg->msg == n->arg[0] && n->h[from].nb_tx[msg->msg] < n->arg[1])
-		fate->copies = 0;
-}
-
-static void
-twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-      struct cm_fate *fate)
-{
-	(void)n;
-	(void)from;
-	(void)p;
-	(void)msg;
-	fate->copies = 2;
-	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
-}
-
 UNIT_CASE(disconnect__waits_until_drained)
 {
 	assert_int_equal(disconnect(0, false), 0);
@@ -158,9 +136,7 @@ UNIT_CASE(disconnect__dreq_or_drep_lost)
 	for (i = 0; i < RTE_DIM(lost); i++) {
 		cm_teardown();
 		setup();
-		net.hook = lose;
-		net.arg[0] = lost[i][0];
-		net.arg[1] = lost[i][1];
+		cm_lose(lost[i][0], 1, lost[i][1]);
 		disconnect(0, true);
 		cm_net_run(&net, 2 * SAN_NS_PER_S);
 		assert_orderly();
@@ -172,14 +148,12 @@ UNIT_CASE(disconnect__dreq_or_drep_lost)
 UNIT_CASE(timewait__answers_repeated_dreq)
 {
 	net.h[1].no_release = true;
-	net.hook = lose;
-	net.arg[0] = SAN_CM_DREP;
-	net.arg[1] = 3;
+	cm_lose(SAN_CM_DREP, 1, 3);
 	disconnect(0, true);
 	cm_net_run(&net, 2 * SAN_NS_PER_S);
 	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 	assert_int_equal(state_of(1), SAN_CM_TIMEWAIT);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_events(1, SAN_CM_EV_DISCONNECTED, 1);
 	san_cm_release(net.h[1].cm, slot[1], net.now_ns);
 	assert_orderly();
 	assert_int_equal(state_of(1), SAN_CM_IDLE);
@@ -196,7 +170,7 @@ UNIT_CASE(disconnect__nobody_answers)
 
 UNIT_CASE(disconnect__everything_twice)
 {
-	net.hook = twice;
+	net.hook = cm_twice;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
 	assert_orderly();
@@ -210,9 +184,7 @@ UNIT_CASE(disconnect__simultaneous)
 	for (i = 0; i < 8; i++) {
 		cm_teardown();
 		setup();
-		net.hook = lose;
-		net.arg[0] = i & 4 ? SAN_CM_DREQ : SAN_CM_DREP;
-		net.arg[1] = 1;
+		cm_lose(i & 4 ? SAN_CM_DREQ : SAN_CM_DREP, 1, 1);
 		disconnect(0, i & 1);
 		disconnect(1, i & 2);
 		if (!(i & 1))
@@ -236,12 +208,8 @@ UNIT_CASE(disconnect__by_both_one_drains)
 static void
 open_without_rtu(void)
 {
-	cm_teardown();
-	cm_net_init(&net, test_pool(), 3, 16, false);
-	cm_net_listen(&net, 1);
-	net.hook = lose;
-	net.arg[0] = SAN_CM_RTU;
-	net.arg[1] = 1;
+	cm_anew(3);
+	cm_lose(SAN_CM_RTU, 1, 1);
 	slot[0] = cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
 	slot[1] = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
@@ -268,7 +236,7 @@ UNIT_CASE(disconnect__dreq_without_rtu)
 	open_without_rtu();
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 0);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 0);
 	assert_orderly();
 }
 
@@ -281,29 +249,22 @@ UNIT_CASE(disconnect__while_connecting)
 	uint16_t s;
 
 	for (i = 0; i < RTE_DIM(at); i++) {
-		cm_teardown();
-		cm_net_init(&net, test_pool(), i, 16, false);
-		cm_net_listen(&net, 1);
+		cm_anew(i);
 		net.h[0].no_mac = at[i] == SAN_CM_RESOLVING;
 		net.h[1].no_accept = true;
-		net.hook = lose;
-		net.arg[0] = SAN_CM_COOKIE;
-		net.arg[1] = at[i] == SAN_CM_REQ_SENT ? 100 : 0;
+		cm_lose(SAN_CM_COOKIE, 1, at[i] == SAN_CM_REQ_SENT ? 100 : 0);
 		s = cm_net_connect(&net, 0, 42);
 		cm_net_run(&net, 1 * MS);
 		assert_int_equal(san_cm_state(net.h[0].cm, s), at[i]);
 		assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, s, i & 1, net.now_ns), 0);
 		cm_net_run(&net, 1 * MS);
-		assert_int_equal(net.h[0].nb[SAN_CM_EV_CLOSED], 1);
+		assert_events(0, SAN_CM_EV_CLOSED, 1);
 		assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	}
 	/* the other side accepts a withdrawn request, and learns it at once */
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						7, net.now_ns),
-			 0);
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_STALE);
+	assert_ended_by(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
@@ -312,23 +273,18 @@ UNIT_CASE(disconnect__before_the_rep_arrives)
 {
 	uint16_t s;
 
-	cm_teardown();
-	cm_net_init(&net, test_pool(), 9, 16, false);
-	cm_net_listen(&net, 1);
+	cm_anew(9);
 	net.h[1].no_accept = true;
-	net.hook = lose;
-	net.arg[0] = SAN_CM_REP;
-	net.arg[1] = 100;
+	cm_lose(SAN_CM_REP, 1, 100);
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
 	s = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, s, &net.h[1].param, 7, net.now_ns), 0);
+	assert_int_equal(cm_accept(s), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
 	cm_net_run(&net, 1 * SAN_NS_PER_S);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_REFUSED);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CLOSED], 1);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
+	assert_events(1, SAN_CM_EV_CLOSED, 1);
 	assert_int_equal(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns, 0);
 }
 
@@ -382,12 +338,7 @@ reset_for(uint32_t psn)
 /* A restarted peer does not know the connection: our next packet ends it. */
 UNIT_CASE(reset__after_restart_of_the_peer) /* RT-24 */
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_restart(1);
 	cm_net_tx_data(&net, 0, slot[0]);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_RESET], 1);
@@ -397,14 +348,10 @@ UNIT_CASE(reset__after_restart_of_the_peer) /* RT-24 */
 /* The same with a new connection under the old CID: only the tag differs. */
 UNIT_CASE(reset__new_connection_same_cid) /* RT-24 */
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
 	uint32_t old_dcid = net.h[0].pdl->conns[slot[0]].dcid;
 	uint16_t other;
 
-	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_restart(1);
 	cm_net_listen(&net, 1);
 	other = cm_net_connect(&net, 0, 43);
 	cm_net_run(&net, 1 * MS);
@@ -412,7 +359,7 @@ UNIT_CASE(reset__new_connection_same_cid) /* RT-24 */
 	cm_net_tx_data(&net, 0, slot[0]);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].drops[SAN_DROP_TAG], 1);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].slot, slot[0]);
 	assert_int_equal(san_cm_state(net.h[0].cm, other), SAN_CM_ESTABLISHED);
 	/* the new connection works */
@@ -424,19 +371,14 @@ UNIT_CASE(reset__new_connection_same_cid) /* RT-24 */
 /* The peer restarts and connects: a new connection beside the old one. */
 UNIT_CASE(restart__connects_anew) /* RT-24 */
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
-	cm_net_start(&net, 0, &pdl_conf, &cm_conf);
+	cm_restart(0);
 	cm_net_connect(&net, 0, 43);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 2);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 2);
 	assert_int_equal(net.h[1].pdl->nb_conns, 2);
 	cm_net_tx_data(&net, 1, slot[1]);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_events(1, SAN_CM_EV_DISCONNECTED, 1);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].slot, slot[1]);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
@@ -465,8 +407,6 @@ static const struct reset_row stale_resets[] = {
 UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 {
 	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	uint32_t psn;
 	unsigned int i;
@@ -480,7 +420,7 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 
 		path = cm_net_path(&net, 1);
 		path.src.b[15] ^= r->src_xor;
-		p = (struct san_wire_pkt){
+		pkt = (struct san_wire_pkt){
 			.op = SAN_OP_CM,
 			.dcid = SAN_WIRE_CID_CM,
 			.pkey = CM_NET_PKEY ^ r->pkey_xor,
@@ -488,13 +428,13 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 		msg = reset_for(psn + (uint32_t)r->psn);
 		msg.src_tag ^= r->tag_xor;
 		msg.src_cid ^= r->cid_xor;
-		assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &p, &msg)),
+		assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &pkt, &msg)),
 				 SAN_DROP_RESET_STALE);
 		assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
 		assert_true(san_pdl_rtx_is_outstanding(c, SAN_WIN_REQ, psn));
 	}
 	cm_net_settle(&net);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 0);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_RESET], 0);
 	/* the valid one ends it */
 	msg = reset_for(psn);
@@ -604,8 +544,6 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 	const struct san_cm_agreed *a = san_cm_agreed(net.h[0].cm, slot[0]);
 	const struct san_pdl_conn *c = &net.h[1].pdl->conns[slot[1]];
 	const struct san_pdl_conn *own = &net.h[0].pdl->conns[slot[0]];
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	unsigned int i;
 
@@ -615,7 +553,7 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 
 		path = cm_net_path(&net, 0);
 		path.src.b[15] ^= (uint8_t)(r->src_xor << 4);
-		p = (struct san_wire_pkt){
+		pkt = (struct san_wire_pkt){
 			.op = SAN_OP_CM,
 			.dcid = SAN_WIRE_CID_CM,
 			.pkey = CM_NET_PKEY ^ r->pkey_xor,
@@ -629,10 +567,10 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 			.dst_cid = c->cid,
 			.dst_tag = c->tag ^ r->dst_tag_xor,
 		};
-		assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)), r->drop);
+		assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)), r->drop);
 		assert_int_equal(state_of(1), SAN_CM_ESTABLISHED);
 	}
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_events(1, SAN_CM_EV_DISCONNECTED, 0);
 }
 
 /* A DREQ for a connection that ended long ago is answered, so that the other side can finish. */
@@ -646,17 +584,15 @@ UNIT_CASE(dreq__for_nothing)
 		.dst_cid = 0xf00005,
 		.dst_tag = 6,
 	};
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
-	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+	assert_true(cm_next(1, &msg));
 	assert_int_equal(msg.msg, SAN_CM_DREP);
 	assert_int_equal(msg.xid, 5);
 	assert_int_equal(msg.src_cid, 0xf00005);
 	assert_int_equal(msg.src_tag, 6);
 	assert_int_equal(msg.dst_cid, 3);
 	assert_int_equal(msg.dst_tag, 4);
-	assert_int_equal(p.tag, 4);
-	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+	assert_int_equal(pkt.tag, 4);
+	assert_false(cm_next(1, &msg));
 }

@@ -37,9 +37,9 @@ put_be32(uint8_t *at, uint32_t v)
 UNIT_CASE(flood__million_requests)
 {
 	struct san_wire_cm msg = cm_net_req(0), ans;
-	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_path from = cm_net_path(&net, 0);
 	struct san_wire_pkt p = cm_pkt;
-	struct rte_mbuf *m = cm_net_build(&net, &path, &p, &msg);
+	struct rte_mbuf *m = cm_net_build(&net, &from, &p, &msg);
 	uint32_t in_use = rte_mempool_in_use_count(test_pool());
 	uint32_t i, nb_answers = 0, nb_limited = 0;
 	uint64_t begin_ns = net.now_ns;
@@ -68,7 +68,7 @@ UNIT_CASE(flood__million_requests)
 	/* an honest peer can connect */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* A flood of invalid cookies is limited before their MACs are computed. (RT-36) */
@@ -96,7 +96,6 @@ UNIT_CASE(flood__wrong_cookies)
 UNIT_CASE(flood__resets_are_limited)
 {
 	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PROBE), q;
-	struct san_wire_path path;
 	struct san_wire_cm msg;
 	uint32_t i, n = 0;
 
@@ -114,9 +113,9 @@ UNIT_CASE(flood__resets_are_limited)
 UNIT_CASE(flood__of_one_host)
 {
 	struct san_wire_pkt stray = cm_net_stray(&net, SAN_OP_PROBE), p = cm_pkt;
-	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_path from = cm_net_path(&net, 0);
 	struct san_wire_cm msg = cm_net_req(0);
-	struct rte_mbuf *m = cm_net_build(&net, &path, &p, &msg);
+	struct rte_mbuf *m = cm_net_build(&net, &from, &p, &msg);
 	struct san_wire_ack ack;
 	uint32_t i;
 
@@ -130,7 +129,7 @@ UNIT_CASE(flood__of_one_host)
 		cm_net_run(&net, 1000);
 	}
 	rte_pktmbuf_free(m);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* A forged REQ of another host each time, without a cookie or with a wrong one. */
@@ -148,7 +147,7 @@ forge_random(struct rte_mbuf *m, struct san_wire_pkt *p, uint32_t i)
 UNIT_CASE(flood__of_random_hosts)
 {
 	struct san_wire_cm msg[2] = {cm_net_req(0), cm_net_req(1)};
-	struct san_wire_path path = cm_net_path(&net, 0);
+	struct san_wire_path from = cm_net_path(&net, 0);
 	struct san_wire_pkt p[2] = {cm_pkt, cm_pkt};
 	struct san_wire_ack ack;
 	struct rte_mbuf *m[2];
@@ -157,13 +156,13 @@ UNIT_CASE(flood__of_random_hosts)
 	msg[1].flags |= SAN_CM_F_COOKIE;
 	put_be32(msg[1].cookie + 16, (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S)));
 	for (i = 0; i < 2; i++) {
-		m[i] = cm_net_build(&net, &path, &p[i], &msg[i]);
+		m[i] = cm_net_build(&net, &from, &p[i], &msg[i]);
 		assert_int_equal(san_wire_parse(m[i], SAN_WIRE_PORT, &p[i], &ack), SAN_DROP_NONE);
 	}
 	cm_net_connect(&net, 0, 0);
 	cm_net_run(&net, 100 * MS);
 	for (k = 1; k <= 8; k++) {
-		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], k);
+		assert_events(0, SAN_CM_EV_ESTABLISHED, k);
 		for (i = 0; i < 4000; i++) {
 			if (i == 2000 + 3 * k)
 				cm_net_connect(&net, 0, k);
@@ -172,7 +171,7 @@ UNIT_CASE(flood__of_random_hosts)
 			cm_net_run(&net, 1000);
 		}
 	}
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], k);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, k);
 	rte_pktmbuf_free(m[0]);
 	rte_pktmbuf_free(m[1]);
 }

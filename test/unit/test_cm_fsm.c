@@ -12,12 +12,6 @@ state_of(int i, uint16_t slot)
 	return san_cm_state(net.h[i].cm, slot);
 }
 
-static uint32_t
-nb_events(int i, enum san_cm_event_type type)
-{
-	return net.h[i].nb[type];
-}
-
 /** Nothing is left on either side. */
 static void
 assert_clean(void)
@@ -48,40 +42,6 @@ assert_ended(uint8_t type0, uint8_t type1)
 	assert_clean();
 }
 
-/* ---- what the link does ---- */
-
-/** arg[0]: message type; arg[1]: which of them is lost (1 = the first), 0 = all. */
-static void
-lose(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-     struct cm_fate *fate)
-{
-	(void)p;
-	if (msg != NULL && msg->msg == n->arg[0] &&
-	    (n->arg[1] == 0 || n->h[from].nb_tx[msg->msg] + 1 == n->arg[1]))
-		fate->copies = 0;
-}
-
-static void
-lose_some(uint8_t msg, uint64_t which)
-{
-	net.hook = lose;
-	net.arg[0] = msg;
-	net.arg[1] = which;
-}
-
-/** Everything arrives twice, the second time later than any answer. */
-static void
-twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-      struct cm_fate *fate)
-{
-	(void)n;
-	(void)from;
-	(void)p;
-	(void)msg;
-	fate->copies = 2;
-	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
-}
-
 /* ---- connecting ---- */
 
 UNIT_CASE(connect__establishes_both) /* RT-1 */
@@ -93,13 +53,12 @@ UNIT_CASE(connect__establishes_both) /* RT-1 */
 	net.h[1].param.private_len = 64;
 	memset(net.h[1].param.private_data, 'x', 64);
 	cm_net_open(&net, slot);
-	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].listener, 77);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_len, 3);
 	assert_memory_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].private_data, "abc", 3);
 	assert_true(san_wire_ip_eq(&net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].peer, &net.h[0].ip));
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_established(1, 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].cookie, 42);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_ESTABLISHED].cookie, 1000 + slot[1]);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_ESTABLISHED].private_len, 64);
@@ -227,8 +186,7 @@ UNIT_CASE(connect__many_at_once) /* RT-1: CIDs are unique */
 	for (i = 0; i < 8; i++)
 		cm_net_connect(&net, 0, i);
 	cm_net_run(&net, 100 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 8);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 8);
+	assert_established(8, 8);
 	for (i = 0; i < 8; i++) {
 		for (k = 0; k < i; k++)
 			assert_int_not_equal(net.h[0].pdl->conns[i].cid,
@@ -243,8 +201,7 @@ UNIT_CASE(connect__crosswise)
 	cm_net_connect(&net, 0, 1);
 	cm_net_connect(&net, 1, 2);
 	cm_net_run(&net, 100 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 2);
+	assert_established(2, 2);
 }
 
 struct param_row {
@@ -345,23 +302,21 @@ UNIT_CASE(resolved__sends_what_waits)
 	assert_int_equal(state_of(0, a), SAN_CM_REQ_SENT);
 	assert_int_equal(state_of(0, b), SAN_CM_REQ_SENT);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 2);
 }
 
 /* A proxy resolved the address and sent the REQ: the answer shows where the peer is. */
 UNIT_CASE(resolved__by_the_cookie)
 {
 	uint16_t slot;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 
 	net.h[0].no_mac = true;
 	slot = cm_net_connect(&net, 0, 1);
-	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &msg, net.now_ns));
+	assert_true(cm_next(0, &msg));
 	assert_true(rte_is_zero_ether_addr(&path.dst_mac));
 	path.dst_mac = net.h[1].mac;
-	cm_net_send(&net, 0, &p, &msg, cm_net_build(&net, &path, &p, &msg));
+	cm_net_send(&net, 0, &pkt, &msg, cm_net_build(&net, &path, &pkt, &msg));
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
 }
@@ -371,7 +326,7 @@ UNIT_CASE(connect__mac_never_known)
 	net.h[0].no_mac = true;
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 100 * SAN_NS_PER_S);
-	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_events(0, SAN_CM_EV_UNREACHABLE, 1);
 	assert_clean();
 }
 
@@ -389,10 +344,8 @@ UNIT_CASE(connect__each_message_lost_once)
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(lost); i++) {
-		cm_net_fini(&net);
-		cm_net_init(&net, test_pool(), i, 16, false);
-		cm_net_listen(&net, 1);
-		lose_some(lost[i][0], lost[i][1]);
+		cm_anew(i);
+		cm_lose(lost[i][0], lost[i][1], lost[i][1]);
 		slot[0] = cm_net_connect(&net, 0, 42);
 		cm_net_run(&net, 15 * MS);
 		/* the first retry is sent after 20 ms */
@@ -400,9 +353,8 @@ UNIT_CASE(connect__each_message_lost_once)
 					 net.h[1].nb[SAN_CM_EV_ESTABLISHED],
 				 lost[i][0] == SAN_CM_RTU ? 1 : 0);
 		cm_net_run(&net, 15 * MS);
-		assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
-		assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
-		assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+		assert_established(1, 1);
+		assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 		assert_int_equal(state_of(0, slot[0]), SAN_CM_ESTABLISHED);
 		assert_int_equal(net.h[1].pdl->nb_conns, 1);
 	}
@@ -412,12 +364,11 @@ UNIT_CASE(connect__each_message_twice)
 {
 	uint16_t slot;
 
-	net.hook = twice;
+	net.hook = cm_twice;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 10 * SAN_NS_PER_S);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_established(1, 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 	assert_int_equal(san_cm_fsm_disconnect(net.h[0].cm, slot, true, net.now_ns), 0);
 	cm_net_run(&net, 30 * SAN_NS_PER_S);
@@ -429,20 +380,19 @@ UNIT_CASE(implicit_rtu__opens)
 {
 	uint16_t slot;
 
-	lose_some(SAN_CM_RTU, 0);
+	cm_lose(SAN_CM_RTU, 1, UINT64_MAX);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 0);
+	assert_established(1, 0);
 	cm_net_tx_data(&net, 0, slot);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
 	assert_int_equal(net.h[1].drops[SAN_DROP_STATE], 0);
 	/* no REP is repeated */
 	cm_net_run(&net, 10 * SAN_NS_PER_S);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
+	assert_events(1, SAN_CM_EV_DISCONNECTED, 0);
 }
 
 UNIT_CASE(implicit_rtu__only_in_rep_sent)
@@ -464,13 +414,13 @@ UNIT_CASE(implicit_rtu__by_mistake)
 {
 	uint16_t slot;
 
-	lose_some(SAN_CM_REP, 1);
+	cm_lose(SAN_CM_REP, 1, 1);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, net.h[1].last[1].slot, net.now_ns));
+	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, net.now_ns));
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* No answer: retries with doubled intervals, then one event, and nothing is left. (RT-24) */
@@ -480,9 +430,9 @@ UNIT_CASE(connect__unreachable)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, TRIES_NS - 1 * MS);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], TRIES);
-	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 0);
+	assert_events(0, SAN_CM_EV_UNREACHABLE, 0);
 	cm_net_run(&net, 2 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_events(0, SAN_CM_EV_UNREACHABLE, 1);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_UNREACHABLE].cookie, 42);
 	assert_clean();
 }
@@ -506,7 +456,7 @@ UNIT_CASE(connect__retries_start_anew)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 20 * SAN_NS_PER_S);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 6 + TRIES);
-	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
+	assert_events(0, SAN_CM_EV_UNREACHABLE, 1);
 	assert_clean();
 }
 
@@ -515,37 +465,28 @@ UNIT_CASE(connect__retries_start_anew)
 /* The peer dies after its request was accepted: one event, all is released. (RT-24) */
 UNIT_CASE(accept__peer_gone)
 {
-	net.h[1].no_accept = true;
-	cm_net_connect(&net, 0, 1);
-	cm_net_run(&net, 1 * MS);
+	cm_request();
 	net.h[0].dead = true;
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						7, net.now_ns),
-			 0);
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
 	cm_net_run(&net, TRIES_NS + 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], TRIES);
-	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_TIMEOUT);
+	assert_ended_by(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].cookie, 7);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 0);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 }
 
 /* The request is not accepted: the connecting side gets a timeout, the other side drops it. */
 UNIT_CASE(accept__never)
 {
-	net.h[1].no_accept = true;
-	cm_net_connect(&net, 0, 1);
-	cm_net_run(&net, 1 * MS);
+	cm_request();
 	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	cm_net_run(&net, 30 * SAN_NS_PER_S);
-	assert_int_equal(nb_events(0, SAN_CM_EV_UNREACHABLE), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 0);
+	assert_events(0, SAN_CM_EV_UNREACHABLE, 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
+	assert_events(1, SAN_CM_EV_DISCONNECTED, 0);
 	assert_clean();
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						7, net.now_ns),
-			 -ENOENT);
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), -ENOENT);
 }
 
 /* Accepted late, while the peer still repeats: repeated REQs are one request. */
@@ -555,13 +496,10 @@ UNIT_CASE(accept__late)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
 	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 5);
-	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						7, net.now_ns),
-			 0);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 1);
-	assert_int_equal(nb_events(1, SAN_CM_EV_ESTABLISHED), 1);
+	assert_established(1, 1);
 }
 
 UNIT_CASE(accept__what_is_no_request)
@@ -587,25 +525,21 @@ UNIT_CASE(accept__what_is_no_request)
 	assert_int_equal(san_cm_fsm_disconnect(h->cm, ev.slot, false, net.now_ns), -ENOTCONN);
 	assert_int_equal(san_cm_fsm_accept_peer(h->cm, ev.slot, &h->param, 0, net.now_ns), 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_ESTABLISHED), 2);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 2);
 }
 
 UNIT_CASE(reject__with_private_data)
 {
 	const struct san_cm_event *ev = &net.h[0].last[SAN_CM_EV_REJECTED];
 
-	net.h[1].no_accept = true;
-	cm_net_connect(&net, 0, 42);
-	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
+	cm_request();
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, RTSAN_R_REFUSED,
 					   NULL, 65, net.now_ns),
 			 -EINVAL);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
-					   "not today", 9, net.now_ns),
-			 0);
+	assert_int_equal(cm_reject(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, "not today"), 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
+	assert_events(0, SAN_CM_EV_REJECTED, 1);
 	assert_int_equal(ev->reason, RTSAN_R_REFUSED);
 	assert_int_equal(ev->cookie, 42);
 	assert_int_equal(ev->private_len, 9);
@@ -616,18 +550,13 @@ UNIT_CASE(reject__with_private_data)
 /* The REJ is lost: the repeated REQ gets it again, and the ULP is not asked again. */
 UNIT_CASE(reject__lost)
 {
-	net.h[1].no_accept = true;
-	lose_some(SAN_CM_REJ, 1);
-	cm_net_connect(&net, 0, 42);
-	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[1].slot, RTSAN_R_REFUSED,
-					   "no", 2, net.now_ns),
-			 0);
+	cm_lose(SAN_CM_REJ, 1, 1);
+	cm_request();
+	assert_int_equal(cm_reject(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, "no"), 0);
 	cm_net_run(&net, 30 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_REFUSED);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
 	assert_memory_equal(net.h[0].last[SAN_CM_EV_REJECTED].private_data, "no", 2);
-	assert_int_equal(nb_events(1, SAN_CM_EV_CONNECT_REQUEST), 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_clean();
 }
 
@@ -635,22 +564,14 @@ UNIT_CASE(reject__lost)
 UNIT_CASE(rep__out_of_range)
 {
 	struct san_wire_cm rep;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
-	net.h[1].no_accept = true;
-	cm_net_connect(&net, 0, 42);
-	cm_net_run(&net, 1 * MS);
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						7, net.now_ns),
-			 0);
-	assert_true(san_cm_tx_next(net.h[1].cm, &path, &p, &rep, net.now_ns));
+	cm_request();
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
+	assert_true(cm_next(1, &rep));
 	rep.data_win = 100;
 	cm_net_forge(&net, 1, &rep);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(nb_events(0, SAN_CM_EV_REJECTED), 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
-	assert_int_equal(nb_events(1, SAN_CM_EV_DISCONNECTED), 1);
-	assert_int_equal(net.h[1].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_PARAMETER);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_PARAMETER);
+	assert_ended_by(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_PARAMETER);
 	assert_clean();
 }

@@ -42,7 +42,7 @@ UNIT_CASE(probe__answered_for_ever)
 	assert_in_range(nb_probes[0], 90, 101);
 	assert_int_equal(nb_probes[1], 0);
 	assert_int_equal(san_cm_state(net.h[0].cm, slot[0]), SAN_CM_ESTABLISHED);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 0);
 }
 
 UNIT_CASE(probe__not_while_packets_arrive)
@@ -62,10 +62,9 @@ UNIT_CASE(probe__peer_is_gone)
 	net.h[1].dead = true;
 	cm_net_run(&net, 6 * INTERVAL - 11 * MS);
 	assert_int_equal(nb_probes[0], 5);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 0);
 	cm_net_run(&net, 12 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_TIMEOUT);
+	assert_ended_by(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
 	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].cookie, 42);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	cm_net_run(&net, 100 * INTERVAL);
@@ -82,25 +81,19 @@ UNIT_CASE(probe__some_lost)
 		cm_net_run(&net, 7 * INTERVAL);
 		assert_int_equal(net.arg[0], 0);
 	}
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 0);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 0);
 	net.arg[0] = 5;
 	cm_net_run(&net, 8 * INTERVAL);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
+	assert_events(0, SAN_CM_EV_DISCONNECTED, 1);
 }
 
 /* The restarted peer does not know the first PROBE, and answers so. */
 UNIT_CASE(probe__peer_restarted)
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_restart(1);
 	cm_net_run(&net, 3 * INTERVAL / 2);
 	assert_int_equal(nb_probes[0], 1);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_DISCONNECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_DISCONNECTED].reason, RTSAN_R_STALE);
+	assert_ended_by(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 

@@ -81,7 +81,7 @@ UNIT_CASE(listen__per_partition)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].listener, 2);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* Requests that wait for accept are refused; open connections stay. */
@@ -97,8 +97,7 @@ UNIT_CASE(unlisten__refuses_who_waits)
 	waiting = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_NO_LISTENER);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_NO_LISTENER);
 	assert_int_equal(
 		san_cm_fsm_accept_peer(net.h[1].cm, waiting, &net.h[1].param, 0, net.now_ns),
 		-ENOENT);
@@ -109,8 +108,6 @@ UNIT_CASE(unlisten__refuses_who_waits)
 /* A request that is not yet reported to the ULP. */
 UNIT_CASE(unlisten__before_the_event)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 	int i, from;
 
@@ -119,13 +116,13 @@ UNIT_CASE(unlisten__before_the_event)
 	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
 	for (i = 0; i < 3; i++) {
 		from = i & 1;
-		assert_true(san_cm_tx_next(net.h[from].cm, &path, &p, &msg, net.now_ns));
-		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &p, &msg));
+		assert_true(san_cm_tx_next(net.h[from].cm, &path, &pkt, &msg, net.now_ns));
+		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &pkt, &msg));
 	}
 	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	assert_int_equal(net.h[1].cm->nb_half_open, 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 0);
+	assert_events(0, SAN_CM_EV_REJECTED, 1);
 }

@@ -15,11 +15,11 @@ static void
 steer(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
       struct cm_fate *fate)
 {
-	struct san_wire_path path = cm_net_path(n, from);
 	struct san_wire_pkt parsed;
 	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 
+	path = cm_net_path(n, from);
 	if (from != 0 || msg == NULL || san_pdl_cid_lcore(msg->dst_cid) != TO_HERE)
 		return;
 	fate->copies = 0;
@@ -33,14 +33,12 @@ steer(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san
 static void
 send_from_there(void)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm msg;
 
-	while (san_cm_tx_next(there.cm, &path, &p, &msg, net.now_ns)) {
+	while (san_cm_tx_next(there.cm, &path, &pkt, &msg, net.now_ns)) {
 		assert_memory_equal(&path.dst_mac, &net.h[0].mac, 6);
 		there.nb_tx[msg.msg]++;
-		cm_net_send(&net, 1, &p, &msg, cm_net_build(&net, &path, &p, &msg));
+		cm_net_send(&net, 1, &pkt, &msg, cm_net_build(&net, &path, &pkt, &msg));
 	}
 }
 
@@ -83,7 +81,7 @@ request(void)
 {
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	return net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
 }
 
@@ -117,7 +115,7 @@ UNIT_CASE(move__establishes_there)
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	send_from_there();
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 	assert_int_equal(san_cm_state(there.cm, to), SAN_CM_ESTABLISHED);
 	assert_true(san_cm_event_next(there.cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
@@ -143,11 +141,11 @@ UNIT_CASE(move__repeated_requests_are_known)
 	move(request());
 	cm_net_run(&net, 200 * MS);
 	assert_true(net.h[1].nb_rx[SAN_CM_REQ] > 3);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REJ], 0);
 	send_from_there();
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* A moved request exists once; moved back, it is unchanged. */
@@ -168,7 +166,7 @@ UNIT_CASE(move_out__once)
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
 	san_cm_move_done(cm, slot, true, net.now_ns);
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 UNIT_CASE(move_in__says_no)
@@ -203,5 +201,5 @@ UNIT_CASE(move__ended_meanwhile)
 	san_cm_move_done(net.h[1].cm, slot, true, net.now_ns);
 	cm_net_check(&net);
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
+	assert_events(0, SAN_CM_EV_REJECTED, 1);
 }

@@ -15,27 +15,25 @@ static const struct san_wire_pkt cm_pkt = {
 
 UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
-/** Returns the only message that host 1 has to send. */
-static struct san_wire_cm
-only_answer(struct san_wire_pkt *p, struct san_wire_path *path)
-{
-	struct san_wire_path path2;
-	struct san_wire_pkt p2;
-	struct san_wire_cm msg, msg2;
-
-	assert_true(san_cm_tx_next(net.h[1].cm, path, p, &msg, net.now_ns));
-	assert_false(san_cm_tx_next(net.h[1].cm, &path2, &p2, &msg2, net.now_ns));
-	return msg;
-}
-
 static void
 assert_no_answer(void)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
+	struct san_wire_path to;
+	struct san_wire_pkt q;
 	struct san_wire_cm msg;
 
-	assert_false(san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns));
+	assert_false(san_cm_tx_next(net.h[1].cm, &to, &q, &msg, net.now_ns));
+}
+
+/** Returns the only message that host 1 has to send, with its *path* and *pkt*. */
+static struct san_wire_cm
+only_answer(void)
+{
+	struct san_wire_cm msg;
+
+	assert_true(cm_next(1, &msg));
+	assert_no_answer();
+	return msg;
 }
 
 static void
@@ -49,14 +47,12 @@ assert_nothing_kept(void)
 UNIT_CASE(req__gets_a_cookie)
 {
 	struct san_wire_cm msg = cm_net_req(7), ans;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	msg.nb_ports = 2;
 	msg.ports[0] = 50001;
 	msg.ports[1] = 50002;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
-	ans = only_answer(&p, &path);
+	ans = only_answer();
 	assert_int_equal(ans.msg, SAN_CM_COOKIE);
 	assert_int_equal(ans.flags, SAN_CM_F_COOKIE);
 	assert_int_equal(ans.xid, 7);
@@ -64,9 +60,9 @@ UNIT_CASE(req__gets_a_cookie)
 	assert_int_equal(ans.dst_tag, 0xdeadbeef);
 	assert_int_equal(ans.src_cid, 0);
 	assert_int_equal(ans.private_len, 0);
-	assert_int_equal(p.tag, 0xdeadbeef);
-	assert_int_equal(p.dcid, SAN_WIRE_CID_CM);
-	assert_int_equal(p.pkey, CM_NET_PKEY);
+	assert_int_equal(pkt.tag, 0xdeadbeef);
+	assert_int_equal(pkt.dcid, SAN_WIRE_CID_CM);
+	assert_int_equal(pkt.pkey, CM_NET_PKEY);
 	/* to its source, steered to the sender's lcore (RULE-13) */
 	assert_true(san_wire_ip_eq(&path.dst, &net.h[0].ip));
 	assert_true(san_wire_ip_eq(&path.src, &net.h[1].ip));
@@ -81,12 +77,10 @@ UNIT_CASE(req__gets_a_cookie)
 static void
 ask_cookie(struct san_wire_cm *msg)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm ans;
 
 	assert_int_equal(cm_net_forge(&net, 0, msg), SAN_DROP_NONE);
-	ans = only_answer(&p, &path);
+	ans = only_answer();
 	assert_int_equal(ans.msg, SAN_CM_COOKIE);
 	msg->flags |= SAN_CM_F_COOKIE;
 	memcpy(msg->cookie, ans.cookie, sizeof(msg->cookie));
@@ -96,16 +90,14 @@ ask_cookie(struct san_wire_cm *msg)
 UNIT_CASE(req__answer_is_no_longer)
 {
 	struct san_wire_cm msg = cm_net_req(7), ans;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct rte_mbuf *q, *a;
 
 	path = cm_net_path(&net, 0);
-	p = cm_pkt;
-	q = cm_net_build(&net, &path, &p, &msg);
+	pkt = cm_pkt;
+	q = cm_net_build(&net, &path, &pkt, &msg);
 	cm_net_forge(&net, 0, &msg);
-	ans = only_answer(&p, &path);
-	a = cm_net_build(&net, &path, &p, &ans);
+	ans = only_answer();
+	a = cm_net_build(&net, &path, &pkt, &ans);
 	assert_true(rte_pktmbuf_pkt_len(a) <= rte_pktmbuf_pkt_len(q));
 	rte_pktmbuf_free(q);
 	rte_pktmbuf_free(a);
@@ -122,8 +114,6 @@ with_cookie(struct san_wire_cm *msg)
 UNIT_CASE(req__with_cookie_is_a_request)
 {
 	struct san_wire_cm msg = cm_net_req(7), rep, again;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_cm_event ev;
 
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
@@ -138,12 +128,11 @@ UNIT_CASE(req__with_cookie_is_a_request)
 	assert_int_equal(ev.type, SAN_CM_EV_CONNECT_REQUEST);
 	assert_false(san_cm_event_next(net.h[1].cm, &ev));
 	/* after the accept, copies get the REP again */
-	assert_int_equal(
-		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
-	rep = only_answer(&p, &path);
+	assert_int_equal(cm_accept(ev.slot), 0);
+	rep = only_answer();
 	assert_int_equal(rep.msg, SAN_CM_REP);
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
-	again = only_answer(&p, &path);
+	again = only_answer();
 	assert_memory_equal(&rep, &again, sizeof(rep));
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
@@ -157,8 +146,6 @@ UNIT_CASE(req__again_when_data_went)
 	struct san_wire_cm msg = cm_net_req(7);
 	struct san_pdl_conf pdl_conf;
 	struct san_cm_conf cm_conf;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_cm_event ev;
 
 	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
@@ -168,17 +155,16 @@ UNIT_CASE(req__again_when_data_went)
 	cm_net_listen(&net, 1);
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
-	assert_int_equal(
-		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
-	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
+	assert_int_equal(cm_accept(ev.slot), 0);
+	assert_int_equal(only_answer().msg, SAN_CM_REP);
 	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, ev.slot, net.now_ns));
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
-	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_REP);
+	assert_int_equal(only_answer().msg, SAN_CM_REP);
 	cm_net_tx_data(&net, 1, ev.slot);
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_no_answer();
 	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, ev.slot, true, net.now_ns), 0);
-	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_DREQ);
+	assert_int_equal(only_answer().msg, SAN_CM_DREQ);
 	cm_net_check(&net);
 }
 
@@ -186,15 +172,13 @@ UNIT_CASE(req__again_when_data_went)
 UNIT_CASE(req__cookie_for_another_request) /* RT-24 */
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	ask_cookie(&msg);
 	msg.first_win ^= 1;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
 	assert_nothing_kept();
 	/* it can try again with the right one */
-	assert_int_equal(only_answer(&p, &path).msg, SAN_CM_COOKIE);
+	assert_int_equal(only_answer().msg, SAN_CM_COOKIE);
 	msg.first_win ^= 1;
 	msg.cookie[3] ^= 0x10;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
@@ -204,14 +188,12 @@ UNIT_CASE(req__cookie_for_another_request) /* RT-24 */
 UNIT_CASE(req__cookie_from_another_address)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	ask_cookie(&msg);
 	path = cm_net_path(&net, 0);
 	path.src.b[15] = 99;
-	p = cm_pkt;
-	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &p, &msg)),
+	pkt = cm_pkt;
+	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)),
 			 SAN_DROP_CM_COOKIE);
 	assert_nothing_kept();
 }
@@ -220,14 +202,12 @@ UNIT_CASE(req__cookie_from_another_address)
 UNIT_CASE(req__old_cookie)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	ask_cookie(&msg);
 	net.now_ns += 8 * SAN_NS_PER_S; /* two slots */
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
 	assert_nothing_kept();
-	memcpy(msg.cookie, only_answer(&p, &path).cookie, sizeof(msg.cookie));
+	memcpy(msg.cookie, only_answer().cookie, sizeof(msg.cookie));
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
@@ -253,13 +233,10 @@ UNIT_CASE(cookie__refreshed_while_waiting)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
 	assert_true(net.h[1].drops[SAN_DROP_CM_COOKIE] > 0);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, net.h[1].last[1].slot, &net.h[1].param,
-						1, net.now_ns),
-			 0);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
+	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
 	cm_net_run(&net, 10 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_established(1, 1);
 }
 
 /** Loses every REQ with a cookie until arg[0]. */
@@ -283,23 +260,21 @@ UNIT_CASE(cookie__refreshed_on_arrival)
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 2 * SAN_NS_PER_S);
 	assert_int_equal(net.h[1].drops[SAN_DROP_CM_COOKIE], 1);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 }
 
 /* A peer whose cookies are always invalid cannot control the rate of our REQs. */
 UNIT_CASE(cookie__no_ping_pong)
 {
 	struct san_wire_cm cookie = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm first;
 	unsigned int i;
 
 	net.h[1].dead = true;
 	cm_net_connect(&net, 0, 1);
 	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
-	assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
+	assert_true(cm_next(0, &first));
 	cookie.xid = first.xid;
 	cookie.dst_cid = first.src_cid;
 	cookie.dst_tag = first.src_tag;
@@ -324,19 +299,17 @@ UNIT_CASE(cookie__no_ping_pong)
 static void
 expect_rej(struct san_wire_cm *msg, enum san_drop drop, uint8_t reason)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm ans;
 	uint32_t nb = net.h[1].pdl->nb_conns;
 
 	assert_int_equal(cm_net_forge(&net, 0, msg), drop);
-	ans = only_answer(&p, &path);
+	ans = only_answer();
 	assert_int_equal(ans.msg, SAN_CM_REJ);
 	assert_int_equal(ans.reason, reason);
 	assert_int_equal(ans.xid, msg->xid);
 	assert_int_equal(ans.dst_cid, msg->src_cid);
 	assert_int_equal(ans.dst_tag, msg->src_tag);
-	assert_int_equal(p.pkey, CM_NET_PKEY);
+	assert_int_equal(pkt.pkey, CM_NET_PKEY);
 	assert_int_equal(net.h[1].pdl->nb_conns, nb);
 	cm_net_check(&net);
 }
@@ -359,8 +332,7 @@ UNIT_CASE(rej__other_partition) /* RT-29 */
 	/* the same with both parts of the handshake between real hosts */
 	cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PKEY);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_PKEY);
 	assert_int_equal(net.h[0].pdl->nb_conns, 0);
 }
 
@@ -387,8 +359,6 @@ UNIT_CASE(rej__parameter) /* RULE-7 */
 UNIT_CASE(rej__backlog)
 {
 	struct san_wire_cm msg, ans;
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	static const uint8_t want[] = {6, 7, 8}; /* one host alone gets three quarters */
 	uint32_t host, xid = 0;
 
@@ -401,7 +371,7 @@ UNIT_CASE(rej__backlog)
 		msg = cm_net_req(8);
 		msg.src_tag += 8;
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
-		ans = only_answer(&p, &path);
+		ans = only_answer();
 		assert_int_equal(ans.msg, SAN_CM_REJ);
 		assert_int_equal(ans.reason, RTSAN_R_BACKLOG);
 		assert_int_equal(ans.xid, 8);
@@ -432,17 +402,15 @@ UNIT_CASE(req__same_name_twice)
 UNIT_CASE(rej__resources)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	uint16_t i;
 
 	for (i = 0; i < 16; i++)
 		cm_net_connect(&net, 1, i);
-	while (san_cm_tx_next(net.h[1].cm, &path, &p, &msg, net.now_ns))
+	while (cm_next(1, &msg))
 		;
 	msg = cm_net_req(7);
 	with_cookie(&msg);
-	msg = only_answer(&p, &path);
+	msg = only_answer();
 	assert_int_equal(msg.msg, SAN_CM_REJ);
 	assert_int_equal(msg.reason, RTSAN_R_RESOURCES);
 }
@@ -450,8 +418,6 @@ UNIT_CASE(rej__resources)
 /* Every reason is reported, also those that only other implementations use. */
 UNIT_CASE(rej__every_reason_is_reported)
 {
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 	struct san_wire_cm first, rej;
 	uint8_t reason;
 
@@ -459,7 +425,7 @@ UNIT_CASE(rej__every_reason_is_reported)
 	for (reason = RTSAN_R_NO_LISTENER; reason < SAN_CM_R_MAX; reason++) {
 		cm_net_connect(&net, 0, reason);
 		san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
-		assert_true(san_cm_tx_next(net.h[0].cm, &path, &p, &first, net.now_ns));
+		assert_true(cm_next(0, &first));
 		rej = (struct san_wire_cm){
 			.msg = SAN_CM_REJ,
 			.reason = reason,
@@ -474,7 +440,7 @@ UNIT_CASE(rej__every_reason_is_reported)
 		rej.dst_tag ^= 1;
 		assert_int_equal(cm_net_forge(&net, 1, &rej), SAN_DROP_NONE);
 		cm_net_settle(&net);
-		assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], reason);
+		assert_events(0, SAN_CM_EV_REJECTED, reason);
 		assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, reason);
 		assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].cookie, reason);
 		assert_int_equal(net.h[0].pdl->nb_conns, 0);
@@ -493,8 +459,7 @@ UNIT_CASE(ghost__late_req)
 
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
-	assert_int_equal(
-		san_cm_fsm_accept_peer(net.h[1].cm, ev.slot, &net.h[1].param, 1, net.now_ns), 0);
+	assert_int_equal(cm_accept(ev.slot), 0);
 	san_cm_fsm_failed(net.h[1].cm, ev.slot, RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
 	assert_nothing_kept();
@@ -520,9 +485,7 @@ UNIT_CASE(ghost__slots_are_reused)
 		msg = cm_net_req(i);
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 		assert_true(san_cm_event_next(net.h[1].cm, &ev));
-		assert_int_equal(san_cm_fsm_reject(net.h[1].cm, ev.slot, RTSAN_R_REFUSED, NULL, 0,
-						   net.now_ns),
-				 0);
+		assert_int_equal(cm_reject(ev.slot, ""), 0);
 		cm_net_settle(&net);
 		assert_nothing_kept();
 		net.now_ns += 100 * MS;
@@ -533,14 +496,12 @@ UNIT_CASE(ghost__slots_are_reused)
 UNIT_CASE(rep__for_nothing)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_wire_path path;
-	struct san_wire_pkt p;
 
 	msg.msg = SAN_CM_REP;
 	msg.dst_cid = 0xf00004;
 	msg.dst_tag = 99;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_STALE);
-	msg = only_answer(&p, &path);
+	msg = only_answer();
 	assert_int_equal(msg.msg, SAN_CM_REJ);
 	assert_int_equal(msg.reason, RTSAN_R_STALE);
 	assert_int_equal(msg.src_cid, 0xf00004);
@@ -551,18 +512,17 @@ UNIT_CASE(rep__for_nothing)
 
 UNIT_CASE(answer_reset__echoes)
 {
-	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PUSH_UNSLCTD_DATA), q;
-	struct san_wire_path path;
+	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PUSH_UNSLCTD_DATA);
 	struct san_wire_cm msg;
 
 	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
-	msg = only_answer(&q, &path);
+	msg = only_answer();
 	assert_int_equal(msg.msg, SAN_CM_RESET);
 	assert_int_equal(msg.reason, RTSAN_R_STALE);
 	assert_int_equal(msg.src_cid, 0xabcdef);
 	assert_int_equal(msg.src_tag, 0x11223344);
 	assert_int_equal(msg.data_psn, 0xfffffffe);
-	assert_int_equal(q.pkey, CM_NET_PKEY);
+	assert_int_equal(pkt.pkey, CM_NET_PKEY);
 	assert_true(san_wire_ip_eq(&path.dst, &net.h[0].ip));
 	assert_true(rte_is_same_ether_addr(&path.dst_mac, &net.h[0].mac));
 }
@@ -572,23 +532,21 @@ UNIT_CASE(answer_reset__never_to_these)
 	static const uint8_t never[] = {SAN_OP_CM, SAN_OP_NACK, SAN_OP_CNP};
 	static const uint8_t always[] = {SAN_OP_PUSH_SLCTD_REQ, SAN_OP_ACK, SAN_OP_RESYNC,
 					 SAN_OP_PROBE};
-	struct san_wire_pkt p;
-	struct san_wire_path path;
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(never); i++) {
-		p = cm_net_stray(&net, never[i]);
-		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
+		pkt = cm_net_stray(&net, never[i]);
+		san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
 		assert_no_answer();
 	}
 	for (i = 0; i < RTE_DIM(always); i++) {
-		p = cm_net_stray(&net, always[i]);
-		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
-		assert_int_equal(only_answer(&p, &path).msg, SAN_CM_RESET);
+		pkt = cm_net_stray(&net, always[i]);
+		san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
+		assert_int_equal(only_answer().msg, SAN_CM_RESET);
 	}
-	p = cm_net_stray(&net, SAN_OP_PROBE);
-	p.src = (struct san_ip){.b = {0xff, 2, [15] = 1}};
-	san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
+	pkt = cm_net_stray(&net, SAN_OP_PROBE);
+	pkt.src = (struct san_ip){.b = {0xff, 2, [15] = 1}};
+	san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
 	assert_no_answer();
 }
 

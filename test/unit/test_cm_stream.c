@@ -22,7 +22,7 @@ request(bool stream)
 	net.h[0].param.stream = stream;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 1);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_int_equal(ev->stream, stream);
 	return ev->slot;
 }
@@ -100,9 +100,8 @@ UNIT_CASE(connect__acceptor_without)
 	assert_int_equal(answer(slot, true), 0);
 	san_cm_setup(net.h[1].cm, &net.h[1].cm->conns[slot])->is_stream = false;
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 0);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_REJECTED], 1);
-	assert_int_equal(net.h[0].last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 0);
+	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_PARAMETER);
 }
 
 /* AFC-25: without strict order there is no session, whichever side requests it. */
@@ -127,7 +126,7 @@ UNIT_CASE(connect__not_in_order)
 	c = &h->cm->conns[slot];
 	san_cm_setup(h->cm, c)->is_stream = true;
 	cm_net_run(&net, MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_CONNECT_REQUEST], 0);
+	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 0);
 	assert_int_equal(h->last[SAN_CM_EV_REJECTED].reason, RTSAN_R_PARAMETER);
 }
 

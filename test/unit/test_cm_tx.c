@@ -4,8 +4,6 @@
 
 #include "test_cm.h"
 
-static struct san_wire_path path;
-static struct san_wire_pkt pkt;
 static struct san_wire_cm msg;
 
 UNIT_FIXTURE(.setup = cm_idle, .teardown = cm_teardown);
@@ -13,7 +11,7 @@ UNIT_FIXTURE(.setup = cm_idle, .teardown = cm_teardown);
 static bool
 next(void)
 {
-	return san_cm_tx_next(net.h[0].cm, &path, &pkt, &msg, net.now_ns);
+	return cm_next(0, &msg);
 }
 
 UNIT_CASE(tx_next__fills_all)
@@ -148,8 +146,7 @@ open_treating(uint8_t type, uint8_t copies, uint64_t delay0_ns, uint64_t delay1_
 	net.arg[3] = delay1_ns;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 500 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_established(1, 1);
 }
 
 /* The connecting side measures by REQ and COOKIE, the other side by REP and RTU. */
@@ -177,10 +174,9 @@ UNIT_CASE(measure_path__not_by_rep)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 5 * MS);
 	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
-	assert_int_equal(san_cm_fsm_accept_peer(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns),
-			 0);
+	assert_int_equal(cm_accept(slot), 0);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[0].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2); /* without and with a cookie */
 	assert_int_equal(path_ns(0), RTT_NS);
 	assert_int_equal(path_ns(1), RTT_NS);
@@ -240,7 +236,7 @@ UNIT_CASE(measure_path__not_of_a_repeated_answer)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 2);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
 	assert_int_equal(path_ns(0), RTT_NS);
 	assert_int_equal(path_ns(1), 0);
 }
@@ -257,7 +253,7 @@ UNIT_CASE(measure_path__not_by_implicit_rtu)
 	cm_net_run(&net, 1 * MS);
 	cm_net_tx_data(&net, 0, slot);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(net.h[1].nb[SAN_CM_EV_ESTABLISHED], 1);
+	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], 1);
 	assert_int_equal(path_ns(1), 0);
 }
