@@ -36,6 +36,13 @@ round_trip(uint64_t delay_ns, uint32_t n)
 }
 
 static void
+round_trips(uint32_t nb, uint64_t delay_ns, uint32_t n)
+{
+	while (nb-- > 0)
+		round_trip(delay_ns, n);
+}
+
+static void
 start(const struct san_pdl_cc_ops *ops)
 {
 	memset(&s, 0, sizeof(s));
@@ -146,8 +153,7 @@ UNIT_CASE(swift__grows_below_target)
 
 	start(&san_pdl_cc_swift);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
-	for (i = 0; i < 20; i++)
-		round_trip(TARGET / 2, 8);
+	round_trips(20, TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 17), PKT(32 + 21));
 	assert_int_equal(cc.level, 0);
 	s.limited = false;
@@ -156,8 +162,7 @@ UNIT_CASE(swift__grows_below_target)
 	i = (int)cc.window;
 	cc.ops->on_ack(&cc, &conf, &s);
 	assert_int_equal(cc.window, i);
-	for (i = 0; i < 1000; i++)
-		round_trip(TARGET / 2, 8);
+	round_trips(1000, TARGET / 2, 8);
 	assert_int_equal(cc.window, conf.window_max);
 }
 
@@ -167,17 +172,12 @@ UNIT_CASE(swift__grows_below_target)
  */
 UNIT_CASE(swift__rt9)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 5; i++)
-		round_trip(TARGET / 2, 4);
-	for (i = 0; i < 10; i++)
-		round_trip(4 * TARGET, 4);
+	round_trips(5, TARGET / 2, 4);
+	round_trips(10, 4 * TARGET, 4);
 	assert_true(cc.window <= PKT(16));
 	assert_true(cc.level > 100);
-	for (i = 0; i < 60; i++)
-		round_trip(TARGET / 2, 4);
+	round_trips(60, TARGET / 2, 4);
 	assert_true(cc.window >= PKT(32));
 	assert_int_equal(cc.level, 0);
 }
@@ -185,20 +185,15 @@ UNIT_CASE(swift__rt9)
 /* RULE-12: one late sample, or one round trip of them, does not cut. */
 UNIT_CASE(swift__late_sample_or_stall_does_not_cut)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 5; i++)
-		round_trip(TARGET / 2, 4);
+	round_trips(5, TARGET / 2, 4);
 	round_trip(3 * SAN_NS_PER_MS, 1);
 	assert_int_equal(cc.nb_cuts, 0);
-	for (i = 0; i < 5; i++)
-		round_trip(TARGET / 2, 4);
+	round_trips(5, TARGET / 2, 4);
 	round_trip(3 * SAN_NS_PER_MS, 30); /* a stall delays everything in flight */
 	assert_int_equal(cc.nb_cuts, 0);
 	assert_int_equal(cc.level, 0);
-	for (i = 0; i < 5; i++)
-		round_trip(5 * TARGET, 4); /* several in a row */
+	round_trips(5, 5 * TARGET, 4); /* several in a row */
 	assert_true(cc.nb_cuts > 0);
 }
 
@@ -208,8 +203,7 @@ UNIT_CASE(swift__one_cut_per_rtt_at_most_half)
 	int i;
 
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 3; i++)
-		round_trip(6 * TARGET, 4);
+	round_trips(3, 6 * TARGET, 4);
 	for (i = 0; i < 10; i++) {
 		before = cc.window;
 		cuts = cc.nb_cuts;
@@ -219,22 +213,17 @@ UNIT_CASE(swift__one_cut_per_rtt_at_most_half)
 	}
 	/* just above the target: a small cut */
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 4; i++)
-		round_trip(TARGET + TARGET / 4, 4);
+	round_trips(4, TARGET + TARGET / 4, 4);
 	assert_true(cc.nb_cuts > 0 && cc.window > PKT(32) * 7 / 10);
 }
 
 /* Window below one packet: down to the minimum, and up again. */
 UNIT_CASE(swift__below_one_packet)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 100; i++)
-		round_trip(10 * TARGET, 1);
+	round_trips(100, 10 * TARGET, 1);
 	assert_int_equal(cc.window, conf.window_min);
-	for (i = 0; i < 20; i++)
-		round_trip(TARGET / 2, 1);
+	round_trips(20, TARGET / 2, 1);
 	assert_true(cc.window >= PKT(2));
 }
 
@@ -249,17 +238,14 @@ UNIT_CASE(swift__long_path_grows_more)
 	start(&san_pdl_cc_swift);
 	san_pdl_cc_set_path(&cc, &conf, 2 * TARGET);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
-	for (i = 0; i < 20; i++)
-		round_trip(TARGET / 2, 8);
+	round_trips(20, TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 34), PKT(32 + 42));
 	for (i = 0; i < 2; i++) {
 		start(&san_pdl_cc_swift);
 		san_pdl_cc_set_path(&cc, &conf, i * 2 * TARGET);
 		cc.window = PKT(4); /* target 31.25 us, of half as many packets 37.5 us */
 		cc.limited = true;
-		round_trip(35 * SAN_NS_PER_US, 4);
-		round_trip(35 * SAN_NS_PER_US, 4);
-		round_trip(35 * SAN_NS_PER_US, 4);
+		round_trips(3, 35 * SAN_NS_PER_US, 4);
 		assert_true((cc.nb_cuts == 0) == (i == 1));
 	}
 }
@@ -267,12 +253,9 @@ UNIT_CASE(swift__long_path_grows_more)
 /* RT-9: the least window is a rate, the same for all paths, and never more than a packet. */
 UNIT_CASE(san_pdl_cc_set_path__floor)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
 	san_pdl_cc_set_path(&cc, &conf, 40 * TARGET);
-	for (i = 0; i < 100; i++)
-		round_trip(10 * TARGET, 1);
+	round_trips(100, 10 * TARGET, 1);
 	assert_int_equal(cc.window, 21 * conf.window_min);
 	san_pdl_cc_set_path(&cc, &conf, SAN_NS_PER_S);
 	assert_int_equal(cc.floor, SAN_CC_ONE);
@@ -286,8 +269,7 @@ UNIT_CASE(swift__host_that_does_not_run)
 	int i;
 
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 100; i++)
-		round_trip(8 * SAN_NS_PER_MS, 4);
+	round_trips(100, 8 * SAN_NS_PER_MS, 4);
 	assert_int_equal(cc.window, conf.window_init);
 	for (i = 0; i < 10; i++) {
 		s.now_ns += RTT;
@@ -398,11 +380,9 @@ UNIT_CASE(swift__much_loss_cuts_once_per_rtt)
 UNIT_CASE(swift__loss_with_delay_halves)
 {
 	uint32_t window;
-	int i;
 
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 3; i++)
-		round_trip(2 * TARGET, 1);
+	round_trips(3, 2 * TARGET, 1);
 	cc.last_cut_ns = 0;
 	window = cc.window;
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns + RTT);
@@ -420,7 +400,6 @@ UNIT_CASE(san_pdl_cc_host__shrinks_and_recovers)
 {
 	static const struct san_pdl_cc_ops *const ops[] = {&san_pdl_cc_swift, &san_pdl_cc_dcqcn};
 	size_t k;
-	int i;
 
 	for (k = 0; k < RTE_DIM(ops); k++) {
 		start(ops[k]);
@@ -428,12 +407,10 @@ UNIT_CASE(san_pdl_cc_host__shrinks_and_recovers)
 		round_trip(TARGET / 2, 8);
 		assert_true(san_pdl_cc_window(&cc) >= PKT(16)); /* once per round trip */
 		assert_true(san_pdl_cc_window(&cc) < PKT(32));
-		for (i = 0; i < 20; i++)
-			round_trip(TARGET / 2, 8);
+		round_trips(20, TARGET / 2, 8);
 		assert_int_equal(san_pdl_cc_window(&cc), SAN_CC_ONE);
 		s.rx_level = 100;
-		for (i = 0; i < 200; i++)
-			round_trip(TARGET / 2, 8);
+		round_trips(200, TARGET / 2, 8);
 		assert_true(san_pdl_cc_window(&cc) >= PKT(32));
 	}
 }
@@ -452,8 +429,7 @@ UNIT_CASE(dcqcn__marks_cut_quiet_recovers)
 	assert_in_range(cc.nb_cuts, 8, 11); /* once per round trip */
 	assert_true(cc.window <= PKT(16) && cc.level > 100);
 	s.nb_ce = 0;
-	for (i = 0; i < 200; i++)
-		round_trip(TARGET / 2, 4);
+	round_trips(200, TARGET / 2, 4);
 	assert_true(cc.window >= PKT(32));
 	assert_int_equal(cc.level, 0);
 	/* alpha is small by now: a single mark cuts little */
@@ -486,11 +462,8 @@ UNIT_CASE(dcqcn__cnp_until_an_ack_confirms)
 
 UNIT_CASE(fixed__does_not_move)
 {
-	int i;
-
 	start(&san_pdl_cc_fixed);
-	for (i = 0; i < 20; i++)
-		round_trip(10 * TARGET, 4);
+	round_trips(20, 10 * TARGET, 4);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
 	cc.ops->on_timeout(&cc, &conf, s.now_ns);
 	assert_int_equal(san_pdl_cc_window(&cc), conf.window_init);
@@ -515,30 +488,42 @@ exchange(uint64_t rtt_ns)
 	pair.pdl[0]->nb_acked = 0;
 }
 
+static void
+exchanges(uint32_t nb, uint64_t rtt_ns)
+{
+	while (nb-- > 0)
+		exchange(rtt_ns);
+}
+
+/* A connection with the usual configuration, which is *pc*. */
+static struct san_pdl_conf pc;
+
+static struct san_pdl_conn *
+open_one(void)
+{
+	pc = pair_conf();
+	pair_open(&pair, &pc, 16, 64);
+	return pair.c[0];
+}
+
 /* All of RT-9: window and RTO of a connection, through the ACKs' timestamps. */
 UNIT_CASE(connection__rt9)
 {
-	struct san_pdl_conf pc = pair_conf();
-	struct san_pdl_conn *c;
+	struct san_pdl_conn *c = open_one();
 	uint32_t window;
 	uint64_t rto;
 	int i;
 
-	pair_open(&pair, &pc, 16, 64);
-	c = pair.c[0];
-	for (i = 0; i < 20; i++)
-		exchange(TARGET / 2);
+	exchanges(20, TARGET / 2);
 	window = san_pdl_cc_window(&c->cc);
 	rto = c->rtt.rto_ns;
 	assert_true(window == pc.cc_conf.window_init);
 	assert_in_range(rto, pc.rto_min_ns + TARGET / 2, pc.rto_min_ns + TARGET);
-	for (i = 0; i < 10; i++)
-		exchange(4 * TARGET);
+	exchanges(10, 4 * TARGET);
 	assert_true(san_pdl_cc_window(&c->cc) <= window / 2);
 	assert_true(c->rtt.rto_ns > rto + rto / 4);
 	assert_true(pair.pdl[0]->stats.nb_cc_cuts > 0);
-	for (i = 0; i < 40; i++)
-		exchange(TARGET / 2);
+	exchanges(40, TARGET / 2);
 	assert_in_range(c->rtt.rto_ns, rto, rto + TARGET / 10);
 	/* one packet in flight is no sign that more is possible: fill the window to grow it */
 	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
@@ -557,20 +542,14 @@ UNIT_CASE(connection__rt9)
 UNIT_CASE(connection__long_path_is_no_queue)
 {
 	const uint64_t path_ns = 400 * SAN_NS_PER_US;
-	struct san_pdl_conf pc = pair_conf();
-	struct san_pdl_conn *c;
-	int i;
+	struct san_pdl_conn *c = open_one();
 
-	pair_open(&pair, &pc, 16, 64);
-	c = pair.c[0];
 	san_pdl_rtt_path(pair.pdl[0], c, path_ns);
 	assert_true(c->rtt.srtt_ns == path_ns);
-	for (i = 0; i < 50; i++)
-		exchange(path_ns);
+	exchanges(50, path_ns);
 	assert_int_equal(c->cc.nb_cuts, 0);
 	assert_int_equal(san_pdl_cc_window(&c->cc), pc.cc_conf.window_init);
-	for (i = 0; i < 10; i++)
-		exchange(path_ns + 3 * TARGET);
+	exchanges(10, path_ns + 3 * TARGET);
 	assert_true(c->cc.nb_cuts > 0);
 	pair_close(&pair);
 }
@@ -579,15 +558,10 @@ UNIT_CASE(connection__long_path_is_no_queue)
 UNIT_CASE(connection__joins_a_standing_queue)
 {
 	const uint64_t queue_ns = 400 * SAN_NS_PER_US;
-	struct san_pdl_conf pc = pair_conf();
-	struct san_pdl_conn *c;
-	int i;
+	struct san_pdl_conn *c = open_one();
 
-	pair_open(&pair, &pc, 16, 64);
-	c = pair.c[0];
 	san_pdl_rtt_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
-	for (i = 0; i < 12; i++)
-		exchange(queue_ns);
+	exchanges(12, queue_ns);
 	assert_true(c->cc.nb_cuts >= 6);
 	assert_true(san_pdl_cc_window(&c->cc) < SAN_CC_ONE);
 	assert_true(c->rtt.base_ns == 10 * SAN_NS_PER_US);
@@ -597,16 +571,11 @@ UNIT_CASE(connection__joins_a_standing_queue)
 /* Below one packet: one per round trip / window, by the connection's timer. */
 UNIT_CASE(connection__paced_below_one_packet)
 {
-	struct san_pdl_conf pc = pair_conf();
 	struct san_pdl_room room;
-	struct san_pdl_conn *c;
+	struct san_pdl_conn *c = open_one();
 	uint64_t sent_ns;
-	int i;
 
-	pair_open(&pair, &pc, 16, 64);
-	c = pair.c[0];
-	for (i = 0; i < 10; i++)
-		exchange(40 * SAN_NS_PER_US);
+	exchanges(10, 40 * SAN_NS_PER_US);
 	c->cc.window = SAN_CC_ONE / 4;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	sent_ns = pair.now;

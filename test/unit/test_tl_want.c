@@ -85,6 +85,15 @@ finish_one(int i)
 	san_tl_check(pair.h[0].tl);
 }
 
+/* Requests of connection *i*, one for each character: '+' is accepted, '-' must wait. */
+#define assert_asks(i, results)                                                                \
+	do {                                                                                   \
+		const char *r;                                                                 \
+                                                                                               \
+		for (r = results; *r != '\0'; r++)                                             \
+			assert_int_equal(submit(i, SAN_TL_PUSH, 10), *r == '+' ? 0 : -EAGAIN); \
+	} while (0)
+
 /* room() was called this often since the last check, the last time for connection *i*. */
 static void
 assert_called(uint32_t n, int i)
@@ -94,6 +103,13 @@ assert_called(uint32_t n, int i)
 		assert_int_equal(pair.f[0].room_slot, conn[i]);
 	pair.f[0].nb_room = 0;
 }
+
+/* The oldest request of connection *i* completes, and room() is called as assert_called() has it. */
+#define assert_finish_calls(i, n, called) \
+	do {                              \
+		finish_one(i);            \
+		assert_called(n, called); \
+	} while (0)
 
 /* ---- records ---- */
 
@@ -114,8 +130,7 @@ begin_waiting(void)
 	for (i = 0; i < 1 + COMMON; i++)
 		assert_int_equal(ASK(0), 0);
 	for (i = 1; i < CONNS; i++) {
-		assert_int_equal(ASK(i), 0);
-		assert_int_equal(ASK(i), -EAGAIN);
+		assert_asks(i, "+-");
 	}
 	assert_int_equal(pair.h[0].tl->nb_promised, 0);
 	assert_called(0, 0);
@@ -132,9 +147,8 @@ UNIT_CASE(san_tl_initiator_submit__one_record_each)
 	while (ASK(0) == 0)
 		;
 	assert_int_equal(pair.h[0].tl->conns[conn[0]].nb_txns, 1 + COMMON);
-	assert_int_equal(ASK(1), 0);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), -EAGAIN);
+	assert_asks(1, "+");
+	assert_asks(2, "+-");
 	pair_connect(&l, late); /* one that is opened only now, too */
 	conn[1] = late[0];
 	assert_int_equal(ASK(1), 0);
@@ -144,13 +158,10 @@ UNIT_CASE(san_tl_initiator_submit__one_record_each)
 UNIT_CASE(san_tl_want_wake_own__its_last_record)
 {
 	begin_waiting();
-	finish_one(2);
-	assert_called(1, 2);
+	assert_finish_calls(2, 1, 2);
 	assert_int_equal(pair.h[0].tl->nb_promised, 0);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), -EAGAIN); /* behind the others again */
-	finish_one(0);
-	assert_called(1, 1);
+	assert_asks(2, "+-"); /* behind the others again */
+	assert_finish_calls(0, 1, 1);
 }
 
 /* The one that returned it, and a new one, get none: it is for the one that waited longest. */
@@ -161,20 +172,17 @@ UNIT_CASE(san_tl_wake__longest_waiting_first)
 
 	begin_waiting();
 	for (i = 1; i <= COMMON; i++) {
-		finish_one(0);
-		assert_called(1, i);
+		assert_finish_calls(0, 1, i);
 		assert_int_equal(tl->nb_promised, 1);
-		assert_int_equal(ASK(0), -EAGAIN);
-		assert_int_equal(ASK(i), 0);
+		assert_asks(0, "-");
+		assert_asks(i, "+");
 		assert_int_equal(tl->nb_promised, 0);
 		assert_int_equal(ASK(i), -EAGAIN);
 	}
 	/* the one that had none yet, then the one that returned one first */
-	finish_one(1);
-	assert_called(1, 3);
+	assert_finish_calls(1, 1, 3);
 	assert_int_equal(ASK(3), 0);
-	finish_one(2);
-	assert_called(1, 0);
+	assert_finish_calls(2, 1, 0);
 	assert_int_equal(ASK(0), 0);
 }
 
@@ -184,19 +192,16 @@ UNIT_CASE(san_tl_wake__as_many_as_records)
 	struct san_tl *tl = pair.h[0].tl;
 
 	begin_waiting();
-	finish_one(0);
-	assert_called(1, 1);
+	assert_finish_calls(0, 1, 1);
 	san_tl_tick(tl, pair.now); /* nothing more is free */
 	assert_called(0, 0);
-	finish_one(0);
-	assert_called(1, 2);
+	assert_finish_calls(0, 1, 2);
 	assert_int_equal(tl->nb_promised, 2);
 	assert_true(is_promised(1) && is_promised(2));
-	assert_int_equal(ASK(3), -EAGAIN);
-	assert_int_equal(ASK(0), -EAGAIN);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(2), -EAGAIN); /* one was reserved, not two */
-	assert_int_equal(ASK(1), 0);
+	assert_asks(3, "-");
+	assert_asks(0, "-");
+	assert_asks(2, "+-"); /* one was reserved, not two */
+	assert_asks(1, "+");
 }
 
 /* A connection that ends does not wait any more: its reservation is the next one's. */
@@ -205,8 +210,7 @@ UNIT_CASE(san_tl_wake__promise_of_one_that_ends)
 	struct san_tl *tl = pair.h[0].tl;
 
 	begin_waiting();
-	finish_one(0);
-	assert_called(1, 1);
+	assert_finish_calls(0, 1, 1);
 	san_tl_conn_close(tl, conn[2], 66, pair.now); /* it waits without a reservation */
 	san_tl_check(tl);
 	assert_called(0, 0);
@@ -215,8 +219,8 @@ UNIT_CASE(san_tl_wake__promise_of_one_that_ends)
 	assert_called(1, 3);
 	assert_true(is_promised(3));
 	assert_int_equal(tl->nb_promised, 1);
-	assert_int_equal(ASK(3), 0);
-	assert_int_equal(ASK(0), -EAGAIN);
+	assert_asks(3, "+");
+	assert_asks(0, "-");
 }
 
 /* The same for one with nothing left to submit, with a reservation or without. */
@@ -234,10 +238,9 @@ UNIT_CASE(san_tl_want_end__the_next_ones_turn)
 	san_tl_check(tl);
 	assert_called(1, 3);
 	assert_int_equal(tl->nb_promised, 1);
-	assert_int_equal(ASK(3), 0);
-	assert_int_equal(ASK(1), -EAGAIN); /* it waits like any other */
-	finish_one(3);
-	assert_called(1, 1);
+	assert_asks(3, "+");
+	assert_asks(1, "-"); /* it waits like any other */
+	assert_finish_calls(3, 1, 1);
 	assert_int_equal(ASK(1), 0);
 }
 
@@ -245,10 +248,8 @@ UNIT_CASE(san_tl_want_end__the_next_ones_turn)
 UNIT_CASE(san_tl_initiator_submit__promise_not_needed)
 {
 	begin_waiting();
-	finish_one(0);
-	assert_called(1, 1);
-	finish_one(1); /* its last one: the reserved record becomes its own */
-	assert_called(1, 2);
+	assert_finish_calls(0, 1, 1);
+	assert_finish_calls(1, 1, 2); /* its last one: the reserved record becomes its own */
 	assert_true(is_promised(2) && is_promised(1));
 	assert_int_equal(ASK(1), 0);
 	assert_called(0, 0);
@@ -268,16 +269,14 @@ UNIT_CASE_IN(san_tl_wake__budget_in_turn, setup_many)
 	assert_int_equal(PULL(2, 500), 0);
 	assert_int_equal(PULL(1, 3000), -EAGAIN);
 	assert_int_equal(PULL(2, 100), -EAGAIN);
-	finish_one(0);
-	assert_called(0, 0);
+	assert_finish_calls(0, 0, 0);
 	assert_int_equal(PULL(2, 100), -EAGAIN);
 	assert_int_equal(PULL(0, 100), -EAGAIN); /* the one that returned it */
 	finish_one(2);                           /* it has none now, and need not wait */
 	assert_called(1, 2);
 	assert_int_equal(PULL(2, 100), 0);
 	assert_int_equal(PULL(2, 500), -EAGAIN);
-	finish_one(0);
-	assert_called(2, 1);
+	assert_finish_calls(0, 2, 1);
 	assert_int_equal(PULL(1, 3000), 0);
 	assert_called(1, 2); /* there is room for the next one */
 	assert_int_equal(PULL(2, 500), 0);
@@ -304,8 +303,7 @@ UNIT_CASE_IN(san_tl_initiator_submit__longer_than_the_budget, setup_many)
 	assert_int_equal(PULL(0, 6001), -EAGAIN);
 	assert_int_equal(PULL(1, 1000), 0);
 	assert_int_equal(PULL(1, 1000), 0);
-	finish_one(0);
-	assert_called(1, 0);
+	assert_finish_calls(0, 1, 0);
 	assert_int_equal(PULL(0, 6001), 0);
 	assert_int_equal(pair.h[0].tl->pulled_used, 6000);
 }
@@ -328,8 +326,7 @@ UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 	assert_int_equal(pair.f[0].room_slot, conn[1]);
 	assert_int_equal(PULL(1, 3000), 0);
 	pair.f[0].nb_room = 0;
-	finish_one(0);
-	assert_called(1, 0);
+	assert_finish_calls(0, 1, 0);
 }
 
 /* A connection that waits for budget has its record, so that returned budget is usable. */
@@ -348,8 +345,7 @@ UNIT_CASE(san_tl_want__the_record_first)
 		assert_int_equal(PULL(i, 1000), -EAGAIN);
 		assert_int_equal(tl->conns[conn[i]].want, SAN_WANT_RECORD);
 	}
-	finish_one(0);
-	assert_called(2, 2);
+	assert_finish_calls(0, 2, 2);
 	assert_int_equal(PULL(3, 1000), -EAGAIN);
 	assert_int_equal(PULL(2, 1000), -EAGAIN); /* behind the first one */
 	assert_called(1, 1);                      /* again */
@@ -367,25 +363,19 @@ UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, setup_narrow
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(ASK(0), 0);
-		assert_int_equal(ASK(2), 0);
+		assert_asks(0, "+");
+		assert_asks(2, "+");
 	}
 	assert_int_equal(tl->free_rings.nb, 0);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(ASK(1), 0);
-		assert_int_equal(ASK(1), -EAGAIN);
-		finish_one(1);
-		assert_called(1, 1);
+		assert_asks(1, "+-");
+		assert_finish_calls(1, 1, 1);
 	}
-	assert_int_equal(ASK(1), 0);
-	assert_int_equal(ASK(1), -EAGAIN);
+	assert_asks(1, "+-");
 	finish_one(0);
-	finish_one(0);
-	assert_called(0, 0);
-	finish_one(0); /* its last one: now the ring is free */
-	assert_called(1, 1);
-	assert_int_equal(ASK(1), 0);
-	assert_int_equal(ASK(1), 0);
+	assert_finish_calls(0, 0, 0);
+	assert_finish_calls(0, 1, 1); /* its last one: now the ring is free */
+	assert_asks(1, "++");
 	assert_true(san_tl_txn_at(&tl->conns[conn[1]], tl->conns[conn[1]].rsn_base) != NULL);
 	assert_int_equal(tl->free_rings.nb, 0);
 }
@@ -393,18 +383,15 @@ UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, setup_narrow
 /* Without a record of its own, and none free: in order of arrival. */
 UNIT_CASE_IN(san_tl_wake__first_in_turn, setup_scarce)
 {
-	assert_int_equal(ASK(0), 0);
-	assert_int_equal(ASK(0), 0); /* the common one */
-	assert_int_equal(ASK(1), -EAGAIN);
-	assert_int_equal(ASK(2), -EAGAIN);
-	assert_int_equal(ASK(1), -EAGAIN); /* keeps its place */
-	finish_one(0);
-	assert_called(1, 1);
+	assert_asks(0, "++"); /* the common one */
+	assert_asks(1, "-");
+	assert_asks(2, "-");
+	assert_asks(1, "-"); /* keeps its place */
+	assert_finish_calls(0, 1, 1);
 	assert_int_equal(ASK(1), 0);
-	finish_one(0);
-	assert_called(1, 2);
-	assert_int_equal(ASK(2), 0);
-	assert_int_equal(ASK(0), -EAGAIN);
+	assert_finish_calls(0, 1, 2);
+	assert_asks(2, "+");
+	assert_asks(0, "-");
 	san_tl_conn_close(pair.h[0].tl, conn[1], SAN_ST_ABORTED, pair.now);
 	assert_called(1, 0);
 }
@@ -414,40 +401,32 @@ UNIT_CASE_IN(san_tl_wake__first_before_more, setup_scarce)
 {
 	int i;
 
-	assert_int_equal(ASK(0), 0);
-	assert_int_equal(ASK(0), 0);
-	assert_int_equal(ASK(0), -EAGAIN);
-	assert_int_equal(ASK(1), -EAGAIN);
-	finish_one(0);
-	assert_called(1, 1);
+	assert_asks(0, "++-");
+	assert_asks(1, "-");
+	assert_finish_calls(0, 1, 1);
 	assert_true(is_promised(1));
-	assert_int_equal(ASK(0), -EAGAIN);
-	assert_int_equal(ASK(1), 0);
+	assert_asks(0, "-");
+	assert_asks(1, "+");
 	for (i = 0; i < 3; i++) {
-		finish_one(1);
-		assert_called(1, 0);
-		assert_int_equal(ASK(1), -EAGAIN);
-		assert_int_equal(ASK(0), 0);
-		assert_int_equal(ASK(0), -EAGAIN);
-		finish_one(0);
-		assert_called(1, 1);
-		assert_int_equal(ASK(0), -EAGAIN);
-		assert_int_equal(ASK(1), 0);
+		assert_finish_calls(1, 1, 0);
+		assert_asks(1, "-");
+		assert_asks(0, "+-");
+		assert_finish_calls(0, 1, 1);
+		assert_asks(0, "-");
+		assert_asks(1, "+");
 	}
 }
 
 /* A record reserved for one with nothing outstanding is for the waiting one, not a new one. */
 UNIT_CASE_IN(san_tl_wake__first_before_new, setup_scarce)
 {
-	assert_int_equal(ASK(0), 0);
-	assert_int_equal(ASK(1), 0);
-	assert_int_equal(ASK(2), -EAGAIN);
-	finish_one(0);
-	assert_called(1, 2);
-	assert_int_equal(ASK(0), -EAGAIN);
-	assert_int_equal(ASK(2), 0);
-	finish_one(1);
-	assert_called(1, 0);
+	assert_asks(0, "+");
+	assert_asks(1, "+");
+	assert_asks(2, "-");
+	assert_finish_calls(0, 1, 2);
+	assert_asks(0, "-");
+	assert_asks(2, "+");
+	assert_finish_calls(1, 1, 0);
 	san_tl_want_end(pair.h[0].tl, conn[0]); /* it has no work after all */
 	san_tl_check(pair.h[0].tl);
 	assert_int_equal(ASK(1), 0);
@@ -483,13 +462,10 @@ UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
 			;
 	assert_in_range(h->nb_txns, 2, SILENT);
 	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_SHARE);
-	assert_int_equal(ASK(SILENT), 0);
-	assert_int_equal(ASK(SILENT), 0); /* more than one, so it has a ring, too */
+	assert_asks(SILENT, "++"); /* more than one, so it has a ring, too */
 	assert_called(0, 0);
-	finish_one(0); /* it answers, so that its connection continues */
-	assert_called(1, 0);
-	assert_int_equal(ASK(0), 0);
-	assert_int_equal(ASK(0), -EAGAIN);
+	assert_finish_calls(0, 1, 0); /* it answers, so that its connection continues */
+	assert_asks(0, "+-");
 }
 
 /* Wait *ns* in steps, so that each connection is swept. */
@@ -517,8 +493,7 @@ UNIT_CASE(san_tl_want_end_stale__no_progress)
 	san_tl_want_end(pair.h[0].tl, conn[0]);
 	sweep(2 * SAN_HOLD_MAX_NS);
 	assert_false(pdl->conns[conn[0]].failed); /* no other connection waits */
-	assert_int_equal(ASK(1), 0);
-	assert_int_equal(ASK(1), -EAGAIN);
+	assert_asks(1, "+-");
 	sweep(SAN_HOLD_MAX_NS - SAN_NS_PER_S);
 	assert_false(pdl->conns[conn[0]].failed);
 	pdl->conns[conn[1]].tx[SAN_WIN_DATA].base++; /* acknowledged */
