@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "test_pdl_ack.h"
-
-UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+UNIT_FIXTURE(.setup = setup_acks, .teardown = teardown);
 
 /* ---- owed ACKs ---- */
 
@@ -21,8 +19,7 @@ UNIT_CASE(san_pdl_ack_coalesce__within_its_time)
 	arrive(&k, SAN_RX_ACKED);
 	assert_false(pair_owed(&pair, 1, &ack)); /* the second packet does not delay it */
 	pair_pass(&pair, delay / 2 + (1 << SAN_WHEEL_SHIFT));
-	assert_true(pair_owed(&pair, 1, &ack));
-	assert_int_equal(ack.p.op, SAN_OP_ACK);
+	assert_owes(1, &ack, SAN_OP_ACK);
 	assert_true(ack.p.data_ebsn == k.p.psn + 1);
 	pair_pass(&pair, 10 * delay);
 	assert_false(pair_owed(&pair, 1, &ack)); /* once is enough */
@@ -144,8 +141,7 @@ UNIT_CASE(san_pdl_ack_fill__fields)
 	pair.c[1]->rx_first_win = 77;
 	assert_true(pair_owed(&pair, 1, &ack)); /* CE: a CNP first */
 	assert_int_equal(ack.p.op, SAN_OP_CNP);
-	assert_true(pair_owed(&pair, 1, &ack));
-	assert_int_equal(ack.p.op, SAN_OP_ACK);
+	assert_owes(1, &ack, SAN_OP_ACK);
 	assert_true(ack.p.dcid == pair.c[0]->cid && ack.p.tag == pair.c[0]->tag);
 	assert_true(ack.ack.echo_tx == t1 && ack.ack.echo_rx == t2);
 	assert_true(ack.p.tx_time == (uint32_t)pair.now);
@@ -183,16 +179,13 @@ UNIT_CASE(san_pdl_ack_fill__probe_then_ack)
 {
 	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
 	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_owed(&pair, 1, &ack));
-	assert_int_equal(ack.p.op, SAN_OP_PROBE);
+	assert_owes(1, &ack, SAN_OP_PROBE);
 	assert_int_equal(pair.c[1]->nb_probes, 1);
-	assert_true(pair_owed(&pair, 1, &k));
-	assert_int_equal(k.p.op, SAN_OP_ACK);
+	assert_owes(1, &k, SAN_OP_ACK);
 	assert_false(pair_owed(&pair, 1, &k));
 	/* always answered, and the answer clears the count */
 	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
-	assert_true(pair_owed(&pair, 0, &k));
-	assert_int_equal(k.p.op, SAN_OP_ACK);
+	assert_owes(0, &k, SAN_OP_ACK);
 	pair_recv(&pair, 1, &k, SAN_RX_REFUSED);
 	assert_int_equal(pair.c[1]->nb_probes, 0);
 }
@@ -410,8 +403,7 @@ UNIT_CASE(san_pdl_ack_apply__hint_of_the_newest_only)
 	assert_false(san_bitmap_test(rcvd, base + 1));
 	assert_true(san_bitmap_test(rcvd, base + 2));
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_DATA].nb_lost, 1);
-	assert_true(pair_again(&pair, 0, &k));
-	assert_true(k.p.psn == base + 1);
+	assert_resent(base + 1);
 }
 
 UNIT_CASE(san_pdl_ack_apply__serial_wraps)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
-#include "unit.h"
-#include "pdl_pair.h"
+#include "test_pdl.h"
 
 #define TARGET (25 * SAN_NS_PER_US)
 #define RTT    (20 * SAN_NS_PER_US)
@@ -399,10 +396,10 @@ UNIT_CASE(swift__loss_with_delay_halves)
 UNIT_CASE(san_pdl_cc_host__shrinks_and_recovers)
 {
 	static const struct san_pdl_cc_ops *const ops[] = {&san_pdl_cc_swift, &san_pdl_cc_dcqcn};
-	size_t k;
+	size_t at;
 
-	for (k = 0; k < RTE_DIM(ops); k++) {
-		start(ops[k]);
+	for (at = 0; at < RTE_DIM(ops); at++) {
+		start(ops[at]);
 		s.rx_level = 900;
 		round_trip(TARGET / 2, 8);
 		assert_true(san_pdl_cc_window(&cc) >= PKT(16)); /* once per round trip */
@@ -471,12 +468,9 @@ UNIT_CASE(fixed__does_not_move)
 
 /* ---- in a connection ---- */
 
-static struct pair pair;
-static struct pair_pkt k, ack;
-
 /* One packet and its ACK, each way half of *rtt_ns*. */
 static void
-exchange(uint64_t rtt_ns)
+paced_exchange(uint64_t rtt_ns)
 {
 	while (!pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k))
 		pair_pass(&pair, 1000); /* paced */
@@ -489,10 +483,10 @@ exchange(uint64_t rtt_ns)
 }
 
 static void
-exchanges(uint32_t nb, uint64_t rtt_ns)
+paced_exchanges(uint32_t nb, uint64_t rtt_ns)
 {
 	while (nb-- > 0)
-		exchange(rtt_ns);
+		paced_exchange(rtt_ns);
 }
 
 /* A connection with the usual configuration, which is *pc*. */
@@ -514,16 +508,16 @@ UNIT_CASE(connection__rt9)
 	uint64_t rto;
 	int i;
 
-	exchanges(20, TARGET / 2);
+	paced_exchanges(20, TARGET / 2);
 	window = san_pdl_cc_window(&c->cc);
 	rto = c->rtt.rto_ns;
 	assert_true(window == pc.cc_conf.window_init);
 	assert_in_range(rto, pc.rto_min_ns + TARGET / 2, pc.rto_min_ns + TARGET);
-	exchanges(10, 4 * TARGET);
+	paced_exchanges(10, 4 * TARGET);
 	assert_true(san_pdl_cc_window(&c->cc) <= window / 2);
 	assert_true(c->rtt.rto_ns > rto + rto / 4);
 	assert_true(pair.pdl[0]->stats.nb_cc_cuts > 0);
-	exchanges(40, TARGET / 2);
+	paced_exchanges(40, TARGET / 2);
 	assert_in_range(c->rtt.rto_ns, rto, rto + TARGET / 10);
 	/* one packet in flight is no sign that more is possible: fill the window to grow it */
 	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
@@ -546,10 +540,10 @@ UNIT_CASE(connection__long_path_is_no_queue)
 
 	san_pdl_rtt_path(pair.pdl[0], c, path_ns);
 	assert_true(c->rtt.srtt_ns == path_ns);
-	exchanges(50, path_ns);
+	paced_exchanges(50, path_ns);
 	assert_int_equal(c->cc.nb_cuts, 0);
 	assert_int_equal(san_pdl_cc_window(&c->cc), pc.cc_conf.window_init);
-	exchanges(10, path_ns + 3 * TARGET);
+	paced_exchanges(10, path_ns + 3 * TARGET);
 	assert_true(c->cc.nb_cuts > 0);
 	pair_close(&pair);
 }
@@ -561,7 +555,7 @@ UNIT_CASE(connection__joins_a_standing_queue)
 	struct san_pdl_conn *c = open_one();
 
 	san_pdl_rtt_path(pair.pdl[0], c, 10 * SAN_NS_PER_US);
-	exchanges(12, queue_ns);
+	paced_exchanges(12, queue_ns);
 	assert_true(c->cc.nb_cuts >= 6);
 	assert_true(san_pdl_cc_window(&c->cc) < SAN_CC_ONE);
 	assert_true(c->rtt.base_ns == 10 * SAN_NS_PER_US);
@@ -575,7 +569,7 @@ UNIT_CASE(connection__paced_below_one_packet)
 	struct san_pdl_conn *c = open_one();
 	uint64_t sent_ns;
 
-	exchanges(10, 40 * SAN_NS_PER_US);
+	paced_exchanges(10, 40 * SAN_NS_PER_US);
 	c->cc.window = SAN_CC_ONE / 4;
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	sent_ns = pair.now;

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
-#include "unit.h"
-
-#include <errno.h>
-#include <limits.h>
-
-#include "pdl_pair.h"
+#include "test_pdl.h"
 
 static struct san_pdl *pdl;
 
@@ -23,54 +16,39 @@ create(uint32_t max_conns, uint8_t lcore)
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
 }
 
-UNIT_CASE(san_pdl_create__refuses_nonsense)
+static void
+destroy(void)
+{
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+UNIT_FIXTURE(.teardown = destroy);
+
+UNIT_CASE_ALONE(san_pdl_create__refuses_nonsense)
 {
 	struct san_pdl_conf conf;
 	struct san_pdl *out = NULL;
-	int i;
 
-	for (i = 0; i < 13; i++) {
-		conf = pair_conf();
-		switch (i) {
-		case 0:
-			conf.max_conns = 0;
-			break;
-		case 1:
-			conf.max_conns = SAN_CONNS_MAX + 1;
-			break;
-		case 2:
-			conf.quantum = 0;
-			break;
-		case 3:
-			conf.budget_pkts = 0;
-			break;
-		case 4:
-			conf.lcore_id = 16;
-			break;
-		case 5:
-			conf.ooo_distance = 0;
-			break;
-		case 6:
-			conf.ack_every = 0;
-			break;
-		case 7:
-			conf.rto_min_ns = conf.rto_max_ns + 1;
-			break;
-		case 8:
-			conf.secret32 = NULL;
-			break;
-		case 9:
-			conf.cc = NULL;
-			break;
-		case 10:
-			conf.cc_conf.window_min = 0;
-			break;
-		default:
-			conf.cc_conf.window_max = conf.cc_conf.window_init - 1;
-			break;
-		}
-		assert_int_equal(san_pdl_create(&conf, 0, &out), -EINVAL);
-	}
+#define REFUSED(change)                                                    \
+	do {                                                               \
+		conf = pair_conf();                                        \
+		conf.change;                                               \
+		assert_int_equal(san_pdl_create(&conf, 0, &out), -EINVAL); \
+	} while (0)
+	REFUSED(max_conns = 0);
+	REFUSED(max_conns = SAN_CONNS_MAX + 1);
+	REFUSED(quantum = 0);
+	REFUSED(budget_pkts = 0);
+	REFUSED(lcore_id = 16);
+	REFUSED(ooo_distance = 0);
+	REFUSED(ack_every = 0);
+	REFUSED(rto_min_ns = conf.rto_max_ns + 1);
+	REFUSED(secret32 = NULL);
+	REFUSED(cc = NULL);
+	REFUSED(cc_conf.window_min = 0);
+	REFUSED(cc_conf.window_max = conf.cc_conf.window_init - 1);
+#undef REFUSED
 	assert_null(out);
 	san_pdl_destroy(NULL);
 }
@@ -100,12 +78,10 @@ UNIT_CASE(san_pdl_owner_slots__until_given_back)
 	pair_del(pdl, c[5]);
 	assert_int_equal(san_pdl_owner_slots(pdl, 1), 2);
 	assert_int_equal(san_pdl_owner_slots(pdl, 2), 1);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* RT-1: our CIDs are unique, contain the lcore, and are never 0 or the well-known one. */
-UNIT_CASE(san_pdl_conn_add__cids)
+UNIT_CASE_ALONE(san_pdl_conn_add__cids)
 {
 	struct san_pdl_conn *c;
 	uint8_t *seen;
@@ -144,7 +120,6 @@ UNIT_CASE(san_pdl_conn_add__never_0_or_1)
 		assert_true(c->cid > 1);
 		pair_del(pdl, c);
 	}
-	san_pdl_destroy(pdl);
 }
 
 /* There is a slot unless all are in use; the one released longest ago is used first. */
@@ -169,24 +144,22 @@ UNIT_CASE(san_pdl_conn_add__longest_freed_first)
 	assert_int_equal(san_pdl_conn_add(pdl, &d), 0);
 	assert_ptr_equal(d, c[0]);
 	assert_int_equal(san_pdl_conn_add(pdl, &d), -ENOSPC);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* A slot uses each of its numbers once before one repeats, with another tag (RT-24). */
-UNIT_CASE(san_pdl_conn_add__all_numbers_of_a_slot)
+UNIT_CASE_ALONE(san_pdl_conn_add__all_numbers_of_a_slot)
 {
 	static const uint32_t conns[] = {33, 1000, SAN_CONNS_MAX};
 	struct san_pdl_conn *c;
 	uint32_t i, n, first, tag;
 	uint8_t *seen;
-	size_t k;
+	size_t at;
 
-	for (k = 0; k < RTE_DIM(conns); k++) {
+	for (at = 0; at < RTE_DIM(conns); at++) {
 		seen = calloc(1 << 24, 1);
 		assert_non_null(seen);
-		create(conns[k], 3);
-		for (i = 0; i < conns[k]; i++)
+		create(conns[at], 3);
+		for (i = 0; i < conns[at]; i++)
 			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		first = c->cid;
 		tag = c->tag;
@@ -194,7 +167,7 @@ UNIT_CASE(san_pdl_conn_add__all_numbers_of_a_slot)
 			pair_del(pdl, c);
 			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		}
-		assert_int_equal(n, (1 << 20) / rte_align32pow2(conns[k]));
+		assert_int_equal(n, (1 << 20) / rte_align32pow2(conns[at]));
 		assert_int_equal(c->cid, first);
 		assert_true(c->tag != tag);
 		san_pdl_destroy(pdl);
@@ -228,7 +201,6 @@ UNIT_CASE(san_pdl_conn_add__tags)
 		last = c->tag;
 		pair_del(pdl, c);
 	}
-	san_pdl_destroy(pdl);
 }
 
 /* RT-3: random first PSNs, unless a test fixes them. */
@@ -243,7 +215,6 @@ UNIT_CASE(san_pdl_conn_add__first_psn)
 	pdl->conf.fixed_psn = true;
 	san_pdl_conn_add(pdl, &a);
 	assert_true(a->tx[0].next == 0xfffffff8 && a->tx[1].next == 0xfffffff8);
-	san_pdl_destroy(pdl);
 }
 
 UNIT_CASE(san_pdl_conn_open__takes_the_peers_terms)
@@ -278,8 +249,6 @@ UNIT_CASE(san_pdl_conn_open__takes_the_peers_terms)
 	assert_int_equal(c->pcb.msg_limit, 9);
 	assert_int_equal(c->path.src_port, 600);
 	assert_true(c->last_rx_ns == 55);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* RT-28: the connections of two hosts start on different ports, not all on one path. */
@@ -310,16 +279,12 @@ UNIT_CASE(san_pdl_conn_open__begins_on_different_ports)
 	c->path.src_port = 777;
 	san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 	assert_int_equal(c->path.src_port, 777);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* RT-24: everything is released, in whatever state it is. */
-UNIT_CASE(san_pdl_conn_del__releases_everything)
+UNIT_CASE_ALONE(san_pdl_conn_del__releases_everything)
 {
 	struct san_pdl_conf conf = pair_conf();
-	struct pair pair;
-	struct pair_pkt k;
 	int i;
 
 	pair_open(&pair, &conf, 16, 64);
@@ -363,7 +328,6 @@ UNIT_CASE(san_pdl_conn_find__only_this_incarnation)
 	assert_null(san_pdl_conn_find(pdl, SAN_WIRE_CID_CM));
 	pair_del(pdl, c);
 	assert_null(san_pdl_conn_find(pdl, cid));
-	san_pdl_destroy(pdl);
 }
 
 /* Lazy: armed for the earliest, moved only to earlier. */
@@ -388,5 +352,4 @@ UNIT_CASE(san_pdl_conn_arm__earliest)
 	san_pdl_rtx_on_timer(pdl, c, 3100000);
 	san_pdl_conn_arm(pdl, c);
 	assert_true(c->timer.deadline_ns == 5000000);
-	san_pdl_destroy(pdl);
 }

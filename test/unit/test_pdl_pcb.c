@@ -44,6 +44,15 @@ open_many(uint32_t nb, uint32_t budget)
 	}
 }
 
+static void
+destroy(void)
+{
+	san_pdl_check(pdl);
+	san_pdl_destroy(pdl);
+}
+
+UNIT_FIXTURE(.teardown = destroy);
+
 /* Acknowledge all packets in flight of *c*. */
 static void
 ack_all(struct san_pdl_conn *c)
@@ -119,7 +128,6 @@ UNIT_CASE(san_pdl_pcb_vwin__formula)
 		pdl->share = rows[i].share;
 		assert_int_equal(san_pdl_pcb_vwin(pdl, &pdl->conns[0]), rows[i].vwin);
 	}
-	san_pdl_destroy(pdl);
 }
 
 /* The share is recomputed as connections become active and idle. */
@@ -141,8 +149,6 @@ UNIT_CASE(san_pdl_pcb_enter__shares_among_the_active)
 	}
 	assert_int_equal(pdl->nb_active, 1);
 	assert_int_equal(pdl->share, 20);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* PCB-2: both windows count together, and after a cut nothing new is sent until there is room. */
@@ -173,7 +179,6 @@ UNIT_CASE(san_pdl_tx_room__never_above_the_virtual_window)
 	ack_all(c);
 	assert_int_equal(c->pcb.inflight, 0);
 	assert_int_equal(visit(c), 1);
-	san_pdl_destroy(pdl);
 }
 
 /* PCB-4: one active connection has the whole first window, as without limits. */
@@ -189,7 +194,6 @@ UNIT_CASE(san_pdl_tx_room__one_active)
 	san_pdl_tx_room(pdl, &pdl->conns[7], now, &room);
 	assert_int_equal(room.nb_credit, 32);
 	san_pdl_sched_end(pdl, &pdl->conns[7], false);
-	san_pdl_destroy(pdl);
 }
 
 /*
@@ -239,8 +243,6 @@ UNIT_CASE(san_pdl_pcb_wake__ten_thousand_active)
 	/* bounded: a visit or two per packet, not a search */
 	assert_true(visits < 4 * NB_CONNS * PER_CONN);
 	assert_true(pdl->stats.nb_budget_waits >= NB_CONNS);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* A token passes on when its holder makes no progress for an RTO, or has nothing to send. */
@@ -270,7 +272,6 @@ UNIT_CASE(san_pdl_pcb_wake__silent_or_idle_holder)
 	assert_ptr_equal(c, &pdl->conns[0]);
 	assert_int_equal(visit(c), 1); /* its resend */
 	assert_int_equal(c->nb_rtx, 1);
-	san_pdl_destroy(pdl);
 }
 
 /* A connection that fails returns its budget, its token and its place (RT-24). */
@@ -290,12 +291,10 @@ UNIT_CASE(san_pdl_pcb_fini__returns_everything)
 	assert_int_equal(visit(&pdl->conns[2]), 1);
 	pair_del(pdl, &pdl->conns[2]);
 	assert_int_equal(pdl->inflight + pdl->nb_tokens + pdl->nb_active, 0);
-	san_pdl_check(pdl);
-	san_pdl_destroy(pdl);
 }
 
 /* Outstanding packets move to a block of the pool when one is free again. */
-UNIT_CASE(san_pdl_pcb_take_block__moves_what_is_outstanding)
+UNIT_CASE_ALONE(san_pdl_pcb_take_block__moves_what_is_outstanding)
 {
 	struct san_pdl_conf conf = pair_conf();
 	const struct san_pdl_entry *e;

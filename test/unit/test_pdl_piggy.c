@@ -2,9 +2,9 @@
 
 /* ACKs in our packets, and ACKs that wait for such a packet (RT-8, RT-25; RULE-11). */
 
-#include "test_pdl_ack.h"
+#include "test_pdl.h"
 
-UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+UNIT_FIXTURE(.setup = setup_acks, .teardown = teardown);
 
 /* ---- piggyback ---- */
 

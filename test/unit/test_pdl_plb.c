@@ -1,30 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
-#include "unit.h"
-#include "pdl_pair.h"
+#include "test_pdl.h"
 
 #define BAD  (3 * pair.pdl[0]->conf.cc_conf.target_ns)
 #define GOOD (pair.pdl[0]->conf.cc_conf.target_ns)
 
-static struct pair pair;
 static struct san_pdl_conn *c;
 
 static void
 setup(void)
 {
-	struct san_pdl_conf conf = pair_conf();
-
-	pair_open(&pair, &conf, 16, 64);
+	setup_pair();
 	c = pair.c[0];
 	san_pdl_rtt_sample(&c->rtt, &pair.pdl[0]->conf, 30000, 0);
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
@@ -76,19 +64,17 @@ UNIT_CASE(san_pdl_plb_sample__moves_ever_less)
 }
 
 static void
-copy_after_answer(const struct pair_pkt *k)
+copy_after_answer(const struct pair_pkt *copy)
 {
-	struct pair_pkt ack;
-
 	while (pair_owed(&pair, 0, &ack))
 		;
-	pair_recv(&pair, 0, k, SAN_RX_RECEIVED);
+	pair_recv(&pair, 0, copy, SAN_RX_RECEIVED);
 }
 
 /* The peer repeats packets: our ACKs are lost. A new packet proves that they arrive. */
 UNIT_CASE(san_pdl_plb_copy__moves_the_path_of_acks)
 {
-	struct pair_pkt k, next;
+	struct pair_pkt next;
 	int i;
 
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
@@ -141,7 +127,6 @@ UNIT_CASE(san_pdl_plb_sample__off_or_nowhere_to_go)
 /* A path on which everything is lost gives no samples: timeouts count. */
 UNIT_CASE(san_pdl_plb_timeout__black_hole)
 {
-	struct pair_pkt k;
 	uint32_t sent = 1;
 
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
@@ -157,8 +142,6 @@ UNIT_CASE(san_pdl_plb_timeout__black_hole)
 /* A packet is lost repeatedly, but ACKs arrive: the path is not dead. Then they do not. */
 UNIT_CASE(san_pdl_plb_timeout__not_while_heard)
 {
-	struct pair_pkt k;
-
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	while (c->nb_rto < 3) {
 		pair_pass(&pair, 100000);

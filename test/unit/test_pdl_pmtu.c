@@ -2,8 +2,7 @@
 
 /* The MTU of the path: probed after some full packets, one length after the other. (RT-31) */
 
-#include "unit.h"
-#include "pdl_pair.h"
+#include "test_pdl.h"
 
 #define BOTH  8908 /* payload bytes of MTU 9000, over IPv4 */
 #define MID   4004 /* of 4096 */
@@ -11,13 +10,12 @@
 #define SURE  1188 /* of 1280 */
 #define LONG  20   /* bytes of a PROBE's payload beyond that: its header is shorter */
 
-static struct pair pair;
 static uint16_t limit;   /* longest payload that passes from 0 to 1 */
 static uint16_t probed;  /* the longest PROBE sent */
 static uint32_t nb_long; /* PROBEs sent with a payload */
 
 static void
-open_pair(uint16_t mtu)
+open_pair(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 	int i;
@@ -25,18 +23,18 @@ open_pair(uint16_t mtu)
 	conf.pmtu_after = 1;
 	pair_open(&pair, &conf, 16, 64);
 	for (i = 0; i < 2; i++)
-		san_pdl_pmtu_init(pair.pdl[i], pair.c[i], mtu);
+		san_pdl_pmtu_init(pair.pdl[i], pair.c[i], BOTH);
 	limit = UINT16_MAX;
 	probed = 0;
 	nb_long = 0;
 }
 
+UNIT_FIXTURE(.setup = open_pair, .teardown = teardown);
+
 /* Deliver everything that is owed. */
 static void
 carry(void)
 {
-	struct pair_pkt k;
-
 	while (pair_owed(&pair, 0, &k)) {
 		nb_long += k.p.op == SAN_OP_PROBE && k.p.payload_len != 0;
 		probed = RTE_MAX(probed, k.p.payload_len);
@@ -65,11 +63,10 @@ static void
 send_data(uint16_t len)
 {
 	struct san_pdl_entry e;
-	struct pair_pkt k;
 
 	assign(len, &e);
 	pair_build(&pair, 0, &e, &k);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	carry();
 }
 
@@ -86,11 +83,11 @@ go_on(uint64_t ns)
 	}
 }
 
-UNIT_CASE(san_pdl_pmtu_init__begins_with_what_is_safe)
+UNIT_CASE_ALONE(san_pdl_pmtu_init__begins_with_what_is_safe)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	open_pair(BOTH);
+	open_pair();
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
 	assert_int_equal(pair.c[0]->mtu_max, BOTH);
 	san_pdl_pmtu_init(pair.pdl[0], pair.c[0], 932); /* both accept less than that */
@@ -115,7 +112,6 @@ UNIT_CASE(san_pdl_pmtu_on_sent__when_it_is_worth_it)
 	int i;
 
 	san_pdl_conf_default(&conf);
-	open_pair(BOTH);
 	pair.pdl[0]->conf.pmtu_after = conf.pmtu_after;
 	for (i = 1; i < conf.pmtu_after; i++) {
 		send_data(BEGIN);
@@ -127,31 +123,25 @@ UNIT_CASE(san_pdl_pmtu_on_sent__when_it_is_worth_it)
 	go_on(SAN_NS_PER_S);
 	assert_true(nb_long > 0);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
-	pair_close(&pair);
 }
 
 UNIT_CASE(san_pdl_pmtu_on_sent__from_the_first_full_packet)
 {
-	struct pair_pkt k;
 	struct san_pdl_entry e;
 
-	open_pair(BOTH);
 	send_data(BEGIN - 1);
 	go_on(SAN_NS_PER_S);
 	assert_int_equal(nb_long, 0);
 	assign(BEGIN, &e);
 	/* the long one, and the short one behind it; one ACK reports both */
-	assert_true(pair_owed(&pair, 0, &k));
-	assert_int_equal(k.p.op, SAN_OP_PROBE);
+	assert_owes(0, &k, SAN_OP_PROBE);
 	assert_int_equal(k.p.payload_len, BOTH + LONG);
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	assert_true(pair_owed(&pair, 0, &k));
-	assert_int_equal(k.p.op, SAN_OP_PROBE);
+	assert_owes(0, &k, SAN_OP_PROBE);
 	assert_int_equal(k.p.payload_len, 0);
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	assert_false(pair_owed(&pair, 0, &k));
-	assert_true(pair_owed(&pair, 1, &k));
-	assert_int_equal(k.p.op, SAN_OP_ACK);
+	assert_owes(1, &k, SAN_OP_ACK);
 	assert_int_equal(k.p.rsn, BOTH + LONG);
 	pair_recv(&pair, 0, &k, SAN_RX_ACKED);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
@@ -164,16 +154,13 @@ UNIT_CASE(san_pdl_pmtu_on_sent__from_the_first_full_packet)
 	assert_int_equal(k.p.rsn, 0);
 	go_on(SAN_NS_PER_S);
 	assert_int_equal(nb_long, 0);
-	pair_close(&pair);
 }
 
 /* An answer to a shorter PROBE, or to none that is outstanding, proves nothing. */
 UNIT_CASE(san_pdl_pmtu_answer__only_to_this_probe)
 {
-	struct pair_pkt k;
 	struct san_pdl_entry e;
 
-	open_pair(BOTH);
 	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH + LONG, pair.now);
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
 	assign(BEGIN, &e);
@@ -183,12 +170,10 @@ UNIT_CASE(san_pdl_pmtu_answer__only_to_this_probe)
 	assert_int_equal(pair.c[0]->mtu, BEGIN);
 	san_pdl_pmtu_answer(pair.pdl[0], pair.c[0], BOTH + LONG, pair.now);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
-	pair_close(&pair);
 }
 
 UNIT_CASE(san_pdl_pmtu_on_timer__the_next_shorter)
 {
-	open_pair(BOTH);
 	limit = 5000;
 	send_data(BEGIN);
 	assert_int_equal(pair.c[0]->pmtu.size, BOTH);
@@ -207,12 +192,10 @@ UNIT_CASE(san_pdl_pmtu_on_timer__the_next_shorter)
 	send_data(MID);
 	assert_int_equal(nb_long, 5);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
-	pair_close(&pair);
 }
 
 UNIT_CASE(san_pdl_pmtu_on_timer__nothing_longer)
 {
-	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
 	go_on(100 * SAN_NS_PER_MS);
@@ -222,15 +205,11 @@ UNIT_CASE(san_pdl_pmtu_on_timer__nothing_longer)
 	send_data(BEGIN);
 	go_on(SAN_NS_PER_S);
 	assert_int_equal(nb_long, 6);
-	pair_close(&pair);
 }
 
 /* Without any answer there is no result for the length. */
 UNIT_CASE(san_pdl_pmtu_on_timer__silence_is_no_verdict)
 {
-	struct pair_pkt k;
-
-	open_pair(BOTH);
 	send_data(BEGIN - 1);
 	san_pdl_pmtu_on_sent(pair.pdl[0], pair.c[0], BEGIN, pair.now);
 	while (pair.c[0]->pmtu.size != 0) {
@@ -243,27 +222,21 @@ UNIT_CASE(san_pdl_pmtu_on_timer__silence_is_no_verdict)
 	/* the peer answers again */
 	send_data(BEGIN);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
-	pair_close(&pair);
 }
 
 /* A PROBE that is lost for another reason is sent again. */
 UNIT_CASE(san_pdl_pmtu_on_timer__again)
 {
-	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
 	limit = UINT16_MAX;
 	go_on(10 * SAN_NS_PER_MS);
 	assert_int_equal(nb_long, 2);
 	assert_int_equal(pair.c[0]->mtu, BOTH);
-	pair_close(&pair);
 }
 
 UNIT_CASE(san_pdl_pmtu_stop__with_the_connection)
 {
-	struct pair_pkt k;
-
-	open_pair(BOTH);
 	limit = BEGIN;
 	send_data(BEGIN);
 	san_pdl_conn_close(pair.pdl[0], pair.c[0]);
@@ -273,11 +246,10 @@ UNIT_CASE(san_pdl_pmtu_stop__with_the_connection)
 		;
 	assert_int_equal(nb_long, 0);
 	assert_int_equal(pair.c[0]->pmtu.size, 0);
-	pair_close(&pair);
 }
 
 /* RT-37: which losses of a long packet prove that the path is too narrow for it. */
-UNIT_CASE(san_pdl_pmtu_on_loss__what_it_means)
+UNIT_CASE_ALONE(san_pdl_pmtu_on_loss__what_it_means)
 {
 	static const struct {
 		uint8_t retries, early;
@@ -307,7 +279,7 @@ UNIT_CASE(san_pdl_pmtu_on_loss__what_it_means)
 	uint32_t later;
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		open_pair(BOTH);
+		open_pair();
 		c = pair.c[0];
 		c->pmtu.proven = rows[i].proven;
 		assign(BEGIN, &e);
@@ -334,11 +306,10 @@ UNIT_CASE(san_pdl_pmtu_on_loss__what_it_means)
 static bool
 dies_of_length(uint16_t len, bool short_ones)
 {
-	struct pair_pkt k;
 	struct san_pdl_entry e;
 	bool blamed;
 
-	open_pair(BOTH);
+	open_pair();
 	assign(len, &e);
 	while (!pair.c[0]->failed) {
 		pair_pass(&pair, SAN_NS_PER_MS);
@@ -357,7 +328,7 @@ dies_of_length(uint16_t len, bool short_ones)
 	return blamed;
 }
 
-UNIT_CASE(san_pdl_pmtu_is_to_blame__if_short_ones_get_through)
+UNIT_CASE_ALONE(san_pdl_pmtu_is_to_blame__if_short_ones_get_through)
 {
 	assert_true(dies_of_length(BEGIN, true));
 	assert_true(dies_of_length(SURE + 4, true));

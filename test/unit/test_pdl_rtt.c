@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-
-static void
-setup(void)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	pair_open(&pair, &conf, 16, 64);
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
-}
-
-UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+UNIT_FIXTURE(.setup = setup_pair, .teardown = teardown);
 
 UNIT_CASE(san_pdl_rtt_sample__smooths)
 {
@@ -52,13 +33,13 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	static const uint32_t ms[] = {1, 4, 30};
 	struct san_pdl_rtt r;
-	uint32_t i, k;
+	uint32_t i, n;
 
 	for (i = 0; i < RTE_DIM(ms); i++) {
 		san_pdl_rtt_init(&r, conf);
 		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
 		assert_true(r.rto_ns == r.srtt_ns + RTE_MAX(4 * r.var_ns, conf->rto_min_ns));
-		for (k = 0; k < 200; k++)
+		for (n = 0; n < 200; n++)
 			san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
 		assert_true(4 * r.var_ns < conf->rto_min_ns / 100);
 		assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns);
@@ -66,22 +47,6 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 	san_pdl_rtt_sample(&r, conf, 40 * SAN_NS_PER_MS, 0);
 	assert_true(4 * r.var_ns > 5 * conf->rto_min_ns);
 	assert_true(r.rto_ns == r.srtt_ns + 4 * r.var_ns);
-}
-
-/* A packet that is acknowledged *rtt_ns* later. */
-static void
-exchange(uint64_t rtt_ns)
-{
-	struct pair_pkt k, ack;
-
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	pair_pass(&pair, rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
-	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_owed(&pair, 1, &ack));
-	pair_pass(&pair, rtt_ns - rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
-	pair.pdl[0]->nb_acked = 0;
 }
 
 /* RT-7: always 4 ms, and sometimes half a millisecond more: that is no loss. */
@@ -158,9 +123,9 @@ UNIT_CASE(san_pdl_rtt_timeout__fixed)
 static bool
 echo(uint32_t t1, uint32_t t2, uint32_t t3, uint64_t t4, uint64_t *rtt, uint64_t *delay)
 {
-	struct san_wire_ack ack = {.echo_tx = t1, .echo_rx = t2};
+	struct san_wire_ack a = {.echo_tx = t1, .echo_rx = t2};
 
-	return san_pdl_rtt_echo(&pair.pdl[0]->conf, pair.c[0], t3, &ack, t4, rtt, delay);
+	return san_pdl_rtt_echo(&pair.pdl[0]->conf, pair.c[0], t3, &a, t4, rtt, delay);
 }
 
 /* RT-25: fabric delay = (t4 - t1) - (t3 - t2); clocks have different origins and wrap. */

@@ -1,62 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-static struct pair_pkt k, ack;
-
-static void
-setup(void)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	conf.max_retries = 5;
-	conf.cc = &san_pdl_cc_fixed;
-	pair_open(&pair, &conf, 16, 64);
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
-}
-
-UNIT_FIXTURE(.setup = setup, .teardown = teardown);
-
-/* One data packet, delivered and reported at once: side 0 measures a round trip. */
-static void
-exchange(uint64_t rtt_ns)
-{
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	pair_pass(&pair, rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
-	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_owed(&pair, 1, &ack));
-	pair_pass(&pair, rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
-	pair.pdl[0]->nb_acked = 0;
-}
-
-static struct pair_pkt
-send_op(uint8_t op, uint32_t rsn)
-{
-	struct pair_pkt d;
-
-	assert_true(pair_send(&pair, 0, op, rsn, &d));
-	return d;
-}
-
-/* Deliver everything that side 1 owes to side 0. */
-static void
-report(void)
-{
-	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_report(&pair, 1));
-	pair.pdl[0]->nb_acked = 0;
-}
+UNIT_FIXTURE(.setup = setup_retries, .teardown = teardown);
 
 /* ---- timeouts ---- */
 
@@ -75,7 +21,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 	rto = c->rtt.rto_ns;
 	for (i = 0; i <= 5; i++)
 		sum += RTE_MIN(rto << i, pair.pdl[0]->conf.rto_max_ns);
-	psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	psn = send_push(2).p.psn;
 	start = pair.now;
 	while (!c->failed) {
 		pair_pass(&pair, 1000);
@@ -104,12 +50,12 @@ UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
-		far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
-		assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_RECEIVED), SAN_DROP_NONE);
+		far = send_push(1);
+		assert_int_equal(arrive(&far, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	}
 	report(); /* the window is larger than what is in flight */
-	far = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	far = send_push(1);
+	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	for (i = 0; i < 8000; i++) { /* 5 retries take far less */
 		while (pair_report(&pair, 1))
 			;
@@ -118,7 +64,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 		while (pair_owed(&pair, 0, &probe))
 			pair_recv(&pair, 1, &probe, SAN_RX_REFUSED);
 		if (pair_again(&pair, 0, &far))
-			assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+			assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	}
 	for (i = 0; i < 20000 && !c->failed; i++) { /* now it is silent */
 		pair_pass(&pair, SAN_NS_PER_MS);
@@ -140,7 +86,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast)
 		sum += c->rtt.rto_ns << i;
 	start = pair.now;
 	for (i = 0; i < 20; i++) {
-		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		send_push(2);
 		pair_pass(&pair, 7000);
 	}
 	while (!c->failed) {
@@ -157,14 +103,13 @@ UNIT_CASE(san_pdl_rtx_on_timer__progress_resets_backoff)
 	struct san_pdl_conn *c = pair.c[0];
 
 	exchange(40 * SAN_NS_PER_US);
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	send_push(2);
 	while (c->nb_rto < 2) {
 		pair_pass(&pair, 1000);
 		pair_again(&pair, 0, &k);
 	}
 	assert_int_equal(c->rtt.backoff, 2);
-	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	report();
+	arrive_and_report(&k);
 	assert_int_equal(c->rtt.backoff, 0);
 	assert_int_equal(c->pcb.inflight, 0);
 	pair_pass(&pair, SAN_NS_PER_S);
@@ -176,15 +121,15 @@ UNIT_CASE(san_pdl_rtx_on_timer__lowest_first)
 {
 	uint32_t req, data;
 
-	data = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff).p.psn;
+	data = send_push(0xffffffff).p.psn;
 	req = send_op(SAN_OP_PULL_REQ, 0).p.psn;
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+	send_push(1);
 	pair_lose(&pair);
 	assert_int_equal(pair.pdl[0]->inflight, 0); /* timed out: not in PCB-2's sum */
-	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data);
+	assert_resent(data);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_true(k.p.op == SAN_OP_PULL_REQ && k.p.psn == req);
-	assert_true(pair_again(&pair, 0, &k) && k.p.psn == data + 1);
+	assert_resent(data + 1);
 	assert_false(pair_again(&pair, 0, &k));
 }
 
@@ -241,23 +186,19 @@ UNIT_CASE(san_pdl_rtx_gaps__distance_and_rtt)
 
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 5; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	pair_pass(&pair, 50 * SAN_NS_PER_US);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
-	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[2]);
 	pair_pass(&pair, 40 * SAN_NS_PER_US);
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 0); /* too near: may be reordering */
-	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[3]);
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 0); /* far enough, but less than an RTT old */
 	pair_pass(&pair, 200 * SAN_NS_PER_US);
 	assert_int_equal(pair.c[0]->nb_rto, 0);
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 1);
-	assert_true(pair_again(&pair, 0, &k));
-	assert_true(k.p.psn == d[0].p.psn);
-	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	report();
+	assert_resent(d[0].p.psn);
+	arrive_and_report(&k);
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == d[4].p.psn);
 	assert_int_equal(pair.c[0]->nb_rto, 0);
 }
@@ -271,14 +212,13 @@ UNIT_CASE(san_pdl_rtx_gaps__too_near)
 	exchange(100 * SAN_NS_PER_US);
 	pair.c[0]->nb_tails = UINT8_MAX; /* no tail-loss probe in between */
 	for (i = 0; i < 4; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
 	pair_pass(&pair, 500 * SAN_NS_PER_US);
 	report();
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 0);
-	pair_recv(&pair, 1, &d[3], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[3]);
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 1);
 }
 
@@ -286,14 +226,13 @@ UNIT_CASE(san_pdl_rtx_gaps__too_near)
 static void
 lose_first(struct pair_pkt d[2])
 {
-	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
-	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	d[0] = send_push(2);
+	d[1] = send_push(2);
 	pair_pass(&pair, 50 * SAN_NS_PER_US);
-	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[1]);
 	assert_false(pair_again(&pair, 0, &k));
 	pair_pass(&pair, 250 * SAN_NS_PER_US);
-	assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[0].p.psn);
+	assert_resent(d[0].p.psn);
 }
 
 /* An overtaken packet proves that the path reorders: fast retransmit waits longer from then on. */
@@ -306,14 +245,12 @@ UNIT_CASE(san_pdl_rtx_gaps__overtaken)
 	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) < san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	lose_first(d);
 	pair_pass(&pair, 10 * SAN_NS_PER_US);
-	pair_recv(&pair, 1, &d[0], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[0]);
 	assert_true(san_pdl_rtt_gap_ns(pair.pdl[0], c) == san_pdl_rtt_answer_ns(pair.pdl[0], c));
 	c->rtt.nb_reorder_wait = 1;
 	lose_first(d); /* this time it was lost */
 	pair_pass(&pair, 100 * SAN_NS_PER_US);
-	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	report();
+	arrive_and_report(&k);
 	assert_int_equal(c->rtt.nb_reorder_wait, 0);
 }
 
@@ -326,7 +263,7 @@ UNIT_CASE(san_pdl_rtx_gaps__not_for_ever)
 
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 5; i++) {
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 		if (i != 0)
 			pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	}
@@ -379,7 +316,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__holes_are_losses)
 	exchange(100 * SAN_NS_PER_US);
 	pair.c[0]->cc.ops = &spy;
 	for (i = 0; i < 6; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	pair_pass(&pair, 50 * SAN_NS_PER_US);
 	for (i = 2; i < 5; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
@@ -409,7 +346,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_loss_probe)
 	exchange(100 * SAN_NS_PER_US);
 	exchange(100 * SAN_NS_PER_US);
 	for (i = 0; i < 3; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	lost_ns = pair.now;
 	while (pair.c[0]->nb_tlp == 0) {
 		assert_true(pair.now - lost_ns < SAN_NS_PER_S);
@@ -424,8 +361,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_loss_probe)
 	assert_true(pair_report(&pair, 1));
 	pair.pdl[0]->nb_acked = 0;
 	for (i = 1; i < 3; i++) {
-		assert_true(pair_again(&pair, 0, &k));
-		assert_true(k.p.psn == d[i].p.psn);
+		assert_resent(d[i].p.psn);
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	}
 	report();
@@ -469,7 +405,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_probes_get_lost)
 	uint32_t psn, i;
 
 	begin_tails();
-	psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	psn = send_push(2).p.psn;
 	for (i = 0; i < 4; i++) {
 		wait_ns = until_probe();
 		assert_true(k.p.psn == psn);
@@ -493,23 +429,21 @@ UNIT_CASE(san_pdl_rtx_progress__resets_tail_probes)
 	uint32_t i;
 
 	begin_tails();
-	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	d = send_push(2);
+	send_push(2);
 	for (i = 0; i < 4; i++)
 		until_probe();
 	assert_int_equal(c->nb_tails, 4);
-	pair_recv(&pair, 1, &d, SAN_RX_ACKED); /* late, but not lost */
-	report();
+	arrive_and_report(&d); /* late, but not lost */
 	assert_int_equal(c->nb_tails, 0);
 	for (i = 0; i < 4; i++) {
 		tail_ns = san_pdl_rtt_tail_ns(pair.pdl[0], c) << i;
 		assert_in_range(until_probe(), tail_ns, tail_ns + tail_ns / 100);
 		assert_true(k.p.psn == d.p.psn + 1);
 	}
-	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	report();
+	arrive_and_report(&k);
 	assert_false(san_pdl_has_outstanding(c));
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 3);
+	send_push(3);
 	tail_ns = san_pdl_rtt_tail_ns(pair.pdl[0], c);
 	assert_in_range(until_probe(), tail_ns, tail_ns + tail_ns / 100);
 	assert_int_equal(c->nb_rto, 0);
@@ -525,7 +459,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_and_answered)
 	uint32_t probes = 0;
 
 	exchange(40 * SAN_NS_PER_US);
-	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	k = send_push(2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	report();
 	assert_int_equal(c->pcb.inflight, 0); /* not in PCB-2's count */
@@ -557,7 +491,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_and_silent)
 	int i;
 
 	exchange(40 * SAN_NS_PER_US);
-	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	k = send_push(2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	report();
 	start = pair.now;
@@ -578,7 +512,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_then_dropped)
 	uint32_t psn;
 
 	exchange(40 * SAN_NS_PER_US);
-	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	k = send_push(2);
 	psn = k.p.psn;
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	report();
@@ -589,9 +523,8 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_then_dropped)
 	assert_false(pair_again(&pair, 0, &ack));
 	pair_recv(&pair, 1, &k, SAN_RX_REFUSED);
 	assert_true(pair_report(&pair, 1));
-	assert_true(pair_again(&pair, 0, &k));
-	assert_true(k.p.psn == psn);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_resent(psn);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	report();
 	assert_false(san_pdl_has_outstanding(pair.c[0]));
 	assert_int_equal(pair.c[0]->nb_rto, 0);
@@ -604,12 +537,12 @@ UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 	struct pair_pkt d[6];
 	uint32_t i;
 
-	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 7);
+	d[0] = send_push(7);
 	d[1] = send_op(SAN_OP_PUSH_SLCTD_DATA, 8);
 	d[2] = send_op(SAN_OP_PUSH_GRNT, 8);
 	d[3] = send_op(SAN_OP_PULL_DATA, 8);
 	d[4] = send_op(SAN_OP_PUSH_PACKED, 9);
-	d[5] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	d[5] = send_push(8);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	report(); /* d[1] is acknowledged: nothing to withdraw */
 	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_FILL), 1);
@@ -624,7 +557,7 @@ UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 		assert_int_equal(k.p.status, SAN_RESYNC_FILL);
 		assert_true(k.p.psn == d[i].p.psn && k.p.rsn == d[i].p.rsn);
 		assert_int_equal(k.p.payload_len, 0);
-		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	}
 	assert_false(pair_again(&pair, 0, &k));
 	assert_int_equal(pair.c[0]->nb_rtx, 0);
@@ -636,10 +569,10 @@ UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 
 UNIT_CASE(san_pdl_rtx_cancel__onward_wraps)
 {
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xfffffffe);
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0xffffffff);
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 0);
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 1);
+	send_push(0xfffffffe);
+	send_push(0xffffffff);
+	send_push(0);
+	send_push(1);
 	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 0xffffffff, true,
 					    SAN_RESYNC_FILL),
 			 3);
@@ -650,7 +583,7 @@ UNIT_CASE(san_pdl_rtx_cancel__late_hint)
 {
 	struct pair_pkt late;
 
-	k = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	k = send_push(8);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &late));
@@ -664,7 +597,7 @@ UNIT_CASE(san_pdl_rtx_cancel__late_hint)
 /* A lost RESYNC is retransmitted like any packet. */
 UNIT_CASE(san_pdl_rtx_cancel__lost_resync)
 {
-	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
+	uint32_t psn = send_push(8).p.psn;
 
 	san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, false, SAN_RESYNC_ABORT);
 	assert_true(pair_again(&pair, 0, &k));
@@ -678,7 +611,7 @@ UNIT_CASE(san_pdl_rtx_cancel__lost_resync)
 
 UNIT_CASE(san_pdl_rtx_defer__same_psn_after_the_delay)
 {
-	uint32_t psn = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8).p.psn;
+	uint32_t psn = send_push(8).p.psn;
 	uint64_t start = pair.now;
 
 	san_pdl_rtx_defer(pair.pdl[0], pair.c[0], SAN_WIN_DATA, psn, 20 * SAN_NS_PER_MS, pair.now);
@@ -700,12 +633,11 @@ UNIT_CASE(san_pdl_rtx_is_outstanding__assigned_and_not_acknowledged)
 	uint32_t base = pair.c[0]->tx[SAN_WIN_DATA].next;
 
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
-	d[0] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
-	d[1] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 8);
+	d[0] = send_push(8);
+	d[1] = send_push(8);
 	assert_true(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_REQ, base));
-	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
-	report();
+	arrive_and_report(&d[1]);
 	assert_true(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base));
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 1));
 	assert_false(san_pdl_rtx_is_outstanding(pair.c[0], SAN_WIN_DATA, base + 2));

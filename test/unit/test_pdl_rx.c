@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-static struct pair_pkt k;
+#include "test_pdl.h"
 
 static void
 open_with(uint32_t req_win)
@@ -47,12 +41,6 @@ setup_narrow(void)
 	conf.max_conns = 1;
 	conf.max_wide = 0;
 	pair_open(&pair, &conf, 16, 64);
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
@@ -246,24 +234,24 @@ UNIT_CASE(san_pdl_rx_commit__verdicts)
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn = k.p.psn;
 
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_REFUSED), SAN_DROP_NONE);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&k, SAN_RX_REFUSED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&k, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	assert_true(w->base == psn && w->high == psn + 1);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
 	assert_true(w->base == psn); /* RT-18: received is not acknowledged */
 	san_pdl_rx_revoke(pair.pdl[1], pair.c[1], psn);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(w->base == psn + 1);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_OLD);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_OLD);
 	k.p.psn = w->base + w->size;
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_true(w->base == psn + 1 && w->high == psn + 1);
 }
 
 /* RT-18: LAST waits for the ULP; then, if nothing else is held, the ACK is sent at once. */
 UNIT_CASE(san_pdl_rx_ack__late)
 {
-	struct pair_pkt second, ack;
+	struct pair_pkt second;
 
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &second));
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
@@ -313,8 +301,7 @@ UNIT_CASE(san_pdl_rx_check__ce)
 	assert_int_equal(out.ack.ecn_count, 10);
 	pair.now += 60 * SAN_NS_PER_US;
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
-	assert_true(pair_owed(&pair, 1, &out));
-	assert_int_equal(out.p.op, SAN_OP_CNP);
+	assert_owes(1, &out, SAN_OP_CNP);
 }
 
 /* RT-5: for bits beyond its own a connection takes memory, and returns it. */
@@ -326,18 +313,18 @@ UNIT_CASE(san_pdl_rx_check__wide_while_needed)
 
 	far.p.psn += SAN_BITMAP_NARROW;
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_int_equal(pair.c[1]->ack.oow, SAN_OOW_DATA);
 	assert_int_equal(pair.pdl[1]->stats.nb_narrow, 1);
 	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_REFUSED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&far, SAN_RX_REFUSED), SAN_DROP_NONE);
 	assert_false(san_bitmap_is_wide(&w->rcvd)); /* it was not taken */
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(san_bitmap_is_wide(&w->rcvd));
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
+	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
 	san_pdl_check(pair.pdl[1]);
 	for (i = 0; i < SAN_BITMAP_NARROW; i++, k.p.psn++)
-		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_int_equal(w->base, far.p.psn + 1);
 	assert_false(san_bitmap_is_wide(&w->rcvd));
 }
@@ -349,19 +336,19 @@ UNIT_CASE_IN(san_pdl_rx_check__words_of_a_liar, setup_long)
 	struct pair_pkt far = k, req;
 
 	far.p.psn += SAN_BITMAP_NARROW;
-	assert_int_equal(pair_recv(&pair, 1, &far, SAN_RX_ACKED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 2, &req));
 	req.p.psn += SAN_BITMAP_NARROW;
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
-	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	pair.now += SAN_HOLD_MAX_NS;
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE); /* progress */
-	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE); /* progress */
+	assert_int_equal(arrive(&req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	pair.now += SAN_HOLD_MAX_NS - 1;
-	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_false(c->failed);
 	pair.now++;
-	assert_int_equal(pair_recv(&pair, 1, &req, SAN_RX_ACKED), SAN_DROP_BEYOND);
+	assert_int_equal(arrive(&req, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_true(c->failed);
 	assert_true(san_wheel_timer_is_armed(&c->timer) && c->timer.deadline_ns <= pair.now);
 	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide - 1;
@@ -375,7 +362,7 @@ UNIT_CASE(san_pdl_rx_commit__wide_again)
 	struct san_wire_pkt far = k.p;
 	struct san_pdl_conn *c;
 
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_RECEIVED), SAN_DROP_NONE);
+	assert_int_equal(arrive(&k, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	far.psn += SAN_BITMAP_NARROW + 7;
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &far, NULL, pair.now, &c), SAN_DROP_NONE);
 	san_pdl_rx_ack(pair.pdl[1], c, k.p.psn, pair.now);
@@ -393,11 +380,11 @@ UNIT_CASE_IN(san_pdl_tx_room__without_a_pool, setup_narrow)
 
 	for (i = 0; i < 20; i++) {
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k)); /* lost */
 		assert_false(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
-		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 		assert_false(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 		san_pdl_check(pair.pdl[0]);
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
@@ -406,7 +393,7 @@ UNIT_CASE_IN(san_pdl_tx_room__without_a_pool, setup_narrow)
 		while (pair.c[0]->tx[SAN_WIN_DATA].nb_lost == 0)
 			pair_pass(&pair, 100 * SAN_NS_PER_US);
 		assert_true(pair_again(&pair, 0, &k));
-		assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
+		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 		while (pair_report(&pair, 1))
 			pair.pdl[0]->nb_acked = 0;
 		assert_null(pair.c[0]->txb);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
 static struct san_pdl *pdl;
 static struct san_pdl_conn *c[4];
 
@@ -24,12 +20,6 @@ setup(void)
 		pair_connect(&pair, 16, 64);
 		c[i] = pair.c[0];
 	}
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
@@ -62,11 +52,11 @@ UNIT_CASE(san_pdl_sched_kick__only_what_can_send)
 /* RULE-9: a visit that ends because of its quantum moves to the end of the queue. */
 UNIT_CASE(san_pdl_sched_end__round_robin)
 {
-	int i, k;
+	int i, turn;
 
 	for (i = 0; i < 4; i++)
 		san_pdl_sched_kick(pdl, c[i]);
-	for (k = 0; k < 3; k++) {
+	for (turn = 0; turn < 3; turn++) {
 		for (i = 0; i < 4; i++) {
 			assert_ptr_equal(san_pdl_sched_next(pdl), c[i]);
 			san_pdl_sched_end(pdl, c[i], true);
@@ -82,12 +72,12 @@ static void
 send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 {
 	struct san_pdl_conn *v;
-	uint16_t k;
+	uint16_t n;
 
 	sent[0] = sent[1] = 0;
 	while (visits-- > 0) {
 		v = san_pdl_sched_next(pdl);
-		for (k = 0; k < pdl->conf.quantum; k++)
+		for (n = 0; n < pdl->conf.quantum; n++)
 			san_pdl_sched_sent(pdl, v, 1, len[v->owner], pair.now);
 		sent[v->owner] += (uint64_t)pdl->conf.quantum * len[v->owner];
 		san_pdl_sched_end(pdl, v, true);

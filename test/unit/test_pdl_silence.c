@@ -1,62 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-static struct pair_pkt k, ack;
-
-static void
-setup(void)
-{
-	struct san_pdl_conf conf = pair_conf();
-
-	conf.max_retries = 5;
-	conf.cc = &san_pdl_cc_fixed;
-	pair_open(&pair, &conf, 16, 64);
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
-}
-
-UNIT_FIXTURE(.setup = setup, .teardown = teardown);
-
-/* One data packet, delivered and reported at once: side 0 measures a round trip. */
-static void
-exchange(uint64_t rtt_ns)
-{
-	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
-	pair_pass(&pair, rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 1, &k, SAN_RX_ACKED), SAN_DROP_NONE);
-	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_owed(&pair, 1, &ack));
-	pair_pass(&pair, rtt_ns / 2);
-	assert_int_equal(pair_recv(&pair, 0, &ack, SAN_RX_REFUSED), SAN_DROP_NONE);
-	pair.pdl[0]->nb_acked = 0;
-}
-
-static struct pair_pkt
-send_op(uint8_t op, uint32_t rsn)
-{
-	struct pair_pkt d;
-
-	assert_true(pair_send(&pair, 0, op, rsn, &d));
-	return d;
-}
-
-/* Deliver everything that side 1 owes to side 0. */
-static void
-report(void)
-{
-	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
-	assert_true(pair_report(&pair, 1));
-	pair.pdl[0]->nb_acked = 0;
-}
+UNIT_FIXTURE(.setup = setup_retries, .teardown = teardown);
 
 #define SILENT 24
 #define LOW    16 /* packets that are resent */
@@ -92,7 +38,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__silent_peer)
 
 	exchange(40 * SAN_NS_PER_US);
 	for (i = 0; i < SILENT; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	assert_int_equal(be_silent(4, d[0].p.psn), 4 * LOW + 4); /* and the tail-loss probes */
 	/* it has all of them, and reads them in two bursts; of the second one two are lost */
 	for (i = 0; i < SILENT / 2; i++)
@@ -109,7 +55,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__silent_peer)
 	report();
 	assert_int_equal(c->nb_fast_rtx, 2);
 	for (; i < SILENT; i++) {
-		assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[i].p.psn);
+		assert_resent(d[i].p.psn);
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	}
 	assert_false(pair_again(&pair, 0, &k));
@@ -131,14 +77,14 @@ UNIT_CASE(san_pdl_rtx_on_timer__lost_go_in_silence)
 	exchange(40 * SAN_NS_PER_US);
 	c->cc.window = 3 * LOW * SAN_CC_ONE;
 	for (i = 0; i < 2 * LOW; i++)
-		d[i] = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		d[i] = send_push(2);
 	for (i = LOW; i < 2 * LOW; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	pair_pass(&pair, san_pdl_rtt_gap_ns(pair.pdl[0], c));
 	report();
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, LOW);
 	for (i = 0; i < LOW; i++)
-		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		send_push(2);
 	c->cc.window = 4 * SAN_CC_ONE;
 	assert_false(pair_again(&pair, 0, &k)); /* more is in flight */
 	san_pdl_sched_remove(pair.pdl[0], c);
@@ -146,7 +92,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__lost_go_in_silence)
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 	assert_true(c->in_ready);
 	for (i = 0; i < 4; i++)
-		assert_true(pair_again(&pair, 0, &k) && k.p.psn == d[i].p.psn);
+		assert_resent(d[i].p.psn);
 	assert_false(pair_again(&pair, 0, &k));
 }
 
@@ -158,9 +104,9 @@ UNIT_CASE(san_pdl_rtx_silence_ends__timeouts_anew)
 	uint64_t end;
 
 	exchange(40 * SAN_NS_PER_US);
-	first = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2).p.psn;
+	first = send_push(2).p.psn;
 	for (i = 1; i < SILENT; i++)
-		send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+		send_push(2);
 	be_silent(4, first);
 	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);
 	assert_true(pair_owed(&pair, 1, &ack) && ack.p.op == SAN_OP_PROBE);
@@ -182,7 +128,7 @@ UNIT_CASE(san_pdl_rtx_rx_gap__timers_wait)
 	struct pair_pkt d;
 
 	exchange(40 * SAN_NS_PER_US);
-	d = send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	d = send_push(2);
 	pair_recv(&pair, 1, &d, SAN_RX_ACKED);
 	pair.now += 50 * SAN_NS_PER_MS;
 	san_pdl_rtx_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now);
@@ -191,7 +137,7 @@ UNIT_CASE(san_pdl_rtx_rx_gap__timers_wait)
 	san_pdl_check(pdl);
 	report();
 	assert_false(san_pdl_has_outstanding(c));
-	send_op(SAN_OP_PUSH_UNSLCTD_DATA, 2);
+	send_push(2);
 	pair.now += 50 * SAN_NS_PER_MS;
 	san_pdl_rtx_rx_gap(pdl, 50 * SAN_NS_PER_MS, pair.now); /* no timer has fired since */
 	pair_pass(&pair, 1);

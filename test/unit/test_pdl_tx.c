@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
+#include "test_pdl.h"
 
-#include "unit.h"
-#include "pdl_pair.h"
-
-static struct pair pair;
-static struct pair_pkt k;
 static struct san_pdl *pdl;
 static struct san_pdl_conn *c;
 
@@ -19,12 +14,6 @@ setup(void)
 	pair_open(&pair, &conf, 8, 32);
 	pdl = pair.pdl[0];
 	c = pair.c[0];
-}
-
-static void
-teardown(void)
-{
-	pair_close(&pair);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
@@ -109,7 +98,7 @@ UNIT_CASE(san_pdl_tx_again__grants_pass_the_blocked)
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, 3);
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost_free, 1);
 	c->pcb.first_win = 2; /* virtual window 1 */
-	assert_true(pair_again(&pair, 0, &k) && k.p.psn == 0xfffffff8);
+	assert_resent(0xfffffff8);
 	assert_true(pair_again(&pair, 0, &k));
 	assert_true(k.p.psn == grant && k.p.op == SAN_OP_PUSH_GRNT);
 	assert_false(pair_again(&pair, 0, &k));
