@@ -70,6 +70,13 @@ static struct unit_fixture unit_fixture __attribute__((unused));
 /** Likewise, with a setup of its own. */
 #define UNIT_CASE_IN(name, setup) UNIT_CASE_OWN(name, setup, unit_fixture.teardown)
 
+/** Run the case *name* once more, with another setup, as *name* *suffix*. */
+#define UNIT_CASE_AGAIN(name, suffix, setup) \
+	UNIT_CASE_IN(name##suffix, setup)    \
+	{                                    \
+		name(state);                 \
+	}
+
 /** Likewise, without setup and teardown. */
 #define UNIT_CASE_ALONE(name) UNIT_CASE_OWN(name, NULL, NULL)
 

@@ -107,6 +107,13 @@ cm_twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct 
 
 /* ---- requests ---- */
 
+/** The slot at host 1 of the last request. */
+static inline uint16_t
+cm_requested(void)
+{
+	return net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+}
+
 /** Host 0 requests a connection, about which host 1 does not decide. Returns its slot there. */
 static inline uint16_t
 cm_request(void)
@@ -114,7 +121,7 @@ cm_request(void)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	return net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	return cm_requested();
 }
 
 /** Host 1 accepts or refuses the connection of *slot* with its parameters. */

@@ -174,7 +174,8 @@ UNIT_CASE(event__two_at_once)
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(
-		san_cm_fsm_accept_peer(cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, &net.h[1].param, 9, net.now_ns),
+		san_cm_fsm_accept_peer(cm, cm_requested(), &net.h[1].param, 9,
+				       net.now_ns),
 		0);
 	assert_true(san_cm_tx_next(cm, &path, &pkt, &msg, net.now_ns));
 	assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &pkt, &msg)), 0);

@@ -212,7 +212,7 @@ open_without_rtu(void)
 	cm_lose(SAN_CM_RTU, 1, 1);
 	slot[0] = cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	slot[1] = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	slot[1] = cm_requested();
 	assert_int_equal(state_of(0), SAN_CM_ESTABLISHED);
 	assert_int_equal(state_of(1), SAN_CM_REP_SENT);
 }
@@ -262,7 +262,7 @@ UNIT_CASE(disconnect__while_connecting)
 		assert_int_equal(net.h[0].pdl->nb_conns, 0);
 	}
 	/* the other side accepts a withdrawn request, and learns it at once */
-	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
+	assert_int_equal(cm_accept(cm_requested()), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_ended_by(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
@@ -278,7 +278,7 @@ UNIT_CASE(disconnect__before_the_rep_arrives)
 	cm_lose(SAN_CM_REP, 1, 100);
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 1 * MS);
-	s = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	s = cm_requested();
 	assert_int_equal(cm_accept(s), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_int_equal(san_cm_fsm_disconnect(net.h[1].cm, s, false, net.now_ns), 0);
@@ -567,7 +567,8 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 			.dst_cid = c->cid,
 			.dst_tag = c->tag ^ r->dst_tag_xor,
 		};
-		assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)), r->drop);
+		assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)),
+				 r->drop);
 		assert_int_equal(state_of(1), SAN_CM_ESTABLISHED);
 	}
 	assert_events(1, SAN_CM_EV_DISCONNECTED, 0);

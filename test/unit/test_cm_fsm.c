@@ -404,7 +404,7 @@ UNIT_CASE(implicit_rtu__only_in_rep_sent)
 	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
 	net.h[1].no_accept = true;
 	cm_net_run(&net, 1 * MS);
-	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	slot = cm_requested();
 	assert_false(san_cm_rx_implicit_rtu(net.h[1].cm, slot, net.now_ns));
 	assert_int_equal(state_of(1, slot), SAN_CM_WAIT_ACCEPT);
 }
@@ -417,7 +417,7 @@ UNIT_CASE(implicit_rtu__by_mistake)
 	cm_lose(SAN_CM_REP, 1, 1);
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, net.now_ns));
+	assert_true(san_cm_rx_implicit_rtu(net.h[1].cm, cm_requested(), net.now_ns));
 	cm_net_run(&net, 100 * MS);
 	assert_int_equal(state_of(0, slot), SAN_CM_ESTABLISHED);
 	assert_events(1, SAN_CM_EV_ESTABLISHED, 1);
@@ -467,7 +467,7 @@ UNIT_CASE(accept__peer_gone)
 {
 	cm_request();
 	net.h[0].dead = true;
-	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
+	assert_int_equal(cm_accept(cm_requested()), 0);
 	cm_net_run(&net, TRIES_NS + 1 * MS);
 	assert_int_equal(net.h[1].nb_tx[SAN_CM_REP], TRIES);
 	assert_ended_by(1, SAN_CM_EV_DISCONNECTED, RTSAN_R_TIMEOUT);
@@ -486,7 +486,7 @@ UNIT_CASE(accept__never)
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
 	assert_events(1, SAN_CM_EV_DISCONNECTED, 0);
 	assert_clean();
-	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), -ENOENT);
+	assert_int_equal(cm_accept(cm_requested()), -ENOENT);
 }
 
 /* Accepted late, while the peer still repeats: repeated REQs are one request. */
@@ -497,7 +497,7 @@ UNIT_CASE(accept__late)
 	cm_net_run(&net, 3 * SAN_NS_PER_S);
 	assert_true(net.h[0].nb_tx[SAN_CM_REQ] > 5);
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
-	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
+	assert_int_equal(cm_accept(cm_requested()), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_established(1, 1);
 }
@@ -533,10 +533,10 @@ UNIT_CASE(reject__with_private_data)
 	const struct san_cm_event *ev = &net.h[0].last[SAN_CM_EV_REJECTED];
 
 	cm_request();
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, RTSAN_R_REFUSED,
-					   NULL, 65, net.now_ns),
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, cm_requested(), RTSAN_R_REFUSED, NULL, 65,
+					   net.now_ns),
 			 -EINVAL);
-	assert_int_equal(cm_reject(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, "not today"), 0);
+	assert_int_equal(cm_reject(cm_requested(), "not today"), 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	cm_net_run(&net, 1 * MS);
 	assert_events(0, SAN_CM_EV_REJECTED, 1);
@@ -552,7 +552,7 @@ UNIT_CASE(reject__lost)
 {
 	cm_lose(SAN_CM_REJ, 1, 1);
 	cm_request();
-	assert_int_equal(cm_reject(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot, "no"), 0);
+	assert_int_equal(cm_reject(cm_requested(), "no"), 0);
 	cm_net_run(&net, 30 * MS);
 	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
 	assert_memory_equal(net.h[0].last[SAN_CM_EV_REJECTED].private_data, "no", 2);
@@ -566,7 +566,7 @@ UNIT_CASE(rep__out_of_range)
 	struct san_wire_cm rep;
 
 	cm_request();
-	assert_int_equal(cm_accept(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot), 0);
+	assert_int_equal(cm_accept(cm_requested()), 0);
 	assert_true(cm_next(1, &rep));
 	rep.data_win = 100;
 	cm_net_forge(&net, 1, &rep);

@@ -94,7 +94,7 @@ UNIT_CASE(unlisten__refuses_who_waits)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 7);
 	cm_net_run(&net, 1 * MS);
-	waiting = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	waiting = cm_requested();
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
 	cm_net_run(&net, 1 * MS);
 	assert_ended_by(0, SAN_CM_EV_REJECTED, RTSAN_R_NO_LISTENER);

@@ -82,7 +82,7 @@ request(void)
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, MS);
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
-	return net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	return cm_requested();
 }
 
 static uint16_t

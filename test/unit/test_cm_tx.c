@@ -173,7 +173,7 @@ UNIT_CASE(measure_path__not_by_rep)
 	net.h[1].no_accept = true;
 	cm_net_connect(&net, 0, 42);
 	cm_net_run(&net, 5 * MS);
-	slot = net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].slot;
+	slot = cm_requested();
 	assert_int_equal(cm_accept(slot), 0);
 	cm_net_run(&net, 1 * MS);
 	assert_events(0, SAN_CM_EV_ESTABLISHED, 1);

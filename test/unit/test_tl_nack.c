@@ -421,7 +421,7 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 }
 
 /* Not if a part of the push is placed: without its status it would become a success. */
-UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_ends_it)
+UNIT_CASE_IN(san_tl_nack_refused_note__no_memory_ends_it, NULL)
 {
 	struct tl_link l = pair_link(true);
 
@@ -434,11 +434,10 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_ends_it)
 	assert_true(pair.c[1]->failed);
 	assert_true(san_wheel_timer_is_armed(&pair.c[1]->timer) &&
 		    pair.c[1]->timer.deadline_ns <= pair.now);
-	pair_close();
 }
 
 /* RT-35: a connection whose peer does not answer refusals ends when others find no memory. */
-UNIT_CASE_ALONE(san_tl_nack_refused_note__stale_holders)
+UNIT_CASE_IN(san_tl_nack_refused_note__stale_holders, NULL)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl *tl;
@@ -460,7 +459,6 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__stale_holders)
 	tl->now_ns++;
 	assert_false(san_tl_nack_refused_note(tl, &tl->conns[other[1]], 1));
 	assert_true(pair.c[1]->failed);
-	pair_close();
 }
 
 /* RT-27; RULE-5: RESYNC(abort) of an RSN that the target does not know. */

@@ -204,8 +204,7 @@ UNIT_CASE(san_tl_pack_fill__again_the_same)
 
 /* ---- target: ahead of its turn ---- */
 
-static void
-held_until_its_turn(void)
+UNIT_CASE(san_tl_pack_rx__held_until_its_turn)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	uint32_t psn;
@@ -226,15 +225,7 @@ held_until_its_turn(void)
 	assert_all_done(20, 100);
 }
 
-UNIT_CASE(san_tl_pack_rx__held_until_its_turn)
-{
-	held_until_its_turn();
-}
-
-UNIT_CASE_IN(san_tl_pack_rx__held_if_relaxed_too, setup_packed_relaxed)
-{
-	held_until_its_turn();
-}
+UNIT_CASE_AGAIN(san_tl_pack_rx__held_until_its_turn, _relaxed, setup_packed_relaxed)
 
 /* RULE-8: no place to hold it; it is resent under its PSN. */
 UNIT_CASE(san_tl_pack_rx__red)

@@ -64,10 +64,7 @@ UNIT_CASE(piece__any_order_once)
 	}
 }
 
-UNIT_CASE_IN(piece__any_order_once_unordered, setup_packed_unordered)
-{
-	piece__any_order_once(state);
-}
+UNIT_CASE_AGAIN(piece__any_order_once, _unordered, setup_packed_unordered)
 
 /* The path has changed again: pieces of another size are useless. */
 UNIT_CASE(piece__cut_elsewhere)
@@ -203,10 +200,7 @@ UNIT_CASE(piece__of_a_packed_packet)
 	assert_int_equal(pair.f[1].nb_done, 5);
 }
 
-UNIT_CASE_IN(piece__of_a_packed_packet_unordered, setup_packed_unordered)
-{
-	piece__of_a_packed_packet(state);
-}
+UNIT_CASE_AGAIN(piece__of_a_packed_packet, _unordered, setup_packed_unordered)
 
 UNIT_CASE(piece__of_pull_data)
 {

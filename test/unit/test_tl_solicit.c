@@ -51,8 +51,7 @@ UNIT_CASE(solicited_push__figure_5)
 }
 
 /* RT-27, RT-35: a request that cannot be accepted is granted nothing; those behind it continue. */
-static void
-refused_before_the_first_grant(void)
+UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 {
 	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
@@ -75,15 +74,8 @@ refused_before_the_first_grant(void)
 	assert_int_equal(tl->budget_used, 0);
 }
 
-UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
-{
-	refused_before_the_first_grant();
-}
-
-UNIT_CASE_IN(san_tl_solicit_grant_refuse__unordered, pair_setup_hasty_unordered)
-{
-	refused_before_the_first_grant();
-}
+UNIT_CASE_AGAIN(san_tl_solicit_grant_refuse__before_the_first_grant, _unordered,
+		pair_setup_hasty_unordered)
 
 /* The same ahead of its turn among the SSNs. */
 UNIT_CASE(san_tl_solicit_grant_refuse__ahead_of_its_turn)

@@ -393,7 +393,7 @@ UNIT_CASE_IN(san_tl_target_run_base__pull_waits_for_a_pull, setup_small)
 }
 
 /* As many heads of each kind as there are claims, and no more while there is no spare record. */
-UNIT_CASE_ALONE(san_tl_rxn_new__claims_of_each_kind)
+UNIT_CASE_IN(san_tl_rxn_new__claims_of_each_kind, NULL)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conn *tc[2];
@@ -431,7 +431,6 @@ UNIT_CASE_ALONE(san_tl_rxn_new__claims_of_each_kind)
 	san_tl_rxn_free(tl, tc[0], r);
 	san_tl_rxn_detach(tl, tc[1], s);
 	san_tl_rxn_free(tl, tc[1], s);
-	pair_close();
 }
 
 /* One record of each kind, and whether it waits for its peer. */
@@ -522,7 +521,7 @@ pull_on(uint16_t slot)
 }
 
 /* RT-26: if two may be in flight, the pulls of three connections alternate. */
-UNIT_CASE_ALONE(san_tl_target_wake_pulls__in_turn)
+UNIT_CASE_IN(san_tl_target_wake_pulls__in_turn, NULL)
 {
 	struct tl_link l = pair_link(true);
 	uint16_t second[2], third[2];
@@ -552,11 +551,10 @@ UNIT_CASE_ALONE(san_tl_target_wake_pulls__in_turn)
 	assert_int_equal(pair.f[1].nb_pull_req, 3);
 	assert_int_equal(tc->nb_pulling, 1);
 	assert_settles(4);
-	pair_close();
 }
 
 /* An unordered connection needs memory of its own, which is limited. */
-UNIT_CASE_ALONE(san_tl_may_prepare__unordered_only)
+UNIT_CASE_IN(san_tl_may_prepare__unordered_only, NULL)
 {
 	struct tl_link l = pair_link(false);
 	struct san_tl_conf conf;
@@ -574,7 +572,6 @@ UNIT_CASE_ALONE(san_tl_may_prepare__unordered_only)
 	assert_false(san_tl_may_prepare(tl, false));
 	san_tl_conn_close(tl, pair.slot[1], SAN_ST_ABORTED, pair.now); /* never opened */
 	assert_true(san_tl_may_prepare(tl, false));
-	pair_close();
 }
 
 static bool

@@ -10,8 +10,7 @@ UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
 /* ---- target: refused as a whole ---- */
 
 /* A receive is missing: RNR(first, no delay, unpack), and no effect remains. */
-static void
-unpack_by_missing_receive(void)
+UNIT_CASE(san_tl_pack_unpack__missing_receive)
 {
 	struct san_wire_pkt *p;
 	uint32_t i, psn;
@@ -59,19 +58,10 @@ unpack_by_missing_receive(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_packed_rx, 0);
 }
 
-UNIT_CASE(san_tl_pack_unpack__missing_receive)
-{
-	unpack_by_missing_receive();
-}
-
-UNIT_CASE_IN(san_tl_pack_unpack__missing_receive_unordered, setup_packed_unordered)
-{
-	unpack_by_missing_receive();
-}
+UNIT_CASE_AGAIN(san_tl_pack_unpack__missing_receive, _unordered, setup_packed_unordered)
 
 /* RT-27: one is invalid: it fails, and the others succeed. */
-static void
-unpack_by_bad_key(void)
+UNIT_CASE(san_tl_pack_unpack__bad_key)
 {
 	uint32_t i, nb_ok = 0;
 
@@ -93,15 +83,7 @@ unpack_by_bad_key(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_refused, 1);
 }
 
-UNIT_CASE(san_tl_pack_unpack__bad_key)
-{
-	unpack_by_bad_key();
-}
-
-UNIT_CASE_IN(san_tl_pack_unpack__bad_key_unordered, setup_packed_unordered)
-{
-	unpack_by_bad_key();
-}
+UNIT_CASE_AGAIN(san_tl_pack_unpack__bad_key, _unordered, setup_packed_unordered)
 
 /* Held, and refused when its turn comes. */
 UNIT_CASE(san_tl_pack_replay__refused)
@@ -166,9 +148,9 @@ UNIT_CASE(san_tl_pack_unpack__given_up)
 /* ---- exactly once ---- */
 
 /* The packet arrives late, after its RNR, or after its messages. */
-static void
-stale_copy(bool ordered)
+UNIT_CASE(san_tl_pack_rx__stale)
 {
+	bool ordered = pair_tc(1)->peer.ordered;
 	struct tl_pkt late;
 	uint32_t i;
 
@@ -206,19 +188,10 @@ stale_copy(bool ordered)
 	assert_int_equal(pair.f[1].nb_done, 4);
 }
 
-UNIT_CASE(san_tl_pack_rx__stale)
-{
-	stale_copy(true);
-}
-
-UNIT_CASE_IN(san_tl_pack_rx__stale_unordered, setup_packed_unordered)
-{
-	stale_copy(false);
-}
+UNIT_CASE_AGAIN(san_tl_pack_rx__stale, _unordered, setup_packed_unordered)
 
 /* The RNR is lost, then the RESYNC: both are resent. */
-static void
-unpack_with_losses(void)
+UNIT_CASE(san_tl_pack_unpack__losses)
 {
 	uint32_t i;
 
@@ -243,15 +216,7 @@ unpack_with_losses(void)
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
 }
 
-UNIT_CASE(san_tl_pack_unpack__losses)
-{
-	unpack_with_losses();
-}
-
-UNIT_CASE_IN(san_tl_pack_unpack__losses_unordered, setup_packed_unordered)
-{
-	unpack_with_losses();
-}
+UNIT_CASE_AGAIN(san_tl_pack_unpack__losses, _unordered, setup_packed_unordered)
 
 /* Later packets are refused for their round, with the NACK that unpacks it. */
 UNIT_CASE(san_tl_pack_unpack__told_by_another)
@@ -274,9 +239,9 @@ UNIT_CASE(san_tl_pack_unpack__told_by_another)
 }
 
 /* RT-32: an RSN that is out of range, or used twice. */
-static void
-rsns_that_are_not_new(bool ordered)
+UNIT_CASE(san_tl_pack_rx__rsns_not_new)
 {
+	bool ordered = pair_tc(1)->peer.ordered;
 	struct tl_pkt k, abort;
 	struct san_wire_pkt *p;
 
@@ -318,15 +283,7 @@ rsns_that_are_not_new(bool ordered)
 	rte_pktmbuf_free(k.m);
 }
 
-UNIT_CASE(san_tl_pack_rx__rsns_not_new)
-{
-	rsns_that_are_not_new(true);
-}
-
-UNIT_CASE_IN(san_tl_pack_rx__rsns_not_new_unordered, setup_packed_unordered)
-{
-	rsns_that_are_not_new(false);
-}
+UNIT_CASE_AGAIN(san_tl_pack_rx__rsns_not_new, _unordered, setup_packed_unordered)
 
 /* A NACK that names a message inside it is invalid. */
 UNIT_CASE(san_tl_nack_rx__of_a_packed_packet)

@@ -104,7 +104,7 @@ assert_called(uint32_t n, int i)
 	pair.f[0].nb_room = 0;
 }
 
-/* The oldest request of connection *i* completes, and room() is called as assert_called() has it. */
+/* The oldest request of connection *i* completes, and room() is called: see assert_called(). */
 #define assert_finish_calls(i, n, called) \
 	do {                              \
 		finish_one(i);            \

@@ -54,8 +54,7 @@ UNIT_CASE(san_ulp_destroy__whatever_is_under_way)
 	uint32_t key;
 	uint8_t mem[8];
 
-	test_ulp_open(8, 8, 16);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	test_ulp_open_bound(8, 8, 16);
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, 0, RTSAN_REMOTE_PUSH, PKEY, &key), 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	fake.room = 0;

@@ -46,6 +46,16 @@ fake_cmpl(uint32_t i, uint8_t status)
 	san_tl_ulp_cmpl(fake.ulp, &t, 1, status);
 }
 
+/** Transactions from *first* on succeed. */
+static inline void
+fake_done(uint32_t first, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = first; i < first + n; i++)
+		fake_cmpl(i, SAN_ST_OK);
+}
+
 static inline uint32_t
 test_secret32(void *arg)
 {
@@ -101,12 +111,28 @@ test_ulp_close(void)
 	san_ulp_destroy(t.ulp);
 }
 
+/** The same, bound. */
+static inline void
+test_ulp_open_bound(uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
+{
+	test_ulp_open(sq_depth, rq_depth, cq_depth);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+}
+
+/** tl has room for *n* more transactions, and reports it. */
+static inline void
+test_room(uint32_t n)
+{
+	fake.room = n;
+	san_tl_ulp_room(t.ulp, SLOT);
+	san_ulp_qp_pump(t.ulp, 0);
+}
+
 /** The usual fixture: 8 requests, 8 receives, room for 16 completions, bound. */
 static inline void
 test_ulp_setup(void)
 {
-	test_ulp_open(8, 8, 16);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	test_ulp_open_bound(8, 8, 16);
 }
 
 /** A request without payload. */

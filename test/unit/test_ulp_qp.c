@@ -150,7 +150,7 @@ UNIT_CASE(san_ulp_qp_bind__one_to_one)
 	san_ulp_qp_unbind(t.ulp, 99);
 }
 
-UNIT_CASE_ALONE(san_ulp_qp_bind__submits_what_waited)
+UNIT_CASE_IN(san_ulp_qp_bind__submits_what_waited, NULL)
 {
 	struct san_ulp_wr wr[3];
 	uint32_t i;
@@ -172,7 +172,6 @@ UNIT_CASE_ALONE(san_ulp_qp_bind__submits_what_waited)
 		fake_cmpl(i, SAN_ST_OK);
 		assert_int_equal(test_poll_one(t.send_cq).wr_id, 100 + i);
 	}
-	test_ulp_close();
 }
 
 UNIT_CASE(san_ulp_qp_is_idle__counts_requests)
@@ -184,9 +183,7 @@ UNIT_CASE(san_ulp_qp_is_idle__counts_requests)
 	fake.room = 0;
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
-	fake.room = 1;
-	san_tl_ulp_room(t.ulp, SLOT);
-	san_ulp_qp_pump(t.ulp, 0);
+	test_room(1);
 	assert_false(san_ulp_qp_is_idle(t.ulp, t.qp));
 	fake_cmpl(0, SAN_ST_OK);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
@@ -230,10 +227,9 @@ UNIT_CASE(san_ulp_qp_unbind__flushes_in_order)
 	san_ulp_check(t.ulp);
 }
 
-UNIT_CASE_ALONE(san_ulp_qp_unbind__full_cq_is_flushed_by_pump)
+UNIT_CASE_IN(san_ulp_qp_unbind__full_cq_is_flushed_by_pump, NULL)
 {
-	test_ulp_open(8, 16, 4);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	test_ulp_open_bound(8, 16, 4);
 	post_recvs(1, 10);
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	san_ulp_check(t.ulp);
@@ -248,11 +244,10 @@ UNIT_CASE_ALONE(san_ulp_qp_unbind__full_cq_is_flushed_by_pump)
 	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 9, 2);
 	assert_true(san_ulp_qp_is_idle(t.ulp, t.qp));
 	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
-	test_ulp_close();
 }
 
 /* RT-36: many that wait for the same full queue are not checked until it has room. */
-UNIT_CASE_ALONE(san_ulp_qp_unbind__many_wait_for_one_cq)
+UNIT_CASE_IN(san_ulp_qp_unbind__many_wait_for_one_cq, NULL)
 {
 	enum {
 		MANY = 6
@@ -287,7 +282,6 @@ UNIT_CASE_ALONE(san_ulp_qp_unbind__many_wait_for_one_cq)
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[i]), i == 3 ? -EINVAL : 0);
 	assert_int_equal(san_ulp_cq_destroy(t.ulp, cq), 0);
-	test_ulp_close();
 }
 
 UNIT_CASE(san_ulp_qp_unbind__later_posts_are_flushed)
@@ -314,7 +308,7 @@ UNIT_CASE(san_ulp_qp_destroy__busy_while_bound)
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, 99), -EINVAL);
 }
 
-UNIT_CASE_ALONE(san_ulp_qp_destroy__flushes_what_fits)
+UNIT_CASE_IN(san_ulp_qp_destroy__flushes_what_fits, NULL)
 {
 	struct san_ulp_wr wr[3];
 	uint32_t i;
@@ -328,7 +322,6 @@ UNIT_CASE_ALONE(san_ulp_qp_destroy__flushes_what_fits)
 	expect_flushed(t.send_cq, RTSAN_WC_PULL, 100, 3);
 	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 4);
 	san_ulp_qp_pump(t.ulp, 0);
-	test_ulp_close();
 }
 
 /** Destroyed while it waits for the pump: first, in the middle or last of the list. */

@@ -115,8 +115,7 @@ UNIT_CASE(san_ulp_wr_post__solicited_by_flag)
 	post(&wr);
 	assert_int_equal(fake.txns[0].req.solicit, SAN_SOLICIT_ALWAYS);
 	assert_int_equal(fake.txns[1].req.solicit, SAN_SOLICIT_NEVER);
-	fake_cmpl(0, SAN_ST_OK);
-	fake_cmpl(1, SAN_ST_OK);
+	fake_done(0, 2);
 }
 
 UNIT_CASE(san_ulp_wr_post__unsignaled_success_is_silent)
@@ -152,40 +151,34 @@ UNIT_CASE(san_ulp_wr_post__takes_what_the_queue_holds)
 	fake_cmpl(0, SAN_ST_OK);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 1);
 	san_ulp_check(t.ulp);
-	for (i = 1; i < 9; i++)
-		fake_cmpl(i, SAN_ST_OK);
+	fake_done(1, 8);
 }
 
 /* A full CQ stops posting, never a completion. */
-UNIT_CASE_ALONE(san_ulp_wr_post__takes_what_the_cq_holds)
+UNIT_CASE_IN(san_ulp_wr_post__takes_what_the_cq_holds, NULL)
 {
 	struct san_ulp_wr wr[8];
 	struct san_ulp_wc wc[8];
 	uint32_t i;
 
-	test_ulp_open(8, 8, 4);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	test_ulp_open_bound(8, 8, 4);
 	for (i = 0; i < 8; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 4);
-	for (i = 0; i < 4; i++)
-		fake_cmpl(i, SAN_ST_OK);
+	fake_done(0, 4);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 0);
 	assert_int_equal(san_ulp_cq_poll(t.send_cq, wc, 3), 3);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 3);
-	for (i = 4; i < 7; i++)
-		fake_cmpl(i, SAN_ST_OK);
-	test_ulp_close();
+	fake_done(4, 3);
 }
 
-UNIT_CASE_ALONE(san_ulp_wr_post__deepest_queue)
+UNIT_CASE_IN(san_ulp_wr_post__deepest_queue, NULL)
 {
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	uint32_t i;
 
-	test_ulp_open(4096, 4096, 4096);
-	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT, PKEY, &peer), 0);
+	test_ulp_open_bound(4096, 4096, 4096);
 	for (i = 0; i < 4096; i++) {
 		wr = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
@@ -197,7 +190,6 @@ UNIT_CASE_ALONE(san_ulp_wr_post__deepest_queue)
 		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, i);
 	}
-	test_ulp_close();
 }
 
 /* RT-14: requests reach tl in the order in which they were posted. */
@@ -251,9 +243,7 @@ UNIT_CASE(san_ulp_wr_submit__splits_long_pulls)
 	post(&wr);
 	post(&next);
 	assert_int_equal(fake.nb_txns, 2);
-	fake.room = 2;
-	san_tl_ulp_room(t.ulp, SLOT);
-	san_ulp_qp_pump(t.ulp, 0);
+	test_room(2);
 	assert_int_equal(fake.nb_txns, 4);
 	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
 	for (i = 0; i < 3; i++) {
@@ -286,9 +276,7 @@ UNIT_CASE(san_ulp_wr_submit__pull_of_a_whole_piece)
 	post(&wr);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(fake.txns[2].req.length, 1000);
-	fake_cmpl(0, SAN_ST_OK);
-	fake_cmpl(1, SAN_ST_OK);
-	fake_cmpl(2, SAN_ST_OK);
+	fake_done(0, 3);
 }
 
 UNIT_CASE(san_ulp_wr_cmpl__first_error_of_the_pieces)
@@ -380,8 +368,7 @@ UNIT_CASE(san_ulp_wr_flush__pull_in_pieces)
 
 	fake.room = 2;
 	post(&wr);
-	fake_cmpl(0, SAN_ST_OK);
-	fake_cmpl(1, SAN_ST_OK);
+	fake_done(0, 2);
 	test_poll_none(t.send_cq);
 	san_ulp_qp_unbind(t.ulp, t.qp);
 	assert_int_equal(test_poll_one(t.send_cq).status, RTSAN_WC_FLUSHED);
@@ -495,8 +482,7 @@ UNIT_CASE(san_ulp_wr_place__stays_inside)
 	assert_int_equal(place(0, 950, data, 50), SAN_ST_OK);
 	assert_int_equal(buf[999], 0xaa);
 	assert_int_equal(buf[1000], 0);
-	fake_cmpl(0, SAN_ST_OK);
-	fake_cmpl(1, SAN_ST_OK);
+	fake_done(0, 2);
 }
 
 UNIT_CASE(san_ulp_wr_place__list_too_short)

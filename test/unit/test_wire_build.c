@@ -5,11 +5,9 @@
  * PCB-5)
  */
 
-#include "unit.h"
-#include "san_prng.h"
-#include "test_eal.h"
-#include "wire_bth.h"
-#include "wire_sample.h"
+#include "test_wire.h"
+
+UNIT_FIXTURE(.teardown = teardown);
 
 /** *p* as the parser must return it for a packet on the sample path. */
 static void
@@ -86,8 +84,6 @@ round_trip(const struct wire_sample *s, bool v6)
 	struct san_wire_pkt want = wire_sample_pkt(s);
 	struct san_wire_ack want_ack = wire_sample_ack(s);
 	struct san_wire_cm want_cm = wire_sample_cm(s);
-	struct san_wire_pkt got;
-	struct san_wire_ack ack;
 	struct san_wire_cm cm;
 	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint16_t len = s->payload;
@@ -100,13 +96,13 @@ round_trip(const struct wire_sample *s, bool v6)
 		len = s->cm_msg == SAN_CM_RESET ? 0 : 164; /* RT-36 */
 	/* stale bytes of the result are detected */
 	memset(&got, 0xa5, sizeof(got));
-	memset(&ack, 0xa5, sizeof(ack));
+	memset(&got_ack, 0xa5, sizeof(got_ack));
 	memset(&cm, 0xa5, sizeof(cm));
-	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
+	assert_int_equal(parse(m), SAN_DROP_NONE);
 	expect(&want, v6, len);
 	assert_pkt_equal(&got, &want);
 	if (s->op == SAN_OP_ACK) {
-		assert_ack_equal(&ack, &want_ack);
+		assert_ack_equal(&got_ack, &want_ack);
 	} else if (s->op == SAN_OP_CM) {
 		assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_NONE);
 		/* without the padding behind the last member */
@@ -142,8 +138,7 @@ UNIT_CASE(cut__round_trip)
 {
 	struct wire_sample s = *wire_sample_get("push_unslctd_data");
 	struct san_wire_path path;
-	struct san_wire_pkt p, got;
-	struct san_wire_ack ack;
+	struct san_wire_pkt p;
 	uint8_t payload[2000];
 	struct rte_mbuf *m;
 	uint16_t from, len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
@@ -162,8 +157,7 @@ UNIT_CASE(cut__round_trip)
 			san_wire_build(m, &path, &p);
 			san_wire_icrc_seal(m);
 			assert_true(rte_pktmbuf_pkt_len(m) <= 1280 + 14);
-			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack),
-					 SAN_DROP_NONE);
+			assert_int_equal(parse(m), SAN_DROP_NONE);
 			assert_int_equal(got.flags, s.flags | SAN_F_PIECE);
 			assert_int_equal(got.offset, s.offset);
 			assert_int_equal(got.piece_off, from);
@@ -196,7 +190,7 @@ UNIT_CASE(build__bytes_of_unslctd_data) /* RT-3, RT-24, RT-29, PCB-5 */
 		/* length, key, address, offset */
 		0x12, 0x34, 0x56, 0x78, 0x91, 0x92, 0x93, 0x94,
 		0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 1, 2, 3, 4};
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), false);
+	struct rte_mbuf *m = sample("push_unslctd_data", false);
 	const uint8_t *data = rte_pktmbuf_mtod(m, const uint8_t *);
 
 	assert_int_equal(san_wire_op_hdr_len(SAN_OP_PUSH_UNSLCTD_DATA, false), sizeof(want));
@@ -252,7 +246,7 @@ UNIT_CASE(build__bytes_of_extended_headers)
 			m = wire_sample_build(test_pool(), s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
 			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + ext_rows[i].len);
-			assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, off),
+			assert_memory_equal(byte_at(m, off),
 					    ext_rows[i].bytes, ext_rows[i].len);
 			rte_pktmbuf_free(m);
 		}
@@ -266,7 +260,7 @@ UNIT_CASE(build__flags_byte)
 
 	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[55], 0x09);
 	rte_pktmbuf_free(m);
-	m = wire_sample_build(test_pool(), wire_sample_get("resync_data_abort"), true);
+	m = sample("resync_data_abort", true);
 	assert_int_equal(rte_pktmbuf_mtod(m, uint8_t *)[75], 0x02);
 	rte_pktmbuf_free(m);
 }
@@ -282,7 +276,7 @@ UNIT_CASE(build__bytes_of_v6) /* RT-31 */
 		0xc0, 0xde, 0x12, 0xb7, 0, 8 + 12 + 28 + 4, 0, 0,
 		0xcb, 0x00, 0x81, 0x23, 0, 0xab, 0xcd, 0xef, 0x80, 0xdc, 0xba, 0x98,
 		0x10, 0x00, 0xfe, 0x5a};
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("probe"), true);
+	struct rte_mbuf *m = sample("probe", true);
 
 	assert_memory_equal(rte_pktmbuf_mtod(m, uint8_t *), want, sizeof(want));
 	rte_pktmbuf_free(m);
@@ -295,8 +289,8 @@ UNIT_CASE(build__reset_is_short)
 	unsigned int v6;
 
 	for (v6 = 0; v6 < 2; v6++) {
-		probe = wire_sample_build(test_pool(), wire_sample_get("probe"), v6);
-		reset = wire_sample_build(test_pool(), wire_sample_get("cm_reset"), v6);
+		probe = sample("probe", v6);
+		reset = sample("cm_reset", v6);
 		assert_true(reset->pkt_len <= probe->pkt_len);
 		rte_pktmbuf_free(probe);
 		rte_pktmbuf_free(reset);
@@ -306,10 +300,10 @@ UNIT_CASE(build__reset_is_short)
 UNIT_CASE(build__cnp_is_standard)
 {
 	static const uint8_t want[12 + 16] = {0x81, 0, 0x81, 0x23, 0x40, 0xab, 0xcd, 0xef};
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("cnp"), false);
+	struct rte_mbuf *m = sample("cnp", false);
 
 	assert_int_equal(rte_pktmbuf_pkt_len(m), 14 + 20 + 8 + sizeof(want) + 4);
-	assert_memory_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, 42), want, sizeof(want));
+	assert_memory_equal(byte_at(m, 42), want, sizeof(want));
 	rte_pktmbuf_free(m);
 }
 
@@ -356,9 +350,7 @@ UNIT_CASE(build_cm__unused_is_zero)
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rep"));
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
-	struct san_wire_cm cm, got;
-	struct san_wire_pkt gotp;
-	struct san_wire_ack ack;
+	struct san_wire_cm cm, got_cm;
 	unsigned int i;
 
 	memset(&cm, 0xee, sizeof(cm));
@@ -370,14 +362,14 @@ UNIT_CASE(build_cm__unused_is_zero)
 	cm.src_cid = cm.dst_cid = 7;
 	san_wire_cm_build(m, &path, &p, &cm);
 	san_wire_icrc_seal(m);
-	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &gotp, &ack), SAN_DROP_NONE);
-	assert_int_equal(san_wire_cm_parse(m, &gotp, &got), SAN_DROP_NONE);
+	assert_int_equal(parse(m), SAN_DROP_NONE);
+	assert_int_equal(san_wire_cm_parse(m, &got, &got_cm), SAN_DROP_NONE);
 	for (i = 0; i < SAN_WIRE_COOKIE; i++)
-		assert_int_equal(got.cookie[i], 0);
+		assert_int_equal(got_cm.cookie[i], 0);
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		assert_int_equal(got.ports[i], i < 3 ? 0xeeee : 0);
+		assert_int_equal(got_cm.ports[i], i < 3 ? 0xeeee : 0);
 	for (i = 0; i < SAN_WIRE_CM_PRIVATE; i++)
-		assert_int_equal(got.private_data[i], i < 5 ? 0xee : 0);
+		assert_int_equal(got_cm.private_data[i], i < 5 ? 0xee : 0);
 	rte_pktmbuf_free(m);
 }
 
@@ -405,10 +397,4 @@ UNIT_CASE(build__ipv4_checksum)
 		assert_int_equal(rte_ipv4_cksum(ip), 0);
 		rte_pktmbuf_free(m);
 	}
-}
-
-/* No test may leak an mbuf. */
-UNIT_CASE(pool__nothing_leaked)
-{
-	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

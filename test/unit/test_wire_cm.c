@@ -2,9 +2,9 @@
 
 /* Connection management messages that are refused. (RT-24) */
 
-#include "unit.h"
-#include "test_eal.h"
-#include "wire_sample.h"
+#include "test_wire.h"
+
+UNIT_FIXTURE(.teardown = teardown);
 
 struct cm_row {
 	const char *sample;
@@ -50,23 +50,21 @@ static const struct cm_row cm_rows[] = {
 
 UNIT_CASE(parse_cm__refusals)
 {
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct san_wire_cm cm;
-	enum san_drop got;
+	enum san_drop drop;
 	struct rte_mbuf *m;
 	unsigned int i, v6;
 
 	for (i = 0; i < RTE_DIM(cm_rows); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(test_pool(), wire_sample_get(cm_rows[i].sample), v6);
-			*rte_pktmbuf_mtod_offset(m, uint8_t *, (v6 ? 102 : 82) + cm_rows[i].off) =
+			m = sample(cm_rows[i].sample, v6);
+			*byte_at(m, (v6 ? 102 : 82) + cm_rows[i].off) =
 				cm_rows[i].value;
 			san_wire_icrc_seal(m);
-			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
-			got = san_wire_cm_parse(m, &p, &cm);
-			if (got != cm_rows[i].want)
-				fail_msg("row %u: %s", i, san_drop_name(got));
+			assert_int_equal(parse(m), SAN_DROP_NONE);
+			drop = san_wire_cm_parse(m, &got, &cm);
+			if (drop != cm_rows[i].want)
+				fail_msg("row %u: %s", i, san_drop_name(drop));
 			rte_pktmbuf_free(m);
 		}
 	}
@@ -90,20 +88,18 @@ UNIT_CASE(parse_cm__user)
 	};
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_cm cm, again;
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 	unsigned int i, turn;
 
 	for (i = 0; i < RTE_DIM(rows); i++) {
-		m = wire_sample_build(test_pool(), wire_sample_get(rows[i].sample), 0);
-		*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 39) = (uint8_t)rows[i].features;
+		m = sample(rows[i].sample, 0);
+		*byte_at(m, 82 + 39) = (uint8_t)rows[i].features;
 		if (rows[i].service == 0) /* a REP has only the lower half of the service */
-			memset(rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + 56), 0, 4);
+			memset(byte_at(m, 82 + 56), 0, 4);
 		for (turn = 0; turn < 2; turn++) { /* as it came, and built again */
 			san_wire_icrc_seal(m);
-			assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
-			assert_int_equal(san_wire_cm_parse(m, &p, &cm), SAN_DROP_NONE);
+			assert_int_equal(parse(m), SAN_DROP_NONE);
+			assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_NONE);
 			assert_int_equal(cm.uid, rows[i].uid);
 			assert_int_equal(cm.dst_tag, rows[i].dst_tag);
 			assert_true(cm.service == rows[i].service);
@@ -111,7 +107,7 @@ UNIT_CASE(parse_cm__user)
 			again = cm;
 			rte_pktmbuf_free(m);
 			m = rte_pktmbuf_alloc(test_pool());
-			san_wire_cm_build(m, &path, &p, &cm);
+			san_wire_cm_build(m, &path, &got, &cm);
 		}
 		rte_pktmbuf_free(m);
 	}
@@ -121,8 +117,6 @@ UNIT_CASE(parse_cm__length)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rtu"));
-	struct san_wire_pkt got;
-	struct san_wire_ack ack;
 	struct san_wire_cm cm;
 	struct rte_mbuf *m;
 	uint16_t len;
@@ -134,13 +128,8 @@ UNIT_CASE(parse_cm__length)
 		memset(rte_pktmbuf_append(m, len), 1, len);
 		san_wire_build(m, &path, &p);
 		san_wire_icrc_seal(m);
-		assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NONE);
+		assert_int_equal(parse(m), SAN_DROP_NONE);
 		assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_CM_MALFORMED);
 		rte_pktmbuf_free(m);
 	}
-}
-
-UNIT_CASE(pool__nothing_leaked)
-{
-	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

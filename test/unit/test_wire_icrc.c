@@ -2,10 +2,10 @@
 
 /* The ICRC of packets of another implementation, and compared with a bitwise model. */
 
-#include "unit.h"
-#include "san_prng.h"
-#include "test_eal.h"
+#include "test_wire.h"
 #include "wire_priv.h"
+
+UNIT_FIXTURE(.teardown = teardown);
 
 /*
  * Sent by the Soft-RoCE driver of Linux 6.1 and captured on the wire: a SEND of 15 bytes, one with
@@ -197,19 +197,12 @@ UNIT_CASE(seal__known_answers)
 /* A packet of another implementation is intact, and not ours only by its opcode. */
 UNIT_CASE(parse__rxe_is_well_formed)
 {
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(witnesses); i++) {
 		m = test_eal_exact(test_pool(), witnesses[i].bytes, witnesses[i].len);
-		assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_OPCODE);
+		assert_int_equal(parse(m), SAN_DROP_OPCODE);
 		rte_pktmbuf_free(m);
 	}
-}
-
-UNIT_CASE(pool__nothing_leaked)
-{
-	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

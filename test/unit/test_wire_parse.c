@@ -2,11 +2,9 @@
 
 /* Every drop reason of the parser, and what it must accept. (RT-3, RT-21, RT-31, ARCH-3) */
 
-#include "unit.h"
-#include "san_prng.h"
-#include "test_eal.h"
-#include "wire_bth.h"
-#include "wire_sample.h"
+#include "test_wire.h"
+
+UNIT_FIXTURE(.teardown = teardown);
 
 enum base {
 	ETH,
@@ -40,26 +38,17 @@ fix_cksum(struct rte_mbuf *m)
 
 /** Parse a copy of *m* in a buffer of exactly its size, and free both. */
 static enum san_drop
-parse_exact(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
+parse_exact(struct rte_mbuf *m)
 {
 	struct rte_mbuf *exact = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, char *),
 						rte_pktmbuf_data_len(m));
 	enum san_drop drop;
 
 	exact->ol_flags |= m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
-	drop = san_wire_parse(exact, SAN_WIRE_PORT, p, ack);
+	drop = parse(exact);
 	rte_pktmbuf_free(exact);
 	rte_pktmbuf_free(m);
 	return drop;
-}
-
-static enum san_drop
-parse_drop(struct rte_mbuf *m)
-{
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
-
-	return parse_exact(m, &p, &ack);
 }
 
 #define V4    0x01
@@ -233,20 +222,19 @@ try_refusal(const struct refusal *r, bool v6)
 {
 	const struct wire_sample *s = wire_sample_get(r->sample);
 	struct rte_mbuf *m = wire_sample_build(test_pool(), s, v6);
-	uint8_t *at = rte_pktmbuf_mtod_offset(m, uint8_t *,
-					      offset_of(r->base, s->op, v6) + r->off);
-	enum san_drop got;
+	uint8_t *at = byte_at(m, offset_of(r->base, s->op, v6) + r->off);
+	enum san_drop drop;
 
 	*at = (uint8_t)((*at & r->keep) | r->set);
 	if ((r->how & CKSUM) && !v6)
 		fix_cksum(m);
 	if (r->how & SEAL)
 		san_wire_icrc_seal(m);
-	got = parse_drop(m);
-	if (got != r->want)
+	drop = parse_exact(m);
+	if (drop != r->want)
 		fail_msg("row %u (%s, v%d, byte %u of header %d): %s, not %s",
 			 (unsigned int)(r - refusals), r->sample, v6 ? 6 : 4, r->off, r->base,
-			 san_drop_name(got), san_drop_name(r->want));
+			 san_drop_name(drop), san_drop_name(r->want));
 }
 
 /* RT-37: a piece has a part of the payload, not all, none or more. Every split is accepted. */
@@ -270,7 +258,6 @@ UNIT_CASE(parse__pieces)
 	};
 	struct wire_sample s = *wire_sample_get("push_unslctd_data");
 	struct san_wire_path path = wire_sample_path(false);
-	struct san_wire_ack ack;
 	struct san_wire_pkt p;
 	struct rte_mbuf *m;
 	unsigned int i;
@@ -290,7 +277,7 @@ UNIT_CASE(parse__pieces)
 		p = wire_sample_pkt(&s);
 		san_wire_build(m, &path, &p);
 		san_wire_icrc_seal(m);
-		assert_int_equal(parse_exact(m, &p, &ack), rows[i].want);
+		assert_int_equal(parse_exact(m), rows[i].want);
 	}
 }
 
@@ -311,17 +298,14 @@ UNIT_CASE(parse__every_length_is_short)
 {
 	unsigned int i, v6;
 	struct rte_mbuf *m, *exact;
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	uint16_t len;
 
 	for (i = 0; i < RTE_DIM(wire_samples); i++) {
 		for (v6 = 0; v6 < 2; v6++) {
 			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
 			for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
-				exact = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, char *), len);
-				assert_int_equal(san_wire_parse(exact, SAN_WIRE_PORT, &p, &ack),
-						 SAN_DROP_SHORT);
+				exact = test_eal_exact(test_pool(), byte_at(m, 0), len);
+				assert_int_equal(parse(exact), SAN_DROP_SHORT);
 				rte_pktmbuf_free(exact);
 			}
 			rte_pktmbuf_free(m);
@@ -344,9 +328,9 @@ UNIT_CASE(parse__every_opcode_on_every_length)
 			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
 			san_wire_build(m, &path, &p);
-			*rte_pktmbuf_mtod_offset(m, uint8_t *, 62) = (uint8_t)op;
+			*byte_at(m, 62) = (uint8_t)op;
 			san_wire_icrc_seal(m);
-			drop = parse_drop(m);
+			drop = parse_exact(m);
 			assert_int_equal(drop == SAN_DROP_OPCODE, !known);
 			hdr_len = san_wire_op_hdr_len((uint8_t)op, true);
 			if (known && RTE_ALIGN_CEIL(len, 4) + 74 + 28 < hdr_len)
@@ -364,7 +348,7 @@ UNIT_CASE(parse__unpadded)
 
 	for (cut = 1; cut < 4; cut++) {
 		for (pad = 0; pad < 4; pad++) {
-			m = wire_sample_build(test_pool(), wire_sample_get("push_slctd_data"), false);
+			m = sample("push_slctd_data", false);
 			rte_pktmbuf_trim(m, (uint16_t)cut);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
 			data[17] = (uint8_t)(data[17] - cut);
@@ -372,7 +356,7 @@ UNIT_CASE(parse__unpadded)
 			data[43] = (uint8_t)(pad << 4);
 			fix_cksum(m);
 			san_wire_icrc_seal(m);
-			assert_int_equal(parse_drop(m), SAN_DROP_BTH);
+			assert_int_equal(parse_exact(m), SAN_DROP_BTH);
 		}
 	}
 }
@@ -419,7 +403,7 @@ UNIT_CASE(parse__every_flag_of_every_type)
 		allowed = flags_of[s->op - 0xc0];
 		for (flags = 0; flags < 256; flags++) {
 			m = wire_sample_build(test_pool(), s, false);
-			*rte_pktmbuf_mtod_offset(m, uint8_t *, 55) = (uint8_t)flags;
+			*byte_at(m, 55) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
 			want = SAN_DROP_NONE;
 			if (flags > 0x3f)
@@ -428,7 +412,7 @@ UNIT_CASE(parse__every_flag_of_every_type)
 				want = SAN_DROP_FIELD;
 			else if ((flags & SAN_F_PIECE) && !is_like_a_piece(s))
 				want = SAN_DROP_FIELD;
-			assert_int_equal(parse_drop(m), want);
+			assert_int_equal(parse_exact(m), want);
 		}
 	}
 }
@@ -446,7 +430,7 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 		s = wire_sample_get(names[i]);
 		for (flags = 0; flags < 64; flags++) {
 			m = wire_sample_build(test_pool(), s, true);
-			*rte_pktmbuf_mtod_offset(m, uint8_t *, 75) = (uint8_t)flags;
+			*byte_at(m, 75) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
 			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
 				SAN_DROP_FIELD :
@@ -454,7 +438,7 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 			/* a packed packet cannot be a request */
 			if (s->op == SAN_OP_NACK && flags == 0x10)
 				want = SAN_DROP_FIELD;
-			assert_int_equal(parse_drop(m), want);
+			assert_int_equal(parse_exact(m), want);
 		}
 	}
 }
@@ -477,8 +461,6 @@ static const struct status_row status_rows[] = {
 UNIT_CASE(parse__every_status)
 {
 	const struct status_row *r;
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	enum san_drop drop;
 	struct rte_mbuf *m;
 	unsigned int i, v;
@@ -486,16 +468,16 @@ UNIT_CASE(parse__every_status)
 	for (i = 0; i < RTE_DIM(status_rows); i++) {
 		r = &status_rows[i];
 		for (v = 0; v < 256; v++) {
-			m = wire_sample_build(test_pool(), wire_sample_get(r->name), false);
-			*rte_pktmbuf_mtod_offset(m, uint8_t *, 82 + r->off) = (uint8_t)v;
+			m = sample(r->name, false);
+			*byte_at(m, 82 + r->off) = (uint8_t)v;
 			san_wire_icrc_seal(m);
-			drop = parse_exact(m, &p, &ack);
+			drop = parse_exact(m);
 			if (v < r->first || v > r->last) {
 				assert_int_equal(drop, SAN_DROP_FIELD);
 				continue;
 			}
 			assert_int_equal(drop, SAN_DROP_NONE);
-			assert_int_equal(p.status, v);
+			assert_int_equal(got.status, v);
 		}
 	}
 }
@@ -532,7 +514,7 @@ UNIT_CASE(parse__payload_of_type)
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
 			san_wire_build(m, &path, &p);
 			san_wire_icrc_seal(m);
-			assert_int_equal(parse_drop(m),
+			assert_int_equal(parse_exact(m),
 					 len >= rows[i].min && len <= rows[i].max ?
 						 SAN_DROP_NONE :
 						 SAN_DROP_FIELD);
@@ -547,10 +529,10 @@ UNIT_CASE(parse__mapped_address_over_v6)
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
-		m = wire_sample_build(test_pool(), wire_sample_get("probe"), true);
+		m = sample("probe", true);
 		memcpy(rte_pktmbuf_mtod_offset(m, char *, 14 + 8 + 16 * i), mapped, 16);
 		san_wire_icrc_seal(m);
-		assert_int_equal(parse_drop(m), SAN_DROP_IP_HEADER);
+		assert_int_equal(parse_exact(m), SAN_DROP_IP_HEADER);
 	}
 }
 
@@ -562,7 +544,7 @@ UNIT_CASE(parse__ipv4_options)
 	uint8_t *data;
 
 	for (ours = 0; ours < 2; ours++) {
-		m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
+		m = sample("probe", false);
 		data = (uint8_t *)rte_pktmbuf_prepend(m, 4);
 		if (data == NULL)
 			abort();
@@ -573,21 +555,19 @@ UNIT_CASE(parse__ipv4_options)
 		if (!ours)
 			data[34 + 4 + 3]++;
 		fix_cksum(m);
-		assert_int_equal(parse_drop(m), ours ? SAN_DROP_IP_HEADER : SAN_DROP_NOT_OURS);
+		assert_int_equal(parse_exact(m), ours ? SAN_DROP_IP_HEADER : SAN_DROP_NOT_OURS);
 	}
 }
 
 UNIT_CASE(parse__ce_mark)
 {
 	unsigned int v6, ecn;
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 	uint8_t *data;
 
 	for (v6 = 0; v6 < 2; v6++) {
 		for (ecn = 0; ecn < 4; ecn++) {
-			m = wire_sample_build(test_pool(), wire_sample_get("probe"), v6);
+			m = sample("probe", v6);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
 			if (v6) {
 				data[15] = (uint8_t)((data[15] & 0xcf) | ecn << 4);
@@ -596,23 +576,23 @@ UNIT_CASE(parse__ce_mark)
 				fix_cksum(m);
 			}
 			/* a mark set in the network keeps the ICRC valid */
-			assert_int_equal(parse_exact(m, &p, &ack), SAN_DROP_NONE);
-			assert_int_equal(p.ce, ecn == 3);
+			assert_int_equal(parse_exact(m), SAN_DROP_NONE);
+			assert_int_equal(got.ce, ecn == 3);
 		}
 	}
 }
 
 UNIT_CASE(parse__checksum_offload)
 {
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
+	struct rte_mbuf *m = sample("probe", false);
 
 	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
 	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_GOOD;
-	assert_int_equal(parse_drop(m), SAN_DROP_NONE);
-	m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
+	assert_int_equal(parse_exact(m), SAN_DROP_NONE);
+	m = sample("probe", false);
 	rte_pktmbuf_mtod(m, uint8_t *)[24] ^= 0xff;
 	m->ol_flags |= RTE_MBUF_F_RX_IP_CKSUM_BAD;
-	assert_int_equal(parse_drop(m), SAN_DROP_IP_CHECKSUM);
+	assert_int_equal(parse_exact(m), SAN_DROP_IP_CHECKSUM);
 }
 
 /* Our own sum of the header compared with DPDK's, for any addresses. */
@@ -626,15 +606,15 @@ UNIT_CASE(parse__ipv4_checksum)
 
 	san_prng_seed(&g, 11);
 	for (i = 0; i < 20000; i++) {
-		m = wire_sample_build(test_pool(), wire_sample_get("probe"), false);
-		ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
+		m = sample("probe", false);
+		ip = byte_at(m, 14);
 		word = i < 4 ? 0 - (uint64_t)(i & 1) : san_prng_u64(&g);
 		memcpy(ip + 12, &word, sizeof(word));
 		fix_cksum(m);
 		if (i & 1)
 			ip[10 + (i >> 1 & 1)] ^= (uint8_t)(1u << san_prng_below(&g, 8));
 		/* the ICRC was made for other addresses */
-		assert_int_equal(parse_drop(m), i & 1 ? SAN_DROP_IP_CHECKSUM : SAN_DROP_ICRC);
+		assert_int_equal(parse_exact(m), i & 1 ? SAN_DROP_IP_CHECKSUM : SAN_DROP_ICRC);
 	}
 }
 
@@ -642,19 +622,12 @@ UNIT_CASE(parse__another_port)
 {
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("probe"));
-	struct san_wire_pkt got;
-	struct san_wire_ack ack;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 
 	path.dst_port = 5000;
 	san_wire_build(m, &path, &p);
 	san_wire_icrc_seal(m);
-	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &got, &ack), SAN_DROP_NOT_OURS);
-	assert_int_equal(san_wire_parse(m, 5000, &got, &ack), SAN_DROP_NONE);
+	assert_int_equal(parse(m), SAN_DROP_NOT_OURS);
+	assert_int_equal(san_wire_parse(m, 5000, &got, &got_ack), SAN_DROP_NONE);
 	rte_pktmbuf_free(m);
-}
-
-UNIT_CASE(pool__nothing_leaked)
-{
-	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }

@@ -2,9 +2,9 @@
 
 /* The fields that identify a packet's owner, read before any check. (SYS-1) */
 
-#include "unit.h"
-#include "test_eal.h"
-#include "wire_sample.h"
+#include "test_wire.h"
+
+UNIT_FIXTURE(.teardown = teardown);
 
 /* A packet of *s* with another destination CID; the ICRC does not matter here. */
 static struct rte_mbuf *
@@ -54,7 +54,7 @@ UNIT_CASE(peek__attempt)
 	assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
 	assert_int_equal(a.cm_attempt, b.cm_attempt);
 	for (i = 0; i < RTE_DIM(other); i++) {
-		uint8_t *at = rte_pktmbuf_mtod_offset(again, uint8_t *, other[i]);
+		uint8_t *at = byte_at(again, other[i]);
 
 		*at ^= 1;
 		assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));

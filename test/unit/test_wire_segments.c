@@ -2,9 +2,7 @@
 
 /* Packets in several segments, and longer than IP says: wire_parse.c again. */
 
-#include "unit.h"
-#include "test_eal.h"
-#include "wire_sample.h"
+#include "test_wire.h"
 
 static struct rte_mempool *tiny; /* mbufs too small for our headers */
 
@@ -16,7 +14,14 @@ make_tiny(void)
 	assert_non_null(tiny);
 }
 
-UNIT_FIXTURE(.first = make_tiny);
+static void
+nothing_leaked(void)
+{
+	teardown();
+	assert_int_equal(rte_mempool_in_use_count(tiny), 0);
+}
+
+UNIT_FIXTURE(.first = make_tiny, .teardown = nothing_leaked);
 
 /** Segments of *step* bytes each, in our own mbufs. */
 static struct rte_mbuf *
@@ -90,7 +95,7 @@ UNIT_CASE(parse__split_headers)
 /* No room behind the first segment: its data moves to the front of the mbuf. */
 UNIT_CASE(parse__split_headers_without_tailroom)
 {
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), true);
+	struct rte_mbuf *m = sample("push_unslctd_data", true);
 	struct rte_mbuf *parts = in_pieces(m, 40, 30);
 
 	memmove((char *)parts->buf_addr + parts->buf_len - 40, rte_pktmbuf_mtod(parts, char *), 40);
@@ -102,35 +107,33 @@ UNIT_CASE(parse__split_headers_without_tailroom)
 
 UNIT_CASE(parse__split_header_refused)
 {
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("push_unslctd_data"), false);
+	struct rte_mbuf *m = sample("push_unslctd_data", false);
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct rte_mbuf *parts;
 
 	/* an external buffer must not be written to, even with room behind the data */
 	parts = test_eal_exact(test_pool(), data, len);
 	rte_pktmbuf_trim(parts, (uint16_t)(len - 60));
 	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + 60, (uint16_t)(len - 60)));
-	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	assert_int_equal(parse(parts), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
 	/* the first segment is shared, then the second */
 	parts = in_pieces(m, 60, 4000);
 	rte_mbuf_refcnt_update(parts, 1);
-	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	assert_int_equal(parse(parts), SAN_DROP_SPLIT_HEADER);
 	rte_mbuf_refcnt_update(parts, -1);
 	rte_mbuf_refcnt_update(parts->next, 1);
-	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	assert_int_equal(parse(parts), SAN_DROP_SPLIT_HEADER);
 	rte_mbuf_refcnt_update(parts->next, -1);
-	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
+	assert_int_equal(parse(parts), SAN_DROP_NONE);
 	rte_pktmbuf_free(parts);
 	/* a first mbuf that is too small */
 	parts = rte_pktmbuf_alloc(tiny);
 	parts->data_off = 0;
 	memcpy(rte_pktmbuf_append(parts, 60), data, 60);
 	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + 60, (uint16_t)(len - 60)));
-	assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack), SAN_DROP_SPLIT_HEADER);
+	assert_int_equal(parse(parts), SAN_DROP_SPLIT_HEADER);
 	rte_pktmbuf_free(parts);
 	rte_pktmbuf_free(m);
 }
@@ -138,7 +141,7 @@ UNIT_CASE(parse__split_header_refused)
 /* A shared header is accepted if nothing has to move. */
 UNIT_CASE(parse__shared_but_contiguous)
 {
-	struct rte_mbuf *m = wire_sample_build(test_pool(), wire_sample_get("pull_data"), false);
+	struct rte_mbuf *m = sample("pull_data", false);
 	const char *data = rte_pktmbuf_mtod(m, const char *);
 	uint16_t len = rte_pktmbuf_data_len(m);
 	struct rte_mbuf *parts = test_eal_exact(test_pool(), data,
@@ -155,8 +158,6 @@ UNIT_CASE(parse__shared_but_contiguous)
 /* Ethernet pads short frames: the mbuf is trimmed to the IP length. */
 UNIT_CASE(parse__trims_ethernet_padding)
 {
-	struct san_wire_pkt p;
-	struct san_wire_ack ack;
 	struct rte_mbuf *m, *parts;
 	unsigned int i, v6;
 	uint16_t len, extra;
@@ -168,12 +169,10 @@ UNIT_CASE(parse__trims_ethernet_padding)
 				len = rte_pktmbuf_data_len(m);
 				memset(rte_pktmbuf_append(m, extra), 0x99, extra);
 				parts = in_pieces(m, 130, 20);
-				assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack),
-						 SAN_DROP_NONE);
+				assert_int_equal(parse(m), SAN_DROP_NONE);
 				assert_int_equal(rte_pktmbuf_pkt_len(m), len);
 				assert_int_equal(rte_pktmbuf_data_len(m), len);
-				assert_int_equal(san_wire_parse(parts, SAN_WIRE_PORT, &p, &ack),
-						 SAN_DROP_NONE);
+				assert_int_equal(parse(parts), SAN_DROP_NONE);
 				assert_int_equal(rte_pktmbuf_pkt_len(parts), len);
 				rte_mbuf_sanity_check(parts, 1);
 				rte_pktmbuf_free(parts);
@@ -181,10 +180,4 @@ UNIT_CASE(parse__trims_ethernet_padding)
 			}
 		}
 	}
-}
-
-UNIT_CASE(pool__nothing_leaked)
-{
-	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
-	assert_int_equal(rte_mempool_in_use_count(tiny), 0);
 }
