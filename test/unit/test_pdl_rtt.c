@@ -273,11 +273,10 @@ UNIT_CASE(san_pdl_rtt_weigh__never_0)
  */
 UNIT_CASE(san_pdl_rtt_weigh__learned_anew)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start;
 
 	path(4 * US);
-	c->cc.window = pair.pdl[0]->conf.cc_conf.window_min;
+	pair.c[0]->cc.window = pair.pdl[0]->conf.cc_conf.window_min;
 	start = pair.now;
 	assert_true(weigh(500 * US) == 500 * US);
 	pair.now = start + SAN_NS_PER_S / 2;
@@ -286,7 +285,7 @@ UNIT_CASE(san_pdl_rtt_weigh__learned_anew)
 	assert_true(weigh(500 * US) == 500 * US);
 	pair.now++;
 	assert_true(weigh(500 * US) == 27500);
-	assert_true(c->rtt.base_ns == 480 * US);
+	assert_true(pair.c[0]->rtt.base_ns == 480 * US);
 	/* still at its minimum: the next second detects the next change */
 	pair.now += SAN_NS_PER_US;
 	assert_true(weigh(900 * US) == 427500);

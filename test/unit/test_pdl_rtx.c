@@ -44,7 +44,6 @@ UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 /* RT-7: a peer without memory for packets far ahead is alive, however long that takes. */
 UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt far, probe;
 	uint32_t i;
 
@@ -60,36 +59,35 @@ UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 		while (pair_report(&pair, 1))
 			;
 		pair_pass(&pair, SAN_NS_PER_MS);
-		assert_false(c->failed);
+		assert_false(pair.c[0]->failed);
 		while (pair_owed(&pair, 0, &probe))
 			pair_recv(&pair, 1, &probe, SAN_RX_REFUSED);
 		if (pair_again(&pair, 0, &far))
 			assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	}
-	for (i = 0; i < 20000 && !c->failed; i++) { /* now it is silent */
+	for (i = 0; i < 20000 && !pair.c[0]->failed; i++) { /* now it is silent */
 		pair_pass(&pair, SAN_NS_PER_MS);
 		pair_again(&pair, 0, &far);
 	}
-	assert_true(c->failed);
+	assert_true(pair.c[0]->failed);
 	pair.pdl[1]->free_rxwords.nb = pair.pdl[1]->free_rxwords.max;
 }
 
 /* With many packets outstanding, the first one to exhaust its retries decides. */
 UNIT_CASE(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
 	int i;
 
 	exchange(40 * SAN_NS_PER_US);
 	for (i = 0; i <= 5; i++)
-		sum += c->rtt.rto_ns << i;
+		sum += pair.c[0]->rtt.rto_ns << i;
 	start = pair.now;
 	for (i = 0; i < 20; i++) {
 		send_push(2);
 		pair_pass(&pair, 7000);
 	}
-	while (!c->failed) {
+	while (!pair.c[0]->failed) {
 		pair_pass(&pair, 1000);
 		while (pair_again(&pair, 0, &k))
 			continue;
@@ -100,20 +98,18 @@ UNIT_CASE(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast)
 
 UNIT_CASE(san_pdl_rtx_on_timer__progress_resets_backoff)
 {
-	struct san_pdl_conn *c = pair.c[0];
-
 	exchange(40 * SAN_NS_PER_US);
 	send_push(2);
-	while (c->nb_rto < 2) {
+	while (pair.c[0]->nb_rto < 2) {
 		pair_pass(&pair, 1000);
 		pair_again(&pair, 0, &k);
 	}
-	assert_int_equal(c->rtt.backoff, 2);
+	assert_int_equal(pair.c[0]->rtt.backoff, 2);
 	arrive_and_report(&k);
-	assert_int_equal(c->rtt.backoff, 0);
-	assert_int_equal(c->pcb.inflight, 0);
+	assert_int_equal(pair.c[0]->rtt.backoff, 0);
+	assert_int_equal(pair.c[0]->pcb.inflight, 0);
 	pair_pass(&pair, SAN_NS_PER_S);
-	assert_int_equal(c->nb_rto, 2);
+	assert_int_equal(pair.c[0]->nb_rto, 2);
 }
 
 /* The lower RSN of both windows is resent first, in each the lowest PSN (RT-20, RT-26). */
@@ -400,7 +396,6 @@ begin_tails(void)
 /* A lost probe is repeated: four in a row, each after twice the silence. */
 UNIT_CASE(san_pdl_rtx_on_timer__tail_probes_get_lost)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	uint64_t wait_ns;
 	uint32_t psn, i;
 
@@ -410,14 +405,14 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_probes_get_lost)
 		wait_ns = until_probe();
 		assert_true(k.p.psn == psn);
 		assert_in_range(wait_ns, 200 * SAN_NS_PER_US << i, 202 * SAN_NS_PER_US << i);
-		assert_int_equal(c->nb_rto, 0);
+		assert_int_equal(pair.c[0]->nb_rto, 0);
 	}
 	/* then the timeout follows, and starts no new series */
-	while (c->nb_rto < 2) {
+	while (pair.c[0]->nb_rto < 2) {
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 		pair_again(&pair, 0, &k);
 	}
-	assert_int_equal(c->nb_tlp, 4);
+	assert_int_equal(pair.c[0]->nb_tlp, 4);
 }
 
 /* An ACK of any packet starts a new series, for the packets that are left and those sent then. */
@@ -486,7 +481,6 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_and_answered)
 /* Unanswered PROBEs are retries. */
 UNIT_CASE(san_pdl_rtx_on_timer__held_and_silent)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0;
 	int i;
 
@@ -496,14 +490,14 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_and_silent)
 	report();
 	start = pair.now;
 	for (i = 0; i <= 7; i++)
-		sum += RTE_MIN(c->rtt.rto_ns << i, pair.pdl[0]->conf.rto_max_ns);
-	while (!c->failed) {
+		sum += RTE_MIN(pair.c[0]->rtt.rto_ns << i, pair.pdl[0]->conf.rto_max_ns);
+	while (!pair.c[0]->failed) {
 		pair_pass(&pair, 20000);
 		assert_false(pair_again(&pair, 0, &k));
 		pair_owed(&pair, 0, &k);
 		assert_true(pair.now - start < 2 * sum);
 	}
-	assert_true(c->nb_probes >= 5);
+	assert_true(pair.c[0]->nb_probes >= 5);
 }
 
 /* Dropped after it was held, as the answer to the PROBE reports: then it is resent. */

@@ -11,18 +11,17 @@ UNIT_FIXTURE(.setup = setup_retries, .teardown = teardown);
 static uint32_t
 be_silent(uint32_t nb_rto, uint32_t lowest)
 {
-	struct san_pdl_conn *c = pair.c[0];
 	struct san_pdl_room room;
 	uint32_t sent = 0;
 
-	while (c->nb_rto < nb_rto * LOW) {
+	while (pair.c[0]->nb_rto < nb_rto * LOW) {
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 		for (; pair_again(&pair, 0, &k); sent++)
 			assert_in_range(k.p.psn - lowest, 0, LOW - 1);
 	}
-	san_pdl_tx_room(pair.pdl[0], c, pair.now, &room);
+	san_pdl_tx_room(pair.pdl[0], pair.c[0], pair.now, &room);
 	assert_int_equal(room.nb_credit, 0);
-	assert_int_equal(c->pcb.inflight, LOW); /* the others are not in PCB-2's sum */
+	assert_int_equal(pair.c[0]->pcb.inflight, LOW); /* the others are not in PCB-2's sum */
 	return sent;
 }
 

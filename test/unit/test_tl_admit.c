@@ -137,7 +137,6 @@ UNIT_CASE(san_tl_admit_run__a_quarter_each)
  */
 UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 {
-	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i, k;
 
 	for (i = 0; i < CONNS; i++)
@@ -152,7 +151,7 @@ UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 		pair_wait(10 * SAN_NS_PER_US);
 	}
 	assert_int_equal(pair.f[0].nb_cmpl, CONNS);
-	assert_int_equal(tl->stats.nb_grants, 2 * CONNS);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 2 * CONNS);
 }
 
 /* Shortest remaining first, over all connections. */
@@ -184,19 +183,17 @@ UNIT_CASE_IN(san_tl_admit_run__shortest_first, setup_srpt)
 /* RULE-6: unused for 4 RTT a grant leaves the budget, and stays valid. */
 UNIT_CASE(san_tl_admit_expire__stays_valid)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 2500);
 	pair_xfer(0);
-	assert_int_equal(tl->budget_used, 2500);
+	assert_int_equal(pair.h[1].tl->budget_used, 2500);
 	pair_wait(99 * SAN_NS_PER_US);
-	assert_int_equal(tl->budget_used, 2500);
+	assert_int_equal(pair.h[1].tl->budget_used, 2500);
 	pair_wait(2 * SAN_NS_PER_US);
-	assert_int_equal(tl->budget_used, 0);
-	assert_int_equal(tl->expired_used, 2500);
-	assert_int_equal(tl->stats.nb_grants_expired, 1);
+	assert_int_equal(pair.h[1].tl->budget_used, 0);
+	assert_int_equal(pair.h[1].tl->expired_used, 2500);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants_expired, 1);
 	assert_settles(1);
-	assert_int_equal(tl->expired_used, 0);
+	assert_int_equal(pair.h[1].tl->expired_used, 0);
 }
 
 /*
@@ -261,12 +258,10 @@ UNIT_CASE(san_tl_admit_expire__more_from_half_a_grant)
 /* RT-13: a connection that does not use its grants gets no more, to leave some for others. */
 UNIT_CASE(san_tl_admit_expire__no_more_until_used)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 2000);
 	pair_xfer(0);
 	pair_wait(SAN_NS_PER_MS);
-	assert_int_equal(tl->expired_used, 2000);
+	assert_int_equal(pair.h[1].tl->expired_used, 2000);
 	push_on(0, 1, 2000);
 	push_on(1, 2, 1000);
 	pair_xfer(0);
@@ -278,8 +273,6 @@ UNIT_CASE(san_tl_admit_expire__no_more_until_used)
 /* RULE-6: a grant that is being used does not expire. */
 UNIT_CASE(san_tl_admit_expire__used_meanwhile)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 4000);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -287,9 +280,9 @@ UNIT_CASE(san_tl_admit_expire__used_meanwhile)
 	pair_wait(60 * SAN_NS_PER_US);
 	pair_rx(1, 0);
 	pair_wait(60 * SAN_NS_PER_US);
-	assert_int_equal(tl->budget_used, 3000);
+	assert_int_equal(pair.h[1].tl->budget_used, 3000);
 	pair_wait(60 * SAN_NS_PER_US);
-	assert_int_equal(tl->budget_used, 0);
+	assert_int_equal(pair.h[1].tl->budget_used, 0);
 }
 
 /* Deliver all packets of *side* except those of connection 0; 50 us from data to data. */
@@ -297,7 +290,6 @@ static void
 xfer_others(int side)
 {
 	uint32_t silent = pair.h[1 - side].pdl->conns[slots[0][1 - side]].cid;
-	const struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
 	pair_tx(side);
@@ -307,7 +299,7 @@ xfer_others(int side)
 		pair_rx(1 - side, i);
 		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
 			pair_wait(50 * SAN_NS_PER_US);
-		assert_int_equal(target(0)->expired, tl->use >= 8000 ? 2000 : 0);
+		assert_int_equal(target(0)->expired, pair.h[1].tl->use >= 8000 ? 2000 : 0);
 	}
 }
 
@@ -317,30 +309,26 @@ xfer_others(int side)
  */
 UNIT_CASE(san_tl_admit_expire__not_behind_others)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 2000);
 	push_on(1, 1, 40000);
 	pair_xfer(0);
-	while (tl->use < 10000) {
+	while (pair.h[1].tl->use < 10000) {
 		xfer_others(1);
 		xfer_others(0);
 	}
-	assert_int_equal(tl->stats.nb_grants_expired, 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants_expired, 1);
 	assert_settles(2);
 }
 
 /* The same when no more of those arrive. */
 UNIT_CASE(san_tl_admit_expire__not_for_ever_behind_others)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 2000);
 	push_on(1, 1, 4000);
 	pair_xfer(0);
 	xfer_others(1);
 	xfer_others(0);
-	assert_int_equal(tl->use, 4000);
+	assert_int_equal(pair.h[1].tl->use, 4000);
 	assert_int_equal(target(0)->expired, 0);
 	pair_wait(51 * SAN_NS_PER_US);
 	assert_int_equal(target(0)->expired, 2000);
@@ -350,13 +338,12 @@ UNIT_CASE(san_tl_admit_expire__not_for_ever_behind_others)
 /* The same when they arrive byte by byte. */
 UNIT_CASE(san_tl_admit_expire__not_behind_a_trickle)
 {
-	struct san_tl *tl = pair.h[1].tl;
 	uint32_t us;
 
 	push_on(0, 0, 2000);
 	pair_xfer(0);
 	for (us = 50; us < 6500; us += 50) {
-		tl->use_ns = pair.now;
+		pair.h[1].tl->use_ns = pair.now;
 		pair_wait(50 * SAN_NS_PER_US);
 		assert_int_equal(target(0)->expired, us < 6400 ? 0 : 2000);
 	}
@@ -365,16 +352,14 @@ UNIT_CASE(san_tl_admit_expire__not_behind_a_trickle)
 /* RT-13: the share of a failed connection returns, and is granted to those that wait. */
 UNIT_CASE(san_tl_conn_close__share_returns)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 50000);
 	pair_xfer(0);
 	push_on(1, 1, 5000);
 	pair_xfer(0);
 	assert_int_equal(target(1)->charged, 0);
-	san_tl_conn_close(tl, slots[0][1], SAN_ST_ABORTED, pair.now);
+	san_tl_conn_close(pair.h[1].tl, slots[0][1], SAN_ST_ABORTED, pair.now);
 	assert_int_equal(target(1)->charged, 5000);
-	assert_int_equal(tl->budget_used, 5000);
+	assert_int_equal(pair.h[1].tl->budget_used, 5000);
 }
 
 /* RULE-6: pulled bytes are charged here; one piece per connection is always allowed. */
@@ -497,7 +482,6 @@ UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 		.solicit = SAN_SOLICIT_ALWAYS,
 		.length = 100,
 	};
-	struct san_tl *tl = pair.h[1].tl;
 
 	assert_int_equal(pair_submit(0, &send), 0);
 	pair_xfer(0);
@@ -506,9 +490,9 @@ UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 	pair_xfer(0);
 	assert_int_equal(target(1)->charged, 2000); /* the whole budget */
 	pair.f[1].nb_recvs = 1;
-	san_tl_on_recv_posted(tl, slots[0][1], pair.now);
+	san_tl_on_recv_posted(pair.h[1].tl, slots[0][1], pair.now);
 	pair_wait(1100 * SAN_NS_PER_MS);
-	assert_int_equal(tl->stats.nb_refused, 0);
+	assert_int_equal(pair.h[1].tl->stats.nb_refused, 0);
 	assert_int_equal(pair.f[1].nb_set_aside, 1);
 	assert_settles(2);
 	assert_int_equal(pair.f[0].status[0] | pair.f[0].status[1], SAN_ST_OK);
@@ -523,7 +507,6 @@ UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 		.solicit = SAN_SOLICIT_ALWAYS,
 		.length = 100,
 	};
-	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
 	push_on(0, 0, 10000);
@@ -533,8 +516,8 @@ UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 			san_tl_initiator_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
 	push_on(CONNS - 1, 1, 500);
 	pair_xfer(0);
-	assert_int_equal(tl->nb_admit, CONNS);
-	san_tl_conn_close(tl, slots[0][1], SAN_ST_ABORTED, pair.now);
+	assert_int_equal(pair.h[1].tl->nb_admit, CONNS);
+	san_tl_conn_close(pair.h[1].tl, slots[0][1], SAN_ST_ABORTED, pair.now);
 	assert_int_equal(target(CONNS - 1)->charged, 500);
 }
 
@@ -583,15 +566,14 @@ begin_behind_a_send(void)
 static void
 until_rnr(void)
 {
-	struct san_tl *tl = pair.h[1].tl;
 	int i;
 
-	for (i = 0; i < 100 && tl->stats.nb_rnr_tx == 0; i++) {
+	for (i = 0; i < 100 && pair.h[1].tl->stats.nb_rnr_tx == 0; i++) {
 		pair_wait(100 * SAN_NS_PER_US);
 		pair_xfer(0);
 	}
-	assert_true(tl->stats.nb_rnr_tx > 0);
-	san_tl_check(tl);
+	assert_true(pair.h[1].tl->stats.nb_rnr_tx > 0);
+	san_tl_check(pair.h[1].tl);
 }
 
 static void
@@ -629,8 +611,6 @@ UNIT_CASE_IN(san_tl_admit_charge_done__not_ahead_of_its_turn, pair_setup_relaxed
 /* Grants behind a send without a receive would be unused: others get them. */
 UNIT_CASE(san_tl_admit_may_grant__not_behind_rnr)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	assert_int_equal(pair_submit(0, &unsolicited_send), 0);
 	until_rnr();
 	push_on(0, 1, 2000);
@@ -638,7 +618,7 @@ UNIT_CASE(san_tl_admit_may_grant__not_behind_rnr)
 	pair_xfer(0);
 	assert_int_equal(target(0)->charged, 0);
 	assert_int_equal(target(1)->charged, 3000);
-	assert_int_equal(tl->nb_admit, 0);
+	assert_int_equal(pair.h[1].tl->nb_admit, 0);
 	post_receive();
 	assert_int_equal(pair.f[0].nb_cmpl, 3);
 }
@@ -673,15 +653,13 @@ UNIT_CASE(san_tl_admit_charge_done__no_more_than_granted)
 /* A connection whose first data was refused gets grants again when the data is accepted. */
 UNIT_CASE(san_tl_admit_may_grant__its_own_rnr)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	push_on(0, 0, 20000);
 	pair.f[1].push_req = SAN_ST_RNR;
 	pair_xfer(0);
 	pair_xfer(1);
 	pair_xfer(0);
-	assert_true(tl->stats.nb_rnr_tx > 0);
-	assert_int_equal(tl->nb_admit, 0);
+	assert_true(pair.h[1].tl->stats.nb_rnr_tx > 0);
+	assert_int_equal(pair.h[1].tl->nb_admit, 0);
 	pair.f[1].push_req = SAN_ST_OK;
 	assert_settles(1);
 }

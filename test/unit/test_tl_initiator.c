@@ -26,14 +26,12 @@ UNIT_FIXTURE(.setup = pair_setup, .teardown = pair_close);
 /* RT-32: it has its RSN and SSN, and can be found by them, before anything is sent. */
 UNIT_CASE(san_tl_initiator_submit__registered_first)
 {
-	const struct san_tl_conn *tc = pair_tc(0);
-
 	assert_int_equal(pair_push(5, SAN_KIND_PUSH, SAN_SOLICIT_ALWAYS, 100), 0);
 	assert_int_equal(PUSH(6), 0);
-	assert_int_equal(tc->rsn_next, pair_rsn(2));
-	assert_int_equal(tc->ssn_next, pair_rsn(1));
-	assert_int_equal(tc->txns[pair_rsn(0) % SAN_TL_N_MAX]->req.cookie, 5);
-	assert_int_equal(tc->txns[pair_rsn(1) % SAN_TL_N_MAX]->req.cookie, 6);
+	assert_int_equal(pair_tc(0)->rsn_next, pair_rsn(2));
+	assert_int_equal(pair_tc(0)->ssn_next, pair_rsn(1));
+	assert_int_equal(pair_tc(0)->txns[pair_rsn(0) % SAN_TL_N_MAX]->req.cookie, 5);
+	assert_int_equal(pair_tc(0)->txns[pair_rsn(1) % SAN_TL_N_MAX]->req.cookie, 6);
 	assert_true(pair.c[0]->in_ready);
 	assert_int_equal(pair.c[0]->tx[SAN_WIN_REQ].next, pair.c[0]->tx[SAN_WIN_REQ].base);
 }
@@ -87,15 +85,14 @@ UNIT_CASE_IN(san_tl_initiator_submit__n, setup_tight)
 UNIT_CASE(san_tl_initiator_express_tx__only_pushes)
 {
 	struct san_tl *tl = pair.h[0].tl;
-	struct san_tl_conn *tc = pair_tc(0);
 
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(PUSH(0), 0);
 	assert_true(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(san_tl_initiator_express_next(tl, pair.c[0])->req.cookie, 0);
-	tc->rnr_until_ns = 1;
+	pair_tc(0)->rnr_until_ns = 1;
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
-	tc->rnr_until_ns = 0;
+	pair_tc(0)->rnr_until_ns = 0;
 	assert_int_equal(pair_pull(1, 100), 0);
 	assert_false(san_tl_initiator_express_tx(tl, pair.c[0]));
 	assert_int_equal(pair_tx(0), 2);
@@ -135,20 +132,18 @@ UNIT_CASE_IN(san_tl_tx_next__message_limit, setup_tight)
 /* PCB-5: received is not complete: a message counts until the cumulative RSN passes it. */
 UNIT_CASE_IN(san_tl_on_ack__frees_the_count, setup_tight)
 {
-	struct san_tl_conn *tc = pair_tc(0);
-
 	pair_pushes(0, 3);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 1); /* received and held: the first one is missing */
 	pair_xfer(1);
-	assert_int_equal(tc->nb_msgs, 2);
+	assert_int_equal(pair_tc(0)->nb_msgs, 2);
 	pair.c[0]->cmpl_in = pair_rsn(1);
 	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
-	assert_int_equal(tc->nb_msgs, 1);
+	assert_int_equal(pair_tc(0)->nb_msgs, 1);
 	assert_int_equal(pair.f[0].nb_cmpl, 0); /* the packet's ACK is separate */
 	pair.c[0]->cmpl_in = pair_rsn(50);      /* never issued: ignored */
 	san_tl_on_ack(pair.h[0].tl, pair.c[0], pair.now);
-	assert_int_equal(tc->nb_msgs, 1);
+	assert_int_equal(pair_tc(0)->nb_msgs, 1);
 }
 
 /* RULE-3; RT-17: no push data before the requests below it, and all in RSN order. */

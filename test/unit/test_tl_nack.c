@@ -375,8 +375,6 @@ UNIT_CASE(san_tl_nack_refused_get__table)
  */
 UNIT_CASE(san_tl_nack_refused_pass__with_the_resync)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
 	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(1);
 	pair_pushes(0, 3);
@@ -390,7 +388,7 @@ UNIT_CASE(san_tl_nack_refused_pass__with_the_resync)
 	assert_settles(3);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_ACCESS);
 	assert_null(pair_tc(1)->refused);
-	assert_int_equal(tl->free_refused.nb, tl->free_refused.max);
+	assert_int_equal(pair.h[1].tl->free_refused.nb, pair.h[1].tl->free_refused.max);
 }
 
 /* RT-27, RT-35: a refusal for which there is no memory comes later. The connection lives. */

@@ -161,15 +161,13 @@ UNIT_CASE(piece__red)
 /* The connection that may hold more loses that with its place. */
 UNIT_CASE(piece__joiner_too_slow)
 {
-	struct san_tl *tl = pair.h[1].tl;
-
-	tl->conf.max_held = 0;
+	pair.h[1].tl->conf.max_held = 0;
 	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	pair_tx(0);
 	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(0, 1), SAN_DROP_NONE);
-	san_tl_piece_drop(tl, pair_tc(1), true, SAN_DROP_HELD);
-	assert_true(tl->nb_held == 0 && tl->joiner == NULL);
+	san_tl_piece_drop(pair.h[1].tl, pair_tc(1), true, SAN_DROP_HELD);
+	assert_true(pair.h[1].tl->nb_held == 0 && pair.h[1].tl->joiner == NULL);
 	pair_settle();
 	assert_int_equal(pair.f[1].nb_done, 1);
 }

@@ -53,7 +53,6 @@ UNIT_CASE(solicited_push__figure_5)
 /* RT-27, RT-35: a request that cannot be accepted is granted nothing; those behind it continue. */
 UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 {
-	struct san_tl *tl = pair.h[1].tl;
 	uint32_t i;
 
 	for (i = 0; i < 3; i++)
@@ -64,14 +63,14 @@ UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 	pair_rx(1, 1);
 	pair.f[1].push_check = SAN_ST_OK;
 	pair_rx(1, 2);
-	assert_int_equal(tl->stats.nb_grants, 2);
-	assert_int_equal(tl->stats.nb_refused, 1);
+	assert_int_equal(pair.h[1].tl->stats.nb_grants, 2);
+	assert_int_equal(pair.h[1].tl->stats.nb_refused, 1);
 	assert_settles(3);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].status[i],
 				 pair.f[0].cookie[i] == 1 ? SAN_ST_ACCESS : SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_push_req, 2);
-	assert_int_equal(tl->budget_used, 0);
+	assert_int_equal(pair.h[1].tl->budget_used, 0);
 }
 
 UNIT_CASE_AGAIN(san_tl_solicit_grant_refuse__before_the_first_grant, _unordered,
@@ -162,7 +161,6 @@ UNIT_CASE(san_tl_initiator_rx_grant__data_in_rsn_order)
 UNIT_CASE_IN(san_tl_initiator_rx_grant__maximum_wins, setup_steps)
 {
 	struct san_wire_pkt *p;
-	struct san_tl_conn *tc = pair_tc(0);
 
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
 	pair_xfer(0);
@@ -174,12 +172,12 @@ UNIT_CASE_IN(san_tl_initiator_rx_grant__maximum_wins, setup_steps)
 	p->offset = 1000;
 	p->psn++;
 	pair_rx(0, 0);
-	assert_int_equal(san_tl_txn_at(tc, pair_rsn(0))->granted, 2000);
-	assert_int_equal(tc->ssn_base, pair_rsn(0));
+	assert_int_equal(san_tl_txn_at(pair_tc(0), pair_rsn(0))->granted, 2000);
+	assert_int_equal(pair_tc(0)->ssn_base, pair_rsn(0));
 	p->offset = 3000;
 	p->psn++;
 	pair_rx(0, 0);
-	assert_int_equal(tc->ssn_base, pair_rsn(1));
+	assert_int_equal(pair_tc(0)->ssn_base, pair_rsn(1));
 }
 
 /* RT-21, RT-32: a grant that matches nothing changes nothing; a late one is accepted. */

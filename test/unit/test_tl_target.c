@@ -605,15 +605,14 @@ UNIT_CASE(san_tl_target_express__in_order)
 /* Any unfinished one, one at a time: each changes the state for the next one. */
 UNIT_CASE_IN(san_tl_target_express__unordered, pair_setup_unordered)
 {
-	struct san_tl_conn *tc = pair_tc(1);
-	uint32_t rsn = tc->rx_base;
+	uint32_t rsn = pair_tc(1)->rx_base;
 
 	assert_int_equal(san_tl_target_express_run(pair.h[1].tl, pair.slot[1], 7), 1);
 	pair_pushes(0, 2);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 1); /* the second one overtakes the first */
-	assert_true(tc->rx_base == rsn);
+	assert_true(pair_tc(1)->rx_base == rsn);
 	assert_true(express(rsn, 0, 0) && express(rsn + 2, 0, 0));
 	assert_false(express(rsn + 1, 0, 0) || express(rsn - 1, 0, 0));
-	assert_false(express(rsn, 1, 0) || express(rsn + tc->peer.n_rx, 0, 0));
+	assert_false(express(rsn, 1, 0) || express(rsn + pair_tc(1)->peer.n_rx, 0, 0));
 }

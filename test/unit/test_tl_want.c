@@ -167,16 +167,15 @@ UNIT_CASE(san_tl_want_wake_own__its_last_record)
 /* The one that returned it, and a new one, get none: it is for the one that waited longest. */
 UNIT_CASE(san_tl_wake__longest_waiting_first)
 {
-	struct san_tl *tl = pair.h[0].tl;
 	int i;
 
 	begin_waiting();
 	for (i = 1; i <= COMMON; i++) {
 		assert_finish_calls(0, 1, i);
-		assert_int_equal(tl->nb_promised, 1);
+		assert_int_equal(pair.h[0].tl->nb_promised, 1);
 		assert_asks(0, "-");
 		assert_asks(i, "+");
-		assert_int_equal(tl->nb_promised, 0);
+		assert_int_equal(pair.h[0].tl->nb_promised, 0);
 		assert_int_equal(ASK(i), -EAGAIN);
 	}
 	/* the one that had none yet, then the one that returned one first */
@@ -189,14 +188,12 @@ UNIT_CASE(san_tl_wake__longest_waiting_first)
 /* Each free record is for one: two are returned, two are woken, and no other gets one. */
 UNIT_CASE(san_tl_wake__as_many_as_records)
 {
-	struct san_tl *tl = pair.h[0].tl;
-
 	begin_waiting();
 	assert_finish_calls(0, 1, 1);
-	san_tl_tick(tl, pair.now); /* nothing more is free */
+	san_tl_tick(pair.h[0].tl, pair.now); /* nothing more is free */
 	assert_called(0, 0);
 	assert_finish_calls(0, 1, 2);
-	assert_int_equal(tl->nb_promised, 2);
+	assert_int_equal(pair.h[0].tl->nb_promised, 2);
 	assert_true(is_promised(1) && is_promised(2));
 	assert_asks(3, "-");
 	assert_asks(0, "-");
@@ -207,18 +204,16 @@ UNIT_CASE(san_tl_wake__as_many_as_records)
 /* A connection that ends does not wait any more: its reservation is the next one's. */
 UNIT_CASE(san_tl_wake__promise_of_one_that_ends)
 {
-	struct san_tl *tl = pair.h[0].tl;
-
 	begin_waiting();
 	assert_finish_calls(0, 1, 1);
-	san_tl_conn_close(tl, conn[2], 66, pair.now); /* it waits without a reservation */
-	san_tl_check(tl);
+	san_tl_conn_close(pair.h[0].tl, conn[2], 66, pair.now); /* it waits without a reservation */
+	san_tl_check(pair.h[0].tl);
 	assert_called(0, 0);
-	san_tl_conn_close(tl, conn[1], 66, pair.now);
-	san_tl_check(tl);
+	san_tl_conn_close(pair.h[0].tl, conn[1], 66, pair.now);
+	san_tl_check(pair.h[0].tl);
 	assert_called(1, 3);
 	assert_true(is_promised(3));
-	assert_int_equal(tl->nb_promised, 1);
+	assert_int_equal(pair.h[0].tl->nb_promised, 1);
 	assert_asks(3, "+");
 	assert_asks(0, "-");
 }
@@ -226,18 +221,16 @@ UNIT_CASE(san_tl_wake__promise_of_one_that_ends)
 /* The same for one with nothing left to submit, with a reservation or without. */
 UNIT_CASE(san_tl_want_end__the_next_ones_turn)
 {
-	struct san_tl *tl = pair.h[0].tl;
-
 	begin_waiting();
-	san_tl_want_end(tl, conn[0]); /* it does not wait */
+	san_tl_want_end(pair.h[0].tl, conn[0]); /* it does not wait */
 	assert_called(0, 0);
 	finish_one(0);
-	san_tl_want_end(tl, conn[2]);
+	san_tl_want_end(pair.h[0].tl, conn[2]);
 	assert_called(1, 1);
-	san_tl_want_end(tl, conn[1]);
-	san_tl_check(tl);
+	san_tl_want_end(pair.h[0].tl, conn[1]);
+	san_tl_check(pair.h[0].tl);
 	assert_called(1, 3);
-	assert_int_equal(tl->nb_promised, 1);
+	assert_int_equal(pair.h[0].tl->nb_promised, 1);
 	assert_asks(3, "+");
 	assert_asks(1, "-"); /* it waits like any other */
 	assert_finish_calls(3, 1, 1);
@@ -311,8 +304,6 @@ UNIT_CASE_IN(san_tl_initiator_submit__longer_than_the_budget, setup_many)
 /* Silent targets do not delay others: connections that wait for them leave the line. */
 UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 {
-	struct san_tl *tl = pair.h[0].tl;
-
 	assert_int_equal(PULL(0, 3000), 0);
 	pair_wait(60 * SAN_NS_PER_US);
 	assert_int_equal(PULL(1, 1000), 0);
@@ -320,8 +311,8 @@ UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 	assert_int_equal(PULL(0, 1000), -EAGAIN);
 	assert_int_equal(PULL(1, 3000), -EAGAIN);
 	pair_wait(45 * SAN_NS_PER_US); /* the first one's pulls expire, and the tick detects it */
-	assert_int_equal(tl->conns[conn[0]].expired_pulled, 3000);
-	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_OWN);
+	assert_int_equal(pair.h[0].tl->conns[conn[0]].expired_pulled, 3000);
+	assert_int_equal(pair.h[0].tl->conns[conn[0]].want, SAN_WANT_OWN);
 	assert_true(pair.f[0].nb_room > 0);
 	assert_int_equal(pair.f[0].room_slot, conn[1]);
 	assert_int_equal(PULL(1, 3000), 0);
@@ -332,18 +323,17 @@ UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 /* A connection that waits for budget has its record, so that returned budget is usable. */
 UNIT_CASE(san_tl_want__the_record_first)
 {
-	struct san_tl *tl = pair.h[0].tl;
 	int i;
 
 	assert_int_equal(PULL(0, 5700), 0);
 	for (i = 1; i < CONNS; i++)
 		assert_int_equal(PULL(i, 100), 0);
 	assert_int_equal(PULL(1, 1000), -EAGAIN);
-	assert_int_equal(tl->conns[conn[1]].want, SAN_WANT_BUDGET | SAN_WANT_PROMISED);
+	assert_int_equal(pair.h[0].tl->conns[conn[1]].want, SAN_WANT_BUDGET | SAN_WANT_PROMISED);
 	assert_int_equal(ASK(0), 0); /* no common record is left */
 	for (i = 2; i < CONNS; i++) {
 		assert_int_equal(PULL(i, 1000), -EAGAIN);
-		assert_int_equal(tl->conns[conn[i]].want, SAN_WANT_RECORD);
+		assert_int_equal(pair.h[0].tl->conns[conn[i]].want, SAN_WANT_RECORD);
 	}
 	assert_finish_calls(0, 2, 2);
 	assert_int_equal(PULL(3, 1000), -EAGAIN);
@@ -453,15 +443,14 @@ setup_hosts(void)
 /* RT-35: a host has an eighth of what is left. The others need not wait for it. */
 UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
 {
-	struct san_tl *tl = pair.h[0].tl;
-	const struct san_tl_host *h = tl->conns[conn[0]].host;
+	const struct san_tl_host *h = pair.h[0].tl->conns[conn[0]].host;
 	int i;
 
 	for (i = 0; i < SILENT; i++)
 		while (ASK(i) == 0)
 			;
 	assert_in_range(h->nb_txns, 2, SILENT);
-	assert_int_equal(tl->conns[conn[0]].want, SAN_WANT_SHARE);
+	assert_int_equal(pair.h[0].tl->conns[conn[0]].want, SAN_WANT_SHARE);
 	assert_asks(SILENT, "++"); /* more than one, so it has a ring, too */
 	assert_called(0, 0);
 	assert_finish_calls(0, 1, 0); /* it answers, so that its connection continues */
