@@ -270,6 +270,38 @@ wire_sample_payload(const struct wire_sample *s, uint8_t *to)
 	}
 }
 
+/** A field of packets with data that differs, NULL: none. */
+static inline const char *
+wire_sample_differs(const struct san_wire_pkt *a, const struct san_wire_pkt *b)
+{
+#define SAME(field)               \
+	if (a->field != b->field) \
+	return #field
+	SAME(op);
+	SAME(flags);
+	SAME(round);
+	SAME(ackreq);
+	SAME(ce);
+	SAME(v6);
+	SAME(pkey);
+	SAME(payload_off);
+	SAME(payload_len);
+	SAME(dcid);
+	SAME(tag);
+	SAME(psn);
+	SAME(rsn);
+	SAME(req_ebsn);
+	SAME(data_ebsn);
+	SAME(cmpl_rsn);
+	SAME(tx_time);
+	SAME(addr);
+	SAME(key);
+	SAME(length);
+	SAME(offset);
+#undef SAME
+	return NULL;
+}
+
 /** The whole packet, sealed; NULL without mbufs. */
 static inline struct rte_mbuf *
 wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6)

@@ -12,11 +12,9 @@
  * that at the end all is released.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cm.h"
 #include "cm_priv.h"
+#include "fuzz.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
 #include "wire_cm.h"
@@ -24,8 +22,6 @@
 #define NB_CONNS 4
 #define SERVICE  7
 #define PKEY     1
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /** Which fields of a message are made right. */
 enum fix {
@@ -39,37 +35,11 @@ enum fix {
 	FIX_ZERO = 0x80, /* nothing behind the private data */
 };
 
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
-
 static struct rte_mempool *pool;
 static struct san_prng secret;
 static struct san_pdl *pdl;
 static struct san_cm *cm;
 static uint64_t now_ns;
-
-static uint8_t
-take8(struct input *in)
-{
-	if (in->size == 0)
-		return 0;
-	in->size--;
-	return *in->data++;
-}
-
-static void
-take(struct input *in, void *to, size_t n)
-{
-	size_t have = RTE_MIN(n, in->size);
-
-	memset(to, 0, n);
-	if (have != 0)
-		memcpy(to, in->data, have);
-	in->data += have;
-	in->size -= have;
-}
 
 static uint32_t
 secret32(void *arg)
@@ -208,7 +178,7 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 }
 
 static void
-rx_message(struct input *in)
+rx_message(struct fuzz_input *in)
 {
 	uint8_t bytes[sizeof(struct wire_cm)];
 	struct san_wire_pkt p = {
@@ -234,7 +204,7 @@ rx_message(struct input *in)
 
 /** A packet for a connection that may or may not be there. */
 static void
-rx_stray(struct input *in)
+rx_stray(struct fuzz_input *in)
 {
 	struct san_wire_pkt p = {.src = address(2), .dst = address(1)};
 
@@ -300,7 +270,7 @@ run_timers(void)
 }
 
 static void
-do_ulp(struct input *in)
+do_ulp(struct fuzz_input *in)
 {
 	const struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 2}};
 	struct san_cm_param param = parameters();
@@ -366,7 +336,7 @@ teardown(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {data, size};
 
 	setup();
 	while (in.size != 0) {

@@ -16,8 +16,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -29,6 +27,7 @@
 
 #include "app.h"
 #include "engine_priv.h"
+#include "fuzz.h"
 #include "helper.h"
 #include "helper_fork.h"
 #include "helper_run.h"
@@ -50,13 +49,6 @@
 #define END_RUNS     100
 #define EVENTS_EVERY 4  /* rounds: it costs a system call */
 #define MAPS_EVERY   32 /* inputs, after one of which mappings are counted */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct input {
-	const uint8_t *data;
-	size_t size;
-};
 
 /** An application as it sees itself. */
 struct liar {
@@ -89,36 +81,6 @@ static struct san_engine *e;
 static struct liar liars[NB_APPS];
 static int region_fd;
 static uint32_t nb_inputs; /**< that left nothing */
-
-static uint8_t
-take8(struct input *in)
-{
-	if (in->size == 0)
-		return 0;
-	in->size--;
-	return *in->data++;
-}
-
-static void
-take(struct input *in, void *to, size_t n)
-{
-	size_t have = RTE_MIN(n, in->size);
-
-	memset(to, 0, n);
-	if (have != 0)
-		memcpy(to, in->data, have);
-	in->data += have;
-	in->size -= have;
-}
-
-static uint32_t
-take32(struct input *in)
-{
-	uint32_t v;
-
-	take(in, &v, sizeof(v));
-	return v;
-}
 
 /* ---- what there is once ---- */
 
@@ -555,7 +517,7 @@ fix_request(struct liar *l, struct shmq_req *req, uint8_t fix, uint8_t pick)
 }
 
 static void
-do_request(struct liar *l, struct input *in)
+do_request(struct liar *l, struct fuzz_input *in)
 {
 	uint8_t fix = take8(in), pick = take8(in), kind = take8(in);
 	struct shmq_req req = {.type = kind & 31};
@@ -576,7 +538,7 @@ do_request(struct liar *l, struct input *in)
 /* ---- what it writes ---- */
 
 static struct rtsan_sge
-some_sge(const struct liar *l, struct input *in)
+some_sge(const struct liar *l, struct fuzz_input *in)
 {
 	uint8_t pick = take8(in);
 	const struct liar *of = (pick & 0x80) != 0 ? some_liar(pick) : l;
@@ -594,7 +556,7 @@ some_sge(const struct liar *l, struct input *in)
 }
 
 static void
-do_send(struct liar *l, struct input *in)
+do_send(struct liar *l, struct fuzz_input *in)
 {
 	const struct app_mem *mem = qp_of(l, take8(in));
 	uint8_t fix = take8(in), what = take8(in), pick = take8(in);
@@ -623,7 +585,7 @@ do_send(struct liar *l, struct input *in)
 }
 
 static void
-do_recv(struct liar *l, struct input *in)
+do_recv(struct liar *l, struct fuzz_input *in)
 {
 	const struct app_mem *mem = qp_of(l, take8(in));
 	struct san_ulp_recv r = {.nb_sge = take8(in) % (RTSAN_SGE_MAX + 2)};
@@ -643,7 +605,7 @@ do_recv(struct liar *l, struct input *in)
 
 /* Anything, anywhere, or a hole. */
 static void
-do_poke(struct liar *l, struct input *in)
+do_poke(struct liar *l, struct fuzz_input *in)
 {
 	uint8_t pick = take8(in), n = take8(in);
 	const struct app_mem *s = pick < 64 ? ctl_of(l) :
@@ -664,7 +626,7 @@ do_poke(struct liar *l, struct input *in)
 }
 
 static void
-do_ring(struct liar *l, struct input *in)
+do_ring(struct liar *l, struct fuzz_input *in)
 {
 	uint8_t pick = take8(in);
 
@@ -676,7 +638,7 @@ do_ring(struct liar *l, struct input *in)
 }
 
 static void
-do_arm(struct liar *l, struct input *in)
+do_arm(struct liar *l, struct fuzz_input *in)
 {
 	const struct app_mem *mem = cq_of(l, take8(in));
 	struct san_cq *cq;
@@ -726,7 +688,7 @@ teardown(uint32_t nb_fds)
 }
 
 static void
-one(struct input *in)
+one(struct fuzz_input *in)
 {
 	uint8_t what = take8(in);
 	struct liar *l = some_liar(what >> 4);
@@ -774,7 +736,7 @@ one(struct input *in)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct input in = {data, size};
+	struct fuzz_input in = {data, size};
 	uint32_t nb_fds;
 
 	if (e == NULL)

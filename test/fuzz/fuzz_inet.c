@@ -12,13 +12,11 @@
  * segments, only well-formed frames go out, and no mbuf is lost.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <rte_icmp.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "fuzz.h"
 #include "inet.h"
 #include "san_assert.h"
 #include "san_time.h"
@@ -28,8 +26,6 @@
 #define NB_NEIGH  8
 #define ETH_LEN   14u
 #define MTU       1500
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum fix {
 	FIX_ADDR = 0x01,

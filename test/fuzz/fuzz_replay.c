@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "san_prng.h"
 
 #define INPUT_MAX  65536
 #define CORPUS_MAX 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
 	uint8_t *data;

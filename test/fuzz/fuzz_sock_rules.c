@@ -13,12 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "rules.h"
 #include "san_assert.h"
 
 #define HEAD 8
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct sock_rules rules;
 

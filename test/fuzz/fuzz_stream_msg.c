@@ -8,14 +8,11 @@
  */
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "san_assert.h"
 #include "wire_stream.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 verify_where(const struct san_sm_where *w)

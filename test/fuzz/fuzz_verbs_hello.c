@@ -7,14 +7,11 @@
  * reads the same.
  */
 
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "san_assert.h"
 #include "verbs_hello.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,9 +9,7 @@
  * checksums, they are put right where they are all that is wrong.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include "fuzz.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
 #include "wire.h"
@@ -19,8 +17,6 @@
 
 #define FRAME_MAX 16384
 #define NB_MBUFS  255
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct result {
 	enum san_drop drop;

@@ -177,15 +177,9 @@ static void
 send_new(int side, const struct san_pdl_room *had, uint32_t *nb_visit)
 {
 	static const uint8_t ops[] = {
-		SAN_OP_PUSH_SLCTD_REQ,
-		SAN_OP_PULL_REQ,
-		SAN_OP_ATOMIC_REQ,
-		SAN_OP_PUSH_GRNT,
-		SAN_OP_PUSH_SLCTD_DATA,
-		SAN_OP_PUSH_UNSLCTD_DATA,
-		SAN_OP_PUSH_PACKED,
-		SAN_OP_PULL_DATA,
-	};
+		SAN_OP_PUSH_SLCTD_REQ, SAN_OP_PULL_REQ, SAN_OP_ATOMIC_REQ, SAN_OP_PUSH_GRNT,
+		SAN_OP_PUSH_SLCTD_DATA, SAN_OP_PUSH_UNSLCTD_DATA, SAN_OP_PUSH_PACKED,
+		SAN_OP_PULL_DATA};
 	struct san_pdl_room room = *had;
 
 	while (to_send[side] > 0 && *nb_visit < pair.pdl[side]->conf.quantum) {

@@ -182,15 +182,8 @@ static void
 rx_steps(const struct model *from)
 {
 	static void (*const steps[])(struct real * r, struct model * m, uint32_t i) = {
-		step_receive,
-		step_take,
-		step_ack,
-		step_ack_old,
-		step_revoke,
-		step_revoke_old,
-		step_resize,
-		step_classify,
-	};
+		step_receive, step_take, step_ack, step_ack_old, step_revoke,
+		step_revoke_old, step_resize, step_classify};
 	static struct real r;
 	struct model m;
 	uint32_t k, i;

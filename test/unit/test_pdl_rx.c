@@ -83,27 +83,12 @@ spoil(struct san_wire_pkt *p, size_t i)
 UNIT_CASE(san_pdl_rx_check__drops_leave_state_untouched)
 {
 	static const enum san_drop want[] = {
-		SAN_DROP_CID,
-		SAN_DROP_CID,
-		SAN_DROP_PEER,
-		SAN_DROP_TAG,
-		SAN_DROP_PKEY,
-	};
+		SAN_DROP_CID, SAN_DROP_CID, SAN_DROP_PEER, SAN_DROP_TAG, SAN_DROP_PKEY};
 	static const uint8_t ops[] = {
-		SAN_OP_PUSH_SLCTD_REQ,
-		SAN_OP_PULL_REQ,
-		SAN_OP_ATOMIC_REQ,
-		SAN_OP_PUSH_GRNT,
-		SAN_OP_PUSH_SLCTD_DATA,
-		SAN_OP_PUSH_UNSLCTD_DATA,
-		SAN_OP_PUSH_PACKED,
-		SAN_OP_PULL_DATA,
-		SAN_OP_ACK,
-		SAN_OP_NACK,
-		SAN_OP_RESYNC,
-		SAN_OP_PROBE,
-		SAN_OP_CNP,
-	};
+		SAN_OP_PUSH_SLCTD_REQ, SAN_OP_PULL_REQ, SAN_OP_ATOMIC_REQ, SAN_OP_PUSH_GRNT,
+		SAN_OP_PUSH_SLCTD_DATA, SAN_OP_PUSH_UNSLCTD_DATA, SAN_OP_PUSH_PACKED,
+		SAN_OP_PULL_DATA, SAN_OP_ACK, SAN_OP_NACK, SAN_OP_RESYNC, SAN_OP_PROBE,
+		SAN_OP_CNP};
 	static struct san_pdl_conn conn;
 	static struct san_pdl inst;
 	struct san_pdl_conn *c = pair.c[1];
