@@ -173,10 +173,8 @@ cm_net_init(struct cm_net *net, struct rte_mempool *pool, uint64_t seed, uint32_
 static inline void
 cm_net_fini(struct cm_net *net)
 {
-	uint32_t i;
-
 	cable_fini(&net->cable);
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		san_cm_destroy(net->h[i].cm);
 		san_pdl_destroy(net->h[i].pdl);
 	}
@@ -185,9 +183,7 @@ cm_net_fini(struct cm_net *net)
 static inline void
 cm_net_check(const struct cm_net *net)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		san_cm_check(net->h[i].cm);
 		san_pdl_check(net->h[i].pdl);
 	}
@@ -208,13 +204,12 @@ cm_net_send(struct cm_net *net, int from, const struct san_wire_pkt *p,
 	    const struct san_wire_cm *msg, struct rte_mbuf *m)
 {
 	struct cm_fate fate = {.copies = 1, .delay_ns = {CM_NET_LATENCY_NS}};
-	uint8_t i;
 
 	if (net->hook != NULL)
 		net->hook(net, from, p, msg, &fate);
 	if (msg != NULL)
 		net->h[from].nb_tx[msg->msg]++;
-	for (i = 0; i < fate.copies; i++)
+	for (uint8_t i = 0; i < fate.copies; i++)
 		cable_send(&net->cable, 1 - from,
 			   rte_pktmbuf_copy(m, net->cable.net.pool, 0, UINT32_MAX),
 			   fate.delay_ns[i], net->now_ns);
@@ -404,9 +399,7 @@ cm_net_timers(struct cm_net *net, int i)
 static inline void
 cm_net_settle(struct cm_net *net)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		if (net->h[i].dead)
 			continue;
 		cm_net_events(net, i);
@@ -422,9 +415,8 @@ static inline uint64_t
 cm_net_deadline_ns(struct cm_net *net)
 {
 	uint64_t t = cable_next_ns(&net->cable);
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		if (!net->h[i].dead)
 			t = san_time_min(t, san_wheel_deadline_ns(&net->h[i].pdl->wheel));
 	}

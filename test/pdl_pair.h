@@ -80,15 +80,14 @@ static inline void
 pair_connect(struct pair *t, uint16_t req_win, uint16_t data_win)
 {
 	struct san_pdl_peer peer;
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		SAN_VERIFY(san_pdl_conn_add(t->pdl[i], &t->c[i]) == 0);
 		t->c[i]->pkey = 0x8001;
 		t->c[i]->path.src = pair_ip((uint8_t)(1 + i));
 		t->c[i]->path.dst = pair_ip((uint8_t)(2 - i));
 	}
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		peer = pair_peer(t->c[1 - i], req_win, data_win);
 		san_pdl_conn_open(t->pdl[i], t->c[i], &peer, req_win, data_win, t->now);
 	}
@@ -208,7 +207,6 @@ static inline void
 pair_pass(struct pair *t, uint64_t ns)
 {
 	uint64_t end = t->now + ns;
-	int i;
 
 	while (t->now < end) {
 		uint64_t next = san_time_min(san_wheel_deadline_ns(&t->pdl[0]->wheel),
@@ -216,7 +214,7 @@ pair_pass(struct pair *t, uint64_t ns)
 		struct san_timer *timer;
 
 		t->now = san_time_min(end, RTE_MAX(next, t->now + 1));
-		for (i = 0; i < 2; i++) {
+		for (int i = 0; i < 2; i++) {
 			while ((timer = san_wheel_poll(&t->pdl[i]->wheel, t->now)) != NULL) {
 				struct san_pdl_conn *c =
 					container_of(timer, struct san_pdl_conn, timer);

@@ -111,9 +111,8 @@ static inline void
 tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2], uint64_t now_ns)
 {
 	struct san_pdl_conn *c[2];
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		SAN_VERIFY(san_pdl_conn_add(h[i]->pdl, &c[i]) == 0);
 		c[i]->pkey = 0x8001;
 		c[i]->path.src = (struct san_ip){{[10] = 0xff, 0xff, 10, 0, 0, h[i]->side + 1}};
@@ -122,7 +121,7 @@ tl_host_connect(struct tl_host *h[2], const struct tl_link *l, uint16_t slot[2],
 		c[i]->path.dst.b[15] = h[1 - i]->side + 1;
 		slot[i] = c[i]->slot;
 	}
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		const struct san_pdl_peer pp = {
 			.dcid = c[1 - i]->cid,
 			.dtag = c[1 - i]->tag,
@@ -298,9 +297,8 @@ tl_host_abort(struct tl_host *h, uint16_t slot, uint64_t cookie)
 {
 	struct san_tl_conn *tc = &h->tl->conns[slot];
 	struct san_tl_txn *t;
-	uint32_t rsn;
 
-	for (rsn = tc->rsn_base; tc->open && rsn != tc->rsn_next; rsn++) {
+	for (uint32_t rsn = tc->rsn_base; tc->open && rsn != tc->rsn_next; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
 		if (t == NULL || t->req.cookie != cookie || t->state == SAN_TXN_DONE)
 			continue;

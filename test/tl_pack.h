@@ -100,11 +100,9 @@ xfer_nack(void)
 static inline void
 assert_all_done(uint32_t n, uint32_t length)
 {
-	uint32_t i;
-
 	assert_int_equal(pair.f[1].nb_done, n);
 	assert_int_equal(pair.f[0].nb_cmpl, n);
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(pair.f[1].done[i], pair_rsn(i));
 		assert_int_equal(pair.f[0].cookie[i], i);
 		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);

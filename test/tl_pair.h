@@ -91,7 +91,6 @@ pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
 {
 	struct san_pdl_conf pdl_conf;
 	struct san_tl_conf tl_conf;
-	int i;
 
 	if (pair.pool == NULL) {
 		pair.pool = tl_host_pool(1023);
@@ -102,7 +101,7 @@ pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
 	memset(pair.f, 0, sizeof(pair.f));
 	pair.now = 1000000;
 	pair.nb_out = 0;
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		tl_host_conf(&pdl_conf, &tl_conf);
 		pdl_conf.cc = &san_pdl_cc_fixed;
 		if (tl != NULL)
@@ -128,16 +127,13 @@ pair_drop_all(void)
 static inline void
 pair_close(void)
 {
-	int i;
-	uint16_t slot;
-
 	pair_drop_all();
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		struct san_tl *tl = pair.h[i].tl;
 
 		san_tl_check(tl);
 		san_pdl_check(pair.h[i].pdl);
-		for (slot = 0; slot < TL_HOST_CONNS; slot++)
+		for (uint16_t slot = 0; slot < TL_HOST_CONNS; slot++)
 			san_tl_conn_close(tl, slot, SAN_ST_ABORTED, pair.now);
 		san_tl_check(tl);
 		SAN_VERIFY(tl->free_txns.nb == tl->conf.max_txns);
@@ -270,9 +266,7 @@ pair_add(uint64_t cookie, uint64_t addend)
 static inline void
 pair_requests(uint8_t kind, uint32_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		SAN_VERIFY(pair_push(first + i, kind, SAN_SOLICIT_NEVER, 100) == 0);
 }
 
@@ -335,18 +329,14 @@ pair_rx(int side, uint32_t i)
 static inline void
 pair_rx_all(int side)
 {
-	uint32_t i;
-
-	for (i = 0; i < pair.nb_out; i++)
+	for (uint32_t i = 0; i < pair.nb_out; i++)
 		pair_rx(side, i);
 }
 
 static inline void
 pair_rx_only(int side, uint8_t op)
 {
-	uint32_t i;
-
-	for (i = 0; i < pair.nb_out; i++)
+	for (uint32_t i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op == op)
 			pair_rx(side, i);
 }
@@ -354,9 +344,7 @@ pair_rx_only(int side, uint8_t op)
 static inline void
 pair_rx_but(int side, uint8_t op)
 {
-	uint32_t i;
-
-	for (i = 0; i < pair.nb_out; i++)
+	for (uint32_t i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op != op)
 			pair_rx(side, i);
 }
@@ -365,9 +353,7 @@ pair_rx_but(int side, uint8_t op)
 static inline uint32_t
 pair_find(uint8_t op, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < pair.nb_out; i++)
+	for (uint32_t i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op == op && n-- == 0)
 			return i;
 	return UINT32_MAX;
@@ -442,9 +428,7 @@ pair_settle(void)
 static inline bool
 pair_has_bytes(uint64_t cookie, uint32_t length)
 {
-	uint32_t i;
-
-	for (i = 0; i < length; i++)
+	for (uint32_t i = 0; i < length; i++)
 		if (pair.f[1].mem[cookie * 4096 + i] != pair_byte(cookie, i))
 			return false;
 	return true;

@@ -93,9 +93,7 @@ static const struct wire_sample wire_samples[] = {
 static inline const struct wire_sample *
 wire_sample_get(const char *name)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
 		if (strcmp(wire_samples[i].name, name) == 0)
 			return &wire_samples[i];
 	}
@@ -175,11 +173,10 @@ wire_sample_ack(const struct wire_sample *s)
 		.nb_req = s->nb_req,
 		.nb_data = s->nb_data,
 	};
-	unsigned int i;
 
-	for (i = 0; i < s->nb_req; i++)
+	for (unsigned int i = 0; i < s->nb_req; i++)
 		ack.req[i] = 0x0102030405060700 + i;
-	for (i = 0; i < s->nb_data; i++) {
+	for (unsigned int i = 0; i < s->nb_data; i++) {
 		ack.data_acked[i] = 0x1112131415161700 + i;
 		ack.data_rcvd[i] = ack.data_acked[i] | 0x8080808080808080;
 	}
@@ -214,7 +211,6 @@ wire_sample_cm(const struct wire_sample *s)
 		.service = 0x9192939495969798,
 		.uid = RTSAN_UID_NONE,
 	};
-	unsigned int i;
 
 	if (s->cm_msg == SAN_CM_RESET) /* it is in the common header */
 		return (struct san_wire_cm){
@@ -224,11 +220,11 @@ wire_sample_cm(const struct wire_sample *s)
 			.src_tag = 0xb1b2b3b4,
 			.data_psn = WIRE_SAMPLE_PSN,
 		};
-	for (i = 0; i < SAN_WIRE_COOKIE && (cm.flags & SAN_CM_F_COOKIE); i++)
+	for (unsigned int i = 0; i < SAN_WIRE_COOKIE && (cm.flags & SAN_CM_F_COOKIE); i++)
 		cm.cookie[i] = (uint8_t)(0xb0 + i);
-	for (i = 0; i < cm.nb_ports; i++)
+	for (unsigned int i = 0; i < cm.nb_ports; i++)
 		cm.ports[i] = (uint16_t)(0xc000 + i);
-	for (i = 0; i < cm.private_len; i++)
+	for (unsigned int i = 0; i < cm.private_len; i++)
 		cm.private_data[i] = (uint8_t)(0x40 + i);
 	return cm;
 }
@@ -257,14 +253,13 @@ wire_sample_payload(const struct wire_sample *s, uint8_t *to)
 	static const struct san_wire_msg empty = {.kind = SAN_KIND_SEND};
 	const struct san_wire_msg *msg;
 	uint8_t *data;
-	uint32_t i, k;
 
-	for (i = 0; i < s->payload && s->op != SAN_OP_PUSH_PACKED; i++)
+	for (uint32_t i = 0; i < s->payload && s->op != SAN_OP_PUSH_PACKED; i++)
 		to[i] = wire_sample_byte(i);
-	for (i = 0; i < s->length && s->op == SAN_OP_PUSH_PACKED; i++) {
+	for (uint32_t i = 0; i < s->length && s->op == SAN_OP_PUSH_PACKED; i++) {
 		msg = s->length == RTE_DIM(wire_sample_msgs) ? &wire_sample_msgs[i] : &empty;
 		data = san_wire_pack_put(to, msg);
-		for (k = 0; k < msg->length; k++)
+		for (uint32_t k = 0; k < msg->length; k++)
 			data[k] = wire_sample_byte(k);
 		to += san_wire_pack_len(msg->kind, msg->length);
 	}

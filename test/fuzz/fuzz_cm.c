@@ -314,13 +314,10 @@ do_ulp(struct fuzz_input *in)
 static void
 teardown(void)
 {
-	uint16_t slot;
-	int i;
-
 	take_events();
-	for (slot = 0; slot < NB_CONNS; slot++)
+	for (uint16_t slot = 0; slot < NB_CONNS; slot++)
 		san_cm_fsm_disconnect(cm, slot, true, now_ns);
-	for (i = 0; i < 40; i++) {
+	for (int i = 0; i < 40; i++) {
 		now_ns += 2 * SAN_NS_PER_S;
 		run_timers();
 		take_events();

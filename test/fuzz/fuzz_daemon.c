@@ -562,14 +562,14 @@ do_send(struct liar *l, struct fuzz_input *in)
 	uint8_t fix = take8(in), what = take8(in), pick = take8(in);
 	struct san_ulp_wr wr = {.op = what & 7, .flags = what >> 4 & 7, .nb_sge = pick & 3};
 	struct san_wq *wq;
-	uint32_t i, tail;
+	uint32_t tail;
 
 	if (mem == NULL)
 		return;
 	wq = mem->mem;
 	wr.rkey = liars[pick % NB_APPS].keys[pick >> 2 & (NB_OBJ - 1)];
 	wr.remote_addr = BASE + (take32(in) & (REGION - 1) & ~7u);
-	for (i = 0; i < wr.nb_sge; i++) {
+	for (uint32_t i = 0; i < wr.nb_sge; i++) {
 		wr.sge[i] = some_sge(l, in);
 		wr.length += wr.sge[i].length;
 	}
@@ -590,12 +590,12 @@ do_recv(struct liar *l, struct fuzz_input *in)
 	const struct app_mem *mem = qp_of(l, take8(in));
 	struct san_ulp_recv r = {.nb_sge = take8(in) % (RTSAN_SGE_MAX + 2)};
 	struct san_wq *wq;
-	uint32_t i, tail;
+	uint32_t tail;
 
 	if (mem == NULL)
 		return;
 	wq = mem->mem;
-	for (i = 0; i < r.nb_sge && i < RTSAN_SGE_MAX; i++)
+	for (uint32_t i = 0; i < r.nb_sge && i < RTSAN_SGE_MAX; i++)
 		r.sge[i] = some_sge(l, in);
 	tail = atomic_load(&wq->rq_tail);
 	memcpy((uint8_t *)(wq + 1) + DEPTH * sizeof(struct san_ulp_wr) + tail % DEPTH * sizeof(r),
@@ -666,18 +666,17 @@ static void
 teardown(uint32_t nb_fds)
 {
 	struct held now;
-	uint32_t i;
 
-	for (i = 0; i < NB_APPS; i++)
+	for (uint32_t i = 0; i < NB_APPS; i++)
 		detach(&liars[i]);
-	for (i = 0; i < END_RUNS && !is_empty(); i++)
+	for (uint32_t i = 0; i < END_RUNS && !is_empty(); i++)
 		run(1, END_NS);
 	run(2, END_RUNS * END_NS);
 	san_core_check(e->core);
 	SAN_VERIFY(all.nb == 0 && all.nb_attached == 0 && LIST_EMPTY(&port->listeners));
-	for (i = 0; i < port->caps.max_qps; i++)
+	for (uint32_t i = 0; i < port->caps.max_qps; i++)
 		SAN_VERIFY(port->qps[i].app == NULL && port->requests[i].app == NULL);
-	for (i = 0; i < port->caps.max_cqs; i++)
+	for (uint32_t i = 0; i < port->caps.max_cqs; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL);
 	SAN_VERIFY(is_empty());
 	/* what was punched is there again for the next input */

@@ -209,12 +209,12 @@ static void
 take_sent(void)
 {
 	struct rte_mbuf *a[4], *b[4];
-	uint16_t i, n;
+	uint16_t n;
 
 	do {
 		n = san_inet_tx_burst(nets[0], a, RTE_DIM(a));
 		SAN_VERIFY(san_inet_tx_burst(nets[1], b, RTE_DIM(b)) == n);
-		for (i = 0; i < n; i++) {
+		for (uint16_t i = 0; i < n; i++) {
 			check_sent(a[i]);
 			check_sent(b[i]);
 			SAN_VERIFY(rte_pktmbuf_pkt_len(a[i]) == rte_pktmbuf_pkt_len(b[i]));
@@ -274,7 +274,6 @@ act(uint8_t what)
 	struct iovec iov = {.iov_base = data, .iov_len = (what & 3u) * 1111};
 	struct san_inet_dgram d = {.sport = 5, .dport = 6, .tos = what};
 	struct san_inet_addr a;
-	uint32_t i;
 	int rc = 0;
 
 	SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
@@ -282,7 +281,7 @@ act(uint8_t what)
 		SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "ff02::77" : "224.0.0.77", &a) == 0);
 	a.ip.b[15] += what & 3;
 	d.dst = a.ip;
-	for (i = 0; i < RTE_DIM(nets); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(nets); i++) {
 		int old = rc;
 
 		if ((what & 0x0c) == 0x08)

@@ -68,14 +68,14 @@ load_folder(const char *folder)
 {
 	struct dirent **entries;
 	int rc = 0;
-	int n, i;
+	int n;
 
 	n = scandir(folder, &entries, NULL, by_name);
 	if (n < 0) {
 		perror(folder);
 		return -1;
 	}
-	for (i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
@@ -163,9 +163,8 @@ main(int argc, char **argv)
 	uint64_t seed = 1;
 	unsigned long nb_mutate = 0;
 	unsigned long i;
-	int arg;
 
-	for (arg = 1; arg < argc; arg++) {
+	for (int arg = 1; arg < argc; arg++) {
 		if (strcmp(argv[arg], "--seed") == 0 && arg + 1 < argc)
 			seed = strtoull(argv[++arg], NULL, 0);
 		else if (strcmp(argv[arg], "--mutate") == 0 && arg + 1 < argc)

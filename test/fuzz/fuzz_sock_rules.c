@@ -99,7 +99,6 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char err[SOCK_ERR_MAX] = "", *text;
-	uint32_t i;
 	int rc;
 
 	if (size < HEAD)
@@ -114,7 +113,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	SAN_VERIFY(rules.nb_rules <= SOCK_RULES_MAX);
 	SAN_VERIFY((rc == 0) == (err[0] == '\0'));
 	SAN_VERIFY(rc == 0 || strncmp(err, SOCK_ENV_RULES ":", strlen(SOCK_ENV_RULES) + 1) == 0);
-	for (i = 0; i < rules.nb_rules; i++)
+	for (uint32_t i = 0; i < rules.nb_rules; i++)
 		verify_text(&rules.rules[i]);
 	verify_match(data);
 	return 0;

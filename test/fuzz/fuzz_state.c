@@ -159,7 +159,6 @@ static void
 drop_app(struct app *a)
 {
 	struct app_event *late;
-	int i;
 
 	while ((late = STAILQ_FIRST(&a->late)) != NULL) {
 		STAILQ_REMOVE_HEAD(&a->late, link);
@@ -168,7 +167,7 @@ drop_app(struct app *a)
 	drop_mem(&a->ctl_mem);
 	drop_fd(a->sock);
 	drop_fd(a->wake_sock);
-	for (i = 0; i < SAN_ENGINE_LCORES; i++)
+	for (int i = 0; i < SAN_ENGINE_LCORES; i++)
 		drop_fd(a->wake_fds[i]);
 	LIST_REMOVE(a, link);
 	free(a);
@@ -178,13 +177,12 @@ static void
 drop_port(struct app_port *port)
 {
 	struct app_listener *l;
-	uint32_t i;
 
-	for (i = 0; i < port->caps.max_qps; i++)
+	for (uint32_t i = 0; i < port->caps.max_qps; i++)
 		drop_mem(&port->qps[i].mem);
-	for (i = 0; i < port->caps.max_mrs; i++)
+	for (uint32_t i = 0; i < port->caps.max_mrs; i++)
 		drop_mem(&port->mrs[i].mem);
-	for (i = 0; i < port->caps.max_cqs; i++) {
+	for (uint32_t i = 0; i < port->caps.max_cqs; i++) {
 		drop_mem(&port->cqs[i].mem);
 		if (port->cqs[i].app != NULL)
 			drop_fd(port->cqs[i].wake_sock);
@@ -229,14 +227,12 @@ nb_fds(void)
 static void
 copy_base(struct state *st)
 {
-	uint32_t i;
-
 	*st = base;
 	st->data = malloc(base.len + 1);
 	st->fds = malloc(base.nb_fds * sizeof(int));
 	SAN_VERIFY(st->data != NULL && st->fds != NULL);
 	memcpy(st->data, base.data, base.len);
-	for (i = 0; i < base.nb_fds; i++)
+	for (uint32_t i = 0; i < base.nb_fds; i++)
 		SAN_VERIFY((st->fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);
 }
 
@@ -259,13 +255,13 @@ static void
 check(void)
 {
 	const struct app_port *port = &all.ports[0];
-	uint32_t i, nb = 0, nb_mrs = 0;
+	uint32_t nb = 0, nb_mrs = 0;
 	const struct app *a, *other;
 
-	for (i = 0; i < port->caps.max_cqs && all.nb_ports != 0; i++)
+	for (uint32_t i = 0; i < port->caps.max_cqs && all.nb_ports != 0; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL ||
 			   lies_in(port->cqs[i].cq, (uintptr_t)port->mem, STATE));
-	for (i = 0; i < port->caps.max_mrs && all.nb_ports != 0; i++) {
+	for (uint32_t i = 0; i < port->caps.max_mrs && all.nb_ports != 0; i++) {
 		if (port->mrs[i].app == NULL)
 			continue;
 		SAN_VERIFY(lies_in(port->mrs[i].mem.mem, PORTS_SHARE_FROM, PORTS_SHARE_BYTES));
@@ -315,10 +311,9 @@ check_bytes(void)
 {
 	static const uint8_t values[] = {0, 1, 2, 0x7f, 0xff};
 	struct state st;
-	size_t at, i;
 
-	for (at = 0; at < base.len; at++) {
-		for (i = 0; i < RTE_DIM(values); i++) {
+	for (size_t at = 0; at < base.len; at++) {
+		for (size_t i = 0; i < RTE_DIM(values); i++) {
 			copy_base(&st);
 			st.data[at] = values[i];
 			try(&st);
@@ -330,8 +325,7 @@ static void
 make_base(void)
 {
 	struct app_port *port = &all.ports[0];
-	uint32_t i, ranges;
-	uint16_t id;
+	uint32_t ranges;
 	int event_fd;
 
 	make_port();
@@ -341,13 +335,13 @@ make_base(void)
 	SAN_VERIFY(san_apps_add_port(&all, "0", port->mem, ctx) == 0);
 	ranges = san_apps_ranges(&all);
 	SAN_VERIFY(san_shmq_guard_init(ranges, &event_fd) == 0);
-	for (id = 1; id <= NB_APPS; id++) {
+	for (uint16_t id = 1; id <= NB_APPS; id++) {
 		make_app(id);
 		make_things(id);
 	}
 	san_app_state_save(&all, &base);
 	SAN_VERIFY(!base.failed);
-	for (i = 0; i < base.nb_fds; i++)
+	for (uint32_t i = 0; i < base.nb_fds; i++)
 		SAN_VERIFY((base.fds[i] = fcntl(base.fds[i], F_DUPFD_CLOEXEC, 0)) >= 0);
 	drop_all();
 	check_base();
@@ -388,13 +382,13 @@ static int
 hand_over(struct state *st, const union first *first, struct state *got)
 {
 	int rc, socks[2], fd = memfd_create("fuzz-state", MFD_CLOEXEC);
-	uint32_t at, nb;
+	uint32_t nb;
 
 	SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) == 0);
 	SAN_VERIFY(write(fd, st->data, st->len) == (ssize_t)st->len);
 	SAN_VERIFY(san_shmq_send(socks[0], first, sizeof(*first), fd, false) == 0);
 	close(fd);
-	for (at = 0; at < st->nb_fds; at += nb) {
+	for (uint32_t at = 0; at < st->nb_fds; at += nb) {
 		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
 		SAN_VERIFY(san_shmq_send_many(socks[0], "", 1, &st->fds[at], nb, false) == 0);
 	}
@@ -411,7 +405,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static uint32_t fds;
 	struct state st, got;
 	union first first;
-	size_t i;
 
 	if (base.data == NULL) {
 		make_base();
@@ -421,7 +414,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0 && data[0] != 0)
 		st.len = st.len * data[0] / UINT8_MAX;
 	first = (union first){.len = st.len, .nb_fds = st.nb_fds};
-	for (i = 1; i + 2 < size; i += 3)
+	for (size_t i = 1; i + 2 < size; i += 3)
 		change(&st, &first, data[i] | (uint32_t)data[i + 1] << 8, data[i + 2]);
 	if (hand_over(&st, &first, &got) == 0)
 		try(&got);

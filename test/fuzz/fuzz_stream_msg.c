@@ -17,24 +17,20 @@
 static void
 verify_where(const struct san_sm_where *w)
 {
-	uint8_t i;
-
 	SAN_VERIFY(w->nb_seg >= 1 && w->nb_seg <= SAN_SM_SEGS);
-	for (i = 0; i < w->nb_seg; i++)
+	for (uint8_t i = 0; i < w->nb_seg; i++)
 		SAN_VERIFY(w->seg[i].len > 0);
 }
 
 static void
 verify_limits(const struct san_sm *m)
 {
-	uint8_t i;
-
 	SAN_VERIFY(m->mode < SAN_SM_MODES && m->rdone.mode < SAN_SM_MODES);
 	SAN_VERIFY(m->nb_wdone <= SAN_SM_WDONES && m->nb_adv <= SAN_SM_ADVS);
 	SAN_VERIFY((m->nb_wdone > 0) == ((m->flags & SAN_SM_WDONE) != 0));
 	SAN_VERIFY((m->nb_adv > 0) == ((m->flags & SAN_SM_ADV) != 0));
 	SAN_VERIFY((m->send_id != 0) == ((m->flags & (SAN_SM_NOTICE | SAN_SM_OFFER)) != 0));
-	for (i = 0; i < m->nb_adv; i++)
+	for (uint8_t i = 0; i < m->nb_adv; i++)
 		verify_where(&m->adv[i].where);
 	if (m->flags & SAN_SM_OFFER)
 		verify_where(&m->offer);

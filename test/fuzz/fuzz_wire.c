@@ -183,14 +183,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct result whole;
 	struct rte_mbuf *m;
-	int rounds;
 
 	if (pool == NULL)
 		pool = test_eal_pool("fuzz_wire", NB_MBUFS, FRAME_MAX + 256);
 	if (size > FRAME_MAX)
 		return 0;
 	m = test_eal_exact(pool, data, (uint16_t)size);
-	for (rounds = 0; rounds < 3; rounds++) {
+	for (int rounds = 0; rounds < 3; rounds++) {
 		one_frame(m, &whole);
 		if (!repair(m, whole.drop))
 			break;

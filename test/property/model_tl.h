@@ -77,9 +77,7 @@ model_byte(uint32_t id, uint32_t offset)
 static inline uint32_t
 model_conn(const struct model_host *h, uint16_t slot)
 {
-	uint32_t i;
-
-	for (i = 0; i < h->nb_conns; i++)
+	for (uint32_t i = 0; i < h->nb_conns; i++)
 		if (h->slot[i] == slot)
 			return i;
 	PROP_CHECK(!"a slot that is not open");
@@ -92,10 +90,9 @@ model_cover(struct model_txn *x, uint32_t id, uint32_t offset, struct rte_mbuf *
 {
 	static uint8_t copy[65536];
 	const uint8_t *d = rte_pktmbuf_read(m, off, len, copy);
-	uint32_t i;
 
 	PROP_CHECK(d != NULL && offset + len <= x->req.length);
-	for (i = 0; i < len; i++) {
+	for (uint32_t i = 0; i < len; i++) {
 		uint32_t at = offset + i;
 
 		PROP_CHECK(d[i] == model_byte(id, at));
@@ -306,12 +303,11 @@ san_tl_ulp_pull_read(void *ulp, struct san_tl_rxn *r, uint32_t offset, void *dst
 	struct model_dir *d;
 	struct model_txn *x = model_target(ulp, r, &d);
 	uint8_t *p = dst;
-	uint32_t i;
 
 	PROP_CHECK(x->executed && offset + len <= x->req.length);
 	if (x->fate == FATE_REVOKE && offset + len > x->req.length / 2)
 		return x->code;
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		p[i] = model_byte((uint32_t)(x - d->txns), offset + i);
 	return SAN_ST_OK;
 }
@@ -361,10 +357,9 @@ san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, voi
 	struct model_dir *d;
 	struct model_txn *x = model_initiator(ulp, t, &d);
 	uint8_t *p = dst;
-	uint32_t i;
 
 	PROP_CHECK(!x->completed && len > 0 && offset + len <= x->req.length);
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		p[i] = model_byte((uint32_t)(x - d->txns), offset + i);
 }
 
@@ -445,9 +440,7 @@ model_complete(struct model_host *ulp, const struct san_tl_txn *t, uint8_t statu
 void
 san_tl_ulp_cmpl(void *ulp, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		model_complete(ulp, t[i], status);
 }
 

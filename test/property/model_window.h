@@ -50,9 +50,8 @@ static inline uint32_t
 model_window_high(const struct model_window *m)
 {
 	uint32_t high = model_window_base(m->acked);
-	uint32_t i;
 
-	for (i = high; i < MODEL_WINDOW_MAX; i++) {
+	for (uint32_t i = high; i < MODEL_WINDOW_MAX; i++) {
 		if (m->received[i])
 			high = i + 1;
 	}
@@ -72,13 +71,12 @@ static inline void
 model_window_hear(struct model_window *m, const struct model_ack *a)
 {
 	bool newest = a->serial > m->serial;
-	uint32_t i;
 
 	if (newest)
 		m->serial = a->serial;
 	if (a->base < model_window_base(m->known))
 		return;
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		m->known[i] |= a->acked[i];
 		if (newest)
 			m->hint[i] = a->received[i];

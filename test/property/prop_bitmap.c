@@ -46,9 +46,8 @@ static void
 check_word(uint32_t base, uint32_t from)
 {
 	uint64_t word = san_bitmap_get64(&real, base + from);
-	uint32_t i;
 
-	for (i = 0; i < 64 && from + i < size; i++)
+	for (uint32_t i = 0; i < 64 && from + i < size; i++)
 		PROP_CHECK(((word >> i) & 1) == model[from + i]);
 }
 
@@ -57,13 +56,12 @@ change_word(struct san_prng *g, uint32_t base, uint32_t at)
 {
 	uint64_t bits = san_prng_u64(g) & san_bitmap_mask64(size - at);
 	bool set = san_prng_below(g, 2) == 0;
-	uint32_t i;
 
 	if (set)
 		san_bitmap_or64(&real, base + at, bits);
 	else
 		san_bitmap_andnot64(&real, base + at, bits);
-	for (i = 0; i < 64 && at + i < size; i++)
+	for (uint32_t i = 0; i < 64 && at + i < size; i++)
 		if ((bits >> i) & 1)
 			model[at + i] = set;
 }
@@ -119,7 +117,7 @@ static void
 run(uint64_t seed)
 {
 	struct san_prng g;
-	uint32_t base, i;
+	uint32_t base;
 
 	san_prng_seed(&g, seed);
 	memset(&real, 0, sizeof(real));
@@ -129,7 +127,7 @@ run(uint64_t seed)
 	base = (uint32_t)san_prng_u64(&g);
 	if (seed & 1)
 		base |= 0xfffff000;
-	for (i = 0; i < NB_STEPS; i++) {
+	for (uint32_t i = 0; i < NB_STEPS; i++) {
 		uint32_t from, k;
 
 		resize(&g, base);

@@ -50,14 +50,12 @@ static void
 link_hook(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct cm_fate *fate)
 {
-	uint32_t i;
-
 	(void)n;
 	(void)from;
 	(void)p;
 	(void)msg;
 	fate->copies = san_prng_below(&g, 8) == 0 ? 2 : 1;
-	for (i = 0; i < fate->copies; i++) {
+	for (uint32_t i = 0; i < fate->copies; i++) {
 		fate->delay_ns[i] = 1000;
 		if (san_prng_below(&g, 32) == 0)
 			fate->delay_ns[i] += san_prng_below(&g, 3000) * MS;
@@ -67,9 +65,7 @@ link_hook(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct
 static struct end *
 end_of_tag(uint32_t tag)
 {
-	uint32_t i;
-
-	for (i = 0; i < nb_ends; i++) {
+	for (uint32_t i = 0; i < nb_ends; i++) {
 		if (ends[i].tag == tag)
 			return &ends[i];
 	}
@@ -215,9 +211,9 @@ static uint32_t
 check_open(void)
 {
 	const struct san_pdl_conn *c, *peer;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < nb_ends; i++) {
+	for (uint32_t i = 0; i < nb_ends; i++) {
 		const struct end *e = &ends[i];
 
 		if (e->nb_final != 0)
@@ -267,12 +263,11 @@ static void
 run(uint64_t seed)
 {
 	static const struct sim_link_fault none;
-	uint32_t i;
 
 	if (pool == NULL)
 		pool = test_eal_pool("prop_cm", 1023, 2048);
 	begin(seed);
-	for (i = 0; i < NB_STEPS; i++)
+	for (uint32_t i = 0; i < NB_STEPS; i++)
 		step();
 	/* the link heals */
 	net.hook = NULL;
@@ -281,11 +276,11 @@ run(uint64_t seed)
 	answer_late(true);
 	cm_net_run(&net, 15 * SAN_NS_PER_S);
 	check_open();
-	for (i = 0; i < nb_ends; i++)
+	for (uint32_t i = 0; i < nb_ends; i++)
 		disconnect_one(&ends[i]);
 	cm_net_run(&net, 30 * SAN_NS_PER_S);
 	PROP_CHECK(check_open() == 0);
-	for (i = 0; i < nb_ends; i++)
+	for (uint32_t i = 0; i < nb_ends; i++)
 		PROP_CHECK(ends[i].nb_final == 1);
 	PROP_CHECK(net.h[0].cm->nb_half_open + net.h[1].cm->nb_half_open == 0);
 	cm_net_fini(&net);

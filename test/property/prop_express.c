@@ -78,11 +78,10 @@ build(const struct san_wire_path *path, const struct san_wire_pkt *p, uint16_t p
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	uint8_t *data;
-	uint16_t i;
 
 	PROP_CHECK(m != NULL);
 	data = (uint8_t *)rte_pktmbuf_append(m, payload);
-	for (i = 0; i < payload; i++)
+	for (uint16_t i = 0; i < payload; i++)
 		data[i] = (uint8_t)san_prng_u64(&g);
 	san_wire_build(m, path, p);
 	san_wire_icrc_seal(m);
@@ -156,7 +155,6 @@ run(uint64_t seed)
 	struct rte_mbuf *m, *last = NULL;
 	uint16_t payload;
 	bool is_taken;
-	uint32_t i;
 
 	if (pool == NULL) {
 		test_eal_init();
@@ -169,7 +167,7 @@ run(uint64_t seed)
 	back.src = path.dst;
 	back.dst = path.src;
 	nb_alike = 0;
-	for (i = 0; i < NB_FRAMES; i++) {
+	for (uint32_t i = 0; i < NB_FRAMES; i++) {
 		payload = (uint16_t)below(below(4) == 0 ? 2 * SAN_WIRE_IMM_LEN : PAYLOAD);
 		if (last == NULL || below(4) == 0)
 			draw_pkt(&p, payload);

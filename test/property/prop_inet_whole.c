@@ -63,9 +63,9 @@ agree(const struct model_frag *a, const struct model_frag *b)
 static uint32_t
 model_len(const struct model *m)
 {
-	uint32_t i, sum = 0, len = 0;
+	uint32_t sum = 0, len = 0;
 
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		sum += m->frags[i].end - m->frags[i].at;
 		if (!m->frags[i].more)
 			len = m->frags[i].end;
@@ -76,8 +76,6 @@ model_len(const struct model *m)
 static enum verdict
 model_rx(struct model *m, const struct model_frag *f, uint64_t wait_ns)
 {
-	uint32_t i;
-
 	if (!m->is_used) {
 		m->is_used = true;
 		m->is_broken = false;
@@ -86,7 +84,7 @@ model_rx(struct model *m, const struct model_frag *f, uint64_t wait_ns)
 	}
 	if (m->is_broken)
 		return DROPPED;
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		if (is_same(&m->frags[i], f))
 			return DROPPED;
 		if (!agree(&m->frags[i], f)) {
@@ -101,9 +99,7 @@ model_rx(struct model *m, const struct model_frag *f, uint64_t wait_ns)
 static void
 model_tick(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < NB_NAMES; i++)
+	for (uint32_t i = 0; i < NB_NAMES; i++)
 		if (models[i].is_used && models[i].until_ns <= h.now_ns)
 			models[i].is_used = false;
 }
@@ -216,9 +212,9 @@ rx_both(uint32_t name)
 static uint32_t
 nb_held(void)
 {
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < NB_NAMES; i++)
+	for (uint32_t i = 0; i < NB_NAMES; i++)
 		n += models[i].is_used && !models[i].is_broken ? models[i].nb : 0;
 	return n;
 }
@@ -237,11 +233,9 @@ open_host(uint16_t max_partial)
 static void
 compare(void)
 {
-	uint32_t step;
-
 	memset(models, 0, sizeof(models));
 	open_host(2 * NB_NAMES);
-	for (step = 0; step < NB_STEPS; step++) {
+	for (uint32_t step = 0; step < NB_STEPS; step++) {
 		if (san_prng_below(&g, 20) == 0) {
 			h.now_ns += san_prng_below(&g, 20) * SAN_NS_PER_S;
 			san_inet_tick(h.in, h.now_ns);
@@ -264,10 +258,10 @@ crowd(void)
 	struct model_frag f = {0};
 	struct san_inet_result r;
 	struct inet_frame x;
-	uint32_t step, name;
+	uint32_t name;
 
 	open_host((uint16_t)(1 + san_prng_below(&g, 6)));
-	for (step = 0; step < NB_STEPS; step++) {
+	for (uint32_t step = 0; step < NB_STEPS; step++) {
 		name = san_prng_below(&g, NB_NAMES);
 		f.at = 8 + 8 * san_prng_below(&g, 250);
 		f.end = f.at + 8;

@@ -66,9 +66,8 @@ static void
 take_retired(int side)
 {
 	struct san_pdl *pdl = pair.pdl[side];
-	uint32_t i;
 
-	for (i = 0; i < pdl->nb_acked; i++) {
+	for (uint32_t i = 0; i < pdl->nb_acked; i++) {
 		const struct san_pdl_entry *e = &pdl->acked[i];
 		struct model_rtx_item *it = model_rtx_item(&model[side][e->win], e->psn);
 
@@ -130,9 +129,8 @@ static void
 settle_held(int side)
 {
 	struct model_rtx *m = &model[1 - side][SAN_WIN_DATA];
-	uint32_t i;
 
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		if (!m->item[i].held || !chance(50))
 			continue;
 		m->item[i].held = false;
@@ -151,9 +149,9 @@ withdraw_some(int side)
 {
 	struct model_rtx *m = &model[side][SAN_WIN_DATA];
 	uint32_t rsn = next_rsn[side] - san_prng_below(&rnd, 8);
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		struct model_rtx_item *it = &m->item[i];
 
 		if (san_seq_lt(it->rsn, rsn) || it->nb_done != 0 || it->withdrawn ||
@@ -232,11 +230,10 @@ static void
 transmit(int side)
 {
 	struct pair_pkt k;
-	uint32_t n;
 
-	for (n = 0; n < 3; n++)
+	for (uint32_t n = 0; n < 3; n++)
 		visit(side);
-	for (n = 0; pair_owed(&pair, side, &k); n++) {
+	for (uint32_t n = 0; pair_owed(&pair, side, &k); n++) {
 		PROP_CHECK(n < 2); /* at most an ACK and a PROBE */
 		launch(1 - side, &k);
 	}
@@ -247,13 +244,11 @@ transmit(int side)
 static bool
 all_done(void)
 {
-	uint32_t side, win, i;
-
-	for (side = 0; side < 2; side++) {
+	for (uint32_t side = 0; side < 2; side++) {
 		if (to_send[side] != 0)
 			return false;
-		for (win = 0; win < SAN_WIN_MAX; win++) {
-			for (i = 0; i < model[side][win].nb; i++) {
+		for (uint32_t win = 0; win < SAN_WIN_MAX; win++) {
+			for (uint32_t i = 0; i < model[side][win].nb; i++) {
 				if (model[side][win].item[i].nb_done == 0)
 					return false;
 			}
@@ -284,7 +279,6 @@ setup(uint64_t seed)
 {
 	struct san_pdl_conf conf = pair_conf();
 	static const uint16_t windows[] = {2, 3, 16, 64, 256};
-	uint32_t side, win;
 
 	san_prng_seed(&rnd, seed);
 	setup_cable();
@@ -298,10 +292,10 @@ setup(uint64_t seed)
 	conf.cc = san_pdl_cc_find((const char *[]){"swift", "dcqcn", "fixed"}[seed % 3]);
 	pair_open(&pair, &conf, windows[san_prng_below(&rnd, 5)], windows[san_prng_below(&rnd, 5)]);
 	memset(model, 0, sizeof(model));
-	for (side = 0; side < 2; side++) {
+	for (uint32_t side = 0; side < 2; side++) {
 		to_send[side] = san_prng_below(&rnd, 300);
 		next_rsn[side] = 0u - san_prng_below(&rnd, 100);
-		for (win = 0; win < SAN_WIN_MAX; win++)
+		for (uint32_t win = 0; win < SAN_WIN_MAX; win++)
 			model[side][win].first_psn = conf.first_psn;
 		san_pdl_sched_kick(pair.pdl[side], pair.c[side]);
 	}
@@ -310,12 +304,10 @@ setup(uint64_t seed)
 static void
 check_bases(void)
 {
-	uint32_t side, win;
-
 	san_pdl_check(pair.pdl[0]);
 	san_pdl_check(pair.pdl[1]);
-	for (side = 0; side < 2; side++) {
-		for (win = 0; win < SAN_WIN_MAX; win++)
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t win = 0; win < SAN_WIN_MAX; win++)
 			PROP_CHECK(pair.c[1 - side]->rx[win].base ==
 				   model_rtx_base(&model[side][win]));
 	}
@@ -326,9 +318,9 @@ step(uint64_t start_ns)
 {
 	uint64_t next = cable_next_ns(&cable);
 	struct pair_pkt k;
-	int side, to;
+	int to;
 
-	for (side = 0; side < 2; side++) {
+	for (int side = 0; side < 2; side++) {
 		if (san_pdl_sched_has_work(pair.pdl[side]))
 			next = pair.now + 200;
 		next = san_time_min(next, san_wheel_deadline_ns(&pair.pdl[side]->wheel));
@@ -338,7 +330,7 @@ step(uint64_t start_ns)
 	pair_pass(&pair, next > pair.now ? next - pair.now : 1);
 	while (next_arrival(&k, &to))
 		arrive(to, &k);
-	for (side = 0; side < 2; side++) {
+	for (int side = 0; side < 2; side++) {
 		settle_held(side);
 		if (chance(withdraw))
 			withdraw_some(side);
@@ -353,7 +345,6 @@ static void
 run(uint64_t seed)
 {
 	uint64_t start_ns, done_ns;
-	uint32_t side;
 
 	setup(seed);
 	start_ns = pair.now;
@@ -363,7 +354,7 @@ run(uint64_t seed)
 	done_ns = pair.now;
 	while (pair.now < done_ns + 10 * SAN_NS_PER_MS)
 		step(start_ns);
-	for (side = 0; side < 2; side++) {
+	for (uint32_t side = 0; side < 2; side++) {
 		struct san_pdl *pdl = pair.pdl[side];
 
 		PROP_CHECK(pdl->inflight == 0 && pdl->nb_tokens == 0 && pdl->nb_active == 0);

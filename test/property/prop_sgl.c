@@ -40,10 +40,9 @@ make_list(struct san_prng *g)
 	uint32_t nb = san_prng_below(g, RTSAN_SGE_MAX + 1);
 	uint32_t shift = san_prng_below(g, RTSAN_SGE_MAX);
 	uint32_t len = 0;
-	uint32_t i;
 
 	memset(area, GUARD, sizeof(area));
-	for (i = 0; i < nb; i++) {
+	for (uint32_t i = 0; i < nb; i++) {
 		sge[i].addr = area[(i + shift) % RTSAN_SGE_MAX] + 1 + san_prng_below(g, 32);
 		sge[i].length = random_len(g);
 		len += sge[i].length;
@@ -57,9 +56,7 @@ make_list(struct san_prng *g)
 static void
 fill_random(struct san_prng *g, uint8_t *p, uint32_t len)
 {
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		p[i] = (uint8_t)san_prng_u64(g);
 }
 
@@ -68,9 +65,9 @@ static struct rte_mbuf *
 make_packet(struct san_prng *g, uint16_t off, uint16_t len)
 {
 	uint32_t left = (uint32_t)off + len;
-	uint32_t at = 0, i, k;
+	uint32_t at = 0;
 
-	for (i = 0; i < MAX_SEGS; i++) {
+	for (uint32_t i = 0; i < MAX_SEGS; i++) {
 		uint32_t n = i + 1 < MAX_SEGS ? san_prng_below(g, left + 1) : left;
 
 		memset(&segs[i], 0, sizeof(segs[i]));
@@ -78,7 +75,7 @@ make_packet(struct san_prng *g, uint16_t off, uint16_t len)
 		segs[i].data_off = (uint16_t)san_prng_below(g, 64);
 		segs[i].data_len = (uint16_t)n;
 		segs[i].next = i + 1 < MAX_SEGS ? &segs[i + 1] : NULL;
-		for (k = 0; k < n; k++, at++)
+		for (uint32_t k = 0; k < n; k++, at++)
 			seg_mem[i][segs[i].data_off + k] = at < off ? GUARD : bytes[at - off];
 		left -= n;
 	}
@@ -89,16 +86,16 @@ make_packet(struct san_prng *g, uint16_t off, uint16_t len)
 static void
 check_all(uint32_t len)
 {
-	uint32_t i, k, at = 0, inside = 0, changed = 0;
+	uint32_t at = 0, inside = 0, changed = 0;
 
-	for (i = 0; i < list.nb_sge; i++)
-		for (k = 0; k < sge[i].length; k++, at++) {
+	for (uint32_t i = 0; i < list.nb_sge; i++)
+		for (uint32_t k = 0; k < sge[i].length; k++, at++) {
 			PROP_CHECK(((uint8_t *)sge[i].addr)[k] == flat[at]);
 			inside += flat[at] != GUARD;
 		}
 	PROP_CHECK(at == len);
-	for (i = 0; i < RTSAN_SGE_MAX; i++)
-		for (k = 0; k < AREA; k++)
+	for (uint32_t i = 0; i < RTSAN_SGE_MAX; i++)
+		for (uint32_t k = 0; k < AREA; k++)
 			changed += area[i][k] != GUARD;
 	PROP_CHECK(changed == inside);
 }
@@ -147,11 +144,11 @@ static void
 run(uint64_t seed)
 {
 	struct san_prng g;
-	uint32_t len, offset = 0, n, i;
+	uint32_t len, offset = 0, n;
 
 	san_prng_seed(&g, seed);
 	len = make_list(&g);
-	for (i = 0; i < NB_STEPS; i++) {
+	for (uint32_t i = 0; i < NB_STEPS; i++) {
 		n = random_len(&g);
 		if (san_prng_below(&g, 3) == 0)
 			offset = san_prng_below(&g, len + 3);

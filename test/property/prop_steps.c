@@ -56,8 +56,6 @@ bit_put(struct san_bitmap *b, uint32_t seq)
 static void
 form(const struct model *m, struct real *r)
 {
-	uint32_t i;
-
 	r->w = (struct san_pdl_rxw){.base = m->base, .high = m->base, .size = m->size};
 	memset(r->words.rcvd, 0, sizeof(r->words.rcvd));
 	memset(r->words.acked, 0, sizeof(r->words.acked));
@@ -65,7 +63,7 @@ form(const struct model *m, struct real *r)
 		r->w.rcvd.v = (uintptr_t)r->words.rcvd | 1;
 		r->w.acked.v = (uintptr_t)r->words.acked | 1;
 	}
-	for (i = 0; i < m->size; i++) {
+	for (uint32_t i = 0; i < m->size; i++) {
 		if (m->s[i] == NEW)
 			continue;
 		r->w.high = m->base + i + 1;
@@ -186,9 +184,9 @@ rx_steps(const struct model *from)
 		step_revoke_old, step_resize, step_classify};
 	static struct real r;
 	struct model m;
-	uint32_t k, i;
+	uint32_t i;
 
-	for (k = 0; k < RTE_DIM(steps); k++)
+	for (uint32_t k = 0; k < RTE_DIM(steps); k++)
 		for (i = 0; i < from->size; i++) {
 			m = *from;
 			form(&m, &r);
@@ -203,12 +201,12 @@ static void
 rx_states(uint32_t base)
 {
 	struct model m = {.base = base};
-	uint32_t n, nb, i, rest;
+	uint32_t nb, i, rest;
 
 	for (m.size = SAN_WIN_MIN; m.size <= SMALL; m.size++) {
 		for (nb = 2, i = 1; i < m.size; i++)
 			nb *= NB_STATUS;
-		for (n = 0; n < 2 * nb; n++) {
+		for (uint32_t n = 0; n < 2 * nb; n++) {
 			m.wide = (n & 1) != 0;
 			m.s[0] = n / 2 % 2 == 0 ? NEW : RECEIVED; /* the base is not acknowledged */
 			for (i = 1, rest = n / 4; i < m.size; i++, rest /= NB_STATUS)
@@ -224,11 +222,10 @@ rx_run(uint32_t base, uint32_t n)
 {
 	static struct real r;
 	struct model m = {.base = base, .size = SMALL, .wide = n >= SAN_BITMAP_NARROW};
-	uint32_t i;
 
 	form(&m, &r);
 	r.w.size = SAN_BITMAP_BITS;
-	for (i = 1; i <= n; i++) {
+	for (uint32_t i = 1; i <= n; i++) {
 		bit_put(&r.w.rcvd, base + i);
 		bit_put(&r.w.acked, base + i);
 	}
@@ -299,10 +296,10 @@ bitmap_bit(uint32_t seq, uint32_t i, bool wide)
 static void
 bitmap_run(uint32_t seq, uint32_t n, bool wide)
 {
-	uint32_t i, max = wide ? SAN_BITMAP_BITS : SAN_BITMAP_NARROW;
+	uint32_t max = wide ? SAN_BITMAP_BITS : SAN_BITMAP_NARROW;
 
 	bitmap_form(wide);
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		bit_put(&bitmap, seq + i);
 	PROP_CHECK(san_bitmap_leading_ones(&bitmap, seq, max) == n);
 	PROP_CHECK(san_bitmap_first_one(&bitmap, seq + n, max - n) == max - n);
@@ -319,15 +316,14 @@ static void
 bitmap_at(uint32_t seq)
 {
 	static const uint32_t ns[] = {62, 63, 64, 65, 127, 128, 129, 1021, 1022, 1023};
-	uint32_t i;
 
-	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
+	for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++) {
 		bitmap_bit(seq, i, false);
 		bitmap_run(seq, i, false);
 		bitmap_bit(seq, i, true);
 		bitmap_run(seq, i, true);
 	}
-	for (i = 0; i < RTE_DIM(ns); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(ns); i++) {
 		bitmap_bit(seq, ns[i], true);
 		bitmap_run(seq, ns[i], true);
 	}
@@ -349,11 +345,11 @@ tx_state(uint32_t base, uint32_t n, uint32_t states, struct san_pdl_txblock *b)
 {
 	struct san_pdl_txw w = {.base = base, .next = base + n, .high = base, .size = 64};
 	enum san_win win = SAN_WIN_DATA;
-	uint32_t i, k, first = 0;
+	uint32_t k, first = 0;
 
 	while (first < n && (states >> 2 * first & 3) == TX_ACKED)
 		first++;
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		uint32_t s = states >> 2 * i & 3;
 
 		if (s == TX_RCVD)
@@ -363,14 +359,14 @@ tx_state(uint32_t base, uint32_t n, uint32_t states, struct san_pdl_txblock *b)
 		if (s == TX_ACKED)
 			bit_put(&b->acked[win], base + i);
 	}
-	for (i = 0; i <= n; i++) {
+	for (uint32_t i = 0; i <= n; i++) {
 		for (k = i; k < n && (states >> 2 * k & 3) != TX_NONE; k++)
 			;
 		PROP_CHECK(san_pdl_win_tx_unreported(&w, b, win, base + i) == base + k);
 	}
 	san_pdl_win_tx_slide(&w, b, win);
 	PROP_CHECK(w.base == base + first && w.high == w.base && w.next == base + n);
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		uint32_t s = i < first ? TX_NB : states >> 2 * i & 3;
 
 		PROP_CHECK(san_bitmap_test(&b->acked[win], base + i) == (s == TX_ACKED));
@@ -386,13 +382,12 @@ tx_states(uint32_t base)
 {
 	static struct san_pdl_narrow narrow;
 	static struct san_pdl_wide wide;
-	uint32_t n, states;
 
 	san_pdl_win_narrow_init(&narrow);
 	if (wide.b.mask[SAN_WIN_DATA] == 0)
 		san_pdl_win_wide_init(&wide);
-	for (n = 0; n < SMALL; n++)
-		for (states = 0; states < 1u << 2 * n; states++) {
+	for (uint32_t n = 0; n < SMALL; n++)
+		for (uint32_t states = 0; states < 1u << 2 * n; states++) {
 			tx_state(base, n, states, &narrow.b);
 			tx_state(base, n, states, &wide.b);
 		}
@@ -404,17 +399,16 @@ rings(uint32_t base)
 {
 	static bool used[SAN_TL_N_MAX + SAN_WIN_DATA_MAX];
 	static struct san_pdl_wide wide;
-	uint32_t i;
 
 	if (wide.b.mask[SAN_WIN_DATA] == 0)
 		san_pdl_win_wide_init(&wide);
 	memset(used, 0, sizeof(used));
-	for (i = 0; i < SAN_TL_N_MAX; i++) {
+	for (uint32_t i = 0; i < SAN_TL_N_MAX; i++) {
 		PROP_CHECK(!used[SAN_TL_SLOT(base + i)]);
 		used[SAN_TL_SLOT(base + i)] = true;
 	}
 	memset(used, 0, sizeof(used));
-	for (i = 0; i < SAN_WIN_DATA_MAX; i++) {
+	for (uint32_t i = 0; i < SAN_WIN_DATA_MAX; i++) {
 		struct san_pdl_entry *e =
 			san_pdl_win_tx_entry(&wide.b, SAN_WIN_DATA, base + i);
 
@@ -433,10 +427,9 @@ static void
 serial(uint32_t a)
 {
 	static const uint32_t low[] = {0, 1, 0x7fffff, 0xffffff};
-	uint32_t high, i;
 
-	for (high = 0; high < 256; high++)
-		for (i = 0; i < RTE_DIM(low); i++) {
+	for (uint32_t high = 0; high < 256; high++)
+		for (uint32_t i = 0; i < RTE_DIM(low); i++) {
 			uint32_t d = high << 24 | low[i];
 			bool ahead = d != 0 && d <= FAR;
 			bool behind = d > FAR;
@@ -458,16 +451,15 @@ run(uint64_t seed)
 {
 	static const uint32_t from[] = {0u - SAN_BITMAP_BITS - SMALL, FAR - 70};
 	static const uint32_t nb[] = {SAN_BITMAP_BITS + 70, 140};
-	uint32_t i, k, n;
 
 	(void)seed;
-	for (i = 0; i < RTE_DIM(from); i++)
-		for (k = 0; k < nb[i]; k++) {
+	for (uint32_t i = 0; i < RTE_DIM(from); i++)
+		for (uint32_t k = 0; k < nb[i]; k++) {
 			serial(from[i] + k);
 			rx_states(from[i] + k);
 			tx_states(from[i] + k);
 			bitmap_at(from[i] + k);
-			for (n = 0; k % 64 == 0 && n < SAN_BITMAP_BITS; n++)
+			for (uint32_t n = 0; k % 64 == 0 && n < SAN_BITMAP_BITS; n++)
 				rx_run(from[i] + k / 64 * 63, n);
 			if (k % 64 == 0)
 				rings(from[i] + k / 64 * 63);

@@ -87,9 +87,9 @@ part_of(const struct app *from, uint32_t at)
 static void
 compare(struct app *from, const uint8_t *buf, uint32_t len, bool take)
 {
-	uint32_t at = from->at_send, off = from->at_off, i;
+	uint32_t at = from->at_send, off = from->at_off;
 
-	for (i = 0; i < len; i++, off++) {
+	for (uint32_t i = 0; i < len; i++, off++) {
 		for (; at < from->nb_sends && off == part_of(from, at); at++)
 			off = 0;
 		PROP_CHECK(at < from->nb_sends);
@@ -144,9 +144,9 @@ under_way(const struct app *a)
 static bool
 has_memory(const struct app *a, uint32_t len)
 {
-	uint32_t i, sum = len;
+	uint32_t sum = len;
 
-	for (i = a->nb_ended; i < a->nb_sends; i++)
+	for (uint32_t i = a->nb_ended; i < a->nb_sends; i++)
 		sum += a->send[i].len;
 	return sum * 2 <= BUF_BYTES;
 }
@@ -316,9 +316,7 @@ on_sent(struct app *a, const struct san_ulp_wc *wc)
 static bool
 has_urgent(const struct app *from)
 {
-	uint32_t i;
-
-	for (i = 0; i < from->nb_sends; i++)
+	for (uint32_t i = 0; i < from->nb_sends; i++)
 		if (from->send[i].urgent)
 			return true;
 	return false;
@@ -358,11 +356,10 @@ static void
 on_urgent(struct app *a, const struct san_ulp_wc *wc)
 {
 	struct app *from = &app[a == &app[0]];
-	uint32_t i;
 
 	a->nb_urgent++;
 	/* one of those that were sent */
-	for (i = 0; i < from->nb_sends; i++)
+	for (uint32_t i = 0; i < from->nb_sends; i++)
 		if (from->send[i].urgent &&
 		    byte_of(&from->send[i], from->send[i].len - 1) == (uint8_t)wc->imm)
 			return;
@@ -440,9 +437,8 @@ static bool
 look(void)
 {
 	bool more = false;
-	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		if (san_stream_deadline_ns(pair.end[i].s) <= pair.now_ns)
 			san_stream_tick(pair.end[i].s, pair.now_ns);
 		more |= pair_pump_one(&pair.end[i]);
@@ -457,12 +453,10 @@ look(void)
 static void
 drain(void)
 {
-	uint32_t i, rounds;
-
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		end_sending(&app[i]);
-	for (rounds = 0; rounds < 200000; rounds++) {
-		for (i = 0; i < 2; i++)
+	for (uint32_t rounds = 0; rounds < 200000; rounds++) {
+		for (uint32_t i = 0; i < 2; i++)
 			if (!app[i].got_fin && app[i].recv_head == app[i].recv_tail)
 				post_recv(&app[i], 1 + below(50000), 0);
 		look();
@@ -480,9 +474,7 @@ drain(void)
 static void
 check_ends(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		struct app *a = &app[i];
 
 		PROP_CHECK(a->nb_ended == a->nb_sends);
@@ -500,14 +492,12 @@ check_ends(void)
 static void
 die(void)
 {
-	uint32_t i;
-
 	dead = true;
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		pair_end_now(&pair.end[i], i == 0 ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	while (look())
 		;
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		PROP_CHECK(app[i].nb_ended == app[i].nb_sends);
 		PROP_CHECK(app[i].recv_head == app[i].recv_tail);
 		PROP_CHECK(pair.end[i].s->nb_waits == 0);
@@ -522,9 +512,8 @@ count_all(void)
 	static struct san_stream_stats sum;
 	static uint32_t to[SAN_SM_MODES], whys[SAN_STREAM_WHYS], nb_urgent, nb_runs;
 	struct san_stream_view v;
-	uint32_t i, k;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		san_stream_show_view(pair.end[i].s, &v);
 		sum.tx.write += v.stats.tx.write;
 		sum.tx.read += v.stats.tx.read;
@@ -536,7 +525,7 @@ count_all(void)
 		sum.nb_no_buffers += v.stats.nb_no_buffers;
 		sum.nb_held += v.stats.nb_held;
 		nb_urgent += app[i].nb_urgent;
-		for (k = 0; k < v.nb_change; k++) {
+		for (uint32_t k = 0; k < v.nb_change; k++) {
 			to[v.change[k].to]++;
 			whys[v.change[k].why]++;
 		}
@@ -547,9 +536,9 @@ count_all(void)
 	PROP_CHECK(sum.nb_stale > 0 && sum.nb_offers_void > 0 && sum.nb_fallbacks > 0);
 	PROP_CHECK(sum.nb_resizes > 0 && sum.nb_no_buffers > 0 && sum.nb_held > 0);
 	PROP_CHECK(nb_urgent > 0);
-	for (i = 0; i < SAN_SM_MODES; i++)
+	for (uint32_t i = 0; i < SAN_SM_MODES; i++)
 		PROP_CHECK(to[i] > 0);
-	for (i = SAN_STREAM_WHY_LEARNT; i < SAN_STREAM_WHYS; i++)
+	for (uint32_t i = SAN_STREAM_WHY_LEARNT; i < SAN_STREAM_WHYS; i++)
 		PROP_CHECK(whys[i] > 0);
 }
 
@@ -557,7 +546,7 @@ static void
 run(uint64_t seed)
 {
 	struct san_stream_conf conf[2];
-	uint32_t i, steps;
+	uint32_t steps;
 	uint8_t *arena[2] = {app[0].arena, app[1].arena};
 
 	pair_init(&pair, seed);
@@ -566,7 +555,7 @@ run(uint64_t seed)
 	pair.reorder = pair.caps.ordered ? 0 : below(6);
 	pair.budget = below(2) == 0 ? 1u << 20 : 1 + below(20000);
 	dead = false;
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		memset(&app[i], 0, sizeof(app[i]));
 		app[i].arena = arena[i] != NULL ? arena[i] : malloc(BUF_BYTES);
 		app[i].e = &pair.end[i];
@@ -578,7 +567,7 @@ run(uint64_t seed)
 	conf[0].first_seq = conf[1].first_seq = below(2) ? UINT32_MAX - below(100) : 0;
 	pair_create(&pair, &conf[0], &conf[1]);
 	steps = below(NB_STEPS);
-	for (i = 0; i < steps; i++) {
+	for (uint32_t i = 0; i < steps; i++) {
 		if (i == steps / 50)
 			pair_open(&pair);
 		step();
@@ -594,7 +583,7 @@ run(uint64_t seed)
 		die();
 	}
 	count_all();
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		while (app[i].recv_head != app[i].recv_tail)
 			free(app[i].recv[app[i].recv_head++ % 256].buf);
 	pair_fini(&pair);

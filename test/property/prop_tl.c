@@ -144,9 +144,8 @@ draw_hosts(void)
 {
 	struct san_pdl_conf pdl;
 	struct san_tl_conf tl;
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		tl_host_conf(&pdl, &tl);
 		pdl.max_retries = 250;
 		pdl.prng_seed = san_prng_u64(&w.cable.net.prng);
@@ -173,7 +172,7 @@ static void
 draw_run(uint64_t seed)
 {
 	struct tl_host *h[2] = {&w.h[0], &w.h[1]};
-	uint32_t i, nb = 0;
+	uint32_t nb = 0;
 	uint16_t slot[2];
 
 	cable_init(&w.cable, pool, seed);
@@ -185,7 +184,7 @@ draw_run(uint64_t seed)
 	w.next_recv_ns = w.now;
 	draw_hosts();
 	nb = 1 + below(MODEL_CONNS);
-	for (i = 0; i < nb; i++) {
+	for (uint32_t i = 0; i < nb; i++) {
 		draw_link(&w.link[i]);
 		tl_host_connect(h, &w.link[i], slot, w.now);
 		w.h[0].pdl->conns[slot[0]].path.dst_port = SAN_WIRE_PORT;
@@ -296,13 +295,12 @@ give_up(uint32_t side, uint32_t i)
 static void
 programs(void)
 {
-	uint32_t side, i;
 	bool recvs = w.now >= w.next_recv_ns;
 
 	if (recvs)
 		w.next_recv_ns = w.now + (w.slow_recvs ? below(1000) * SAN_NS_PER_US : 0);
-	for (side = 0; side < 2; side++) {
-		for (i = 0; i < w.mh[side].nb_conns; i++) {
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < w.mh[side].nb_conns; i++) {
 			submit(side, i);
 			if (recvs)
 				post_recvs(side, i);
@@ -317,10 +315,8 @@ programs(void)
 static bool
 all_done(void)
 {
-	uint32_t side, i;
-
-	for (side = 0; side < 2; side++) {
-		for (i = 0; i < w.mh[side].nb_conns; i++) {
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < w.mh[side].nb_conns; i++) {
 			const struct model_dir *d = w.mh[side].out[i];
 
 			if (d->nb_completed != d->nb ||
@@ -335,12 +331,11 @@ static uint64_t
 next_time(void)
 {
 	uint64_t next = cable_next_ns(&w.cable);
-	uint32_t i, side;
 
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		next = san_time_min(next, tl_host_deadline_ns(&w.h[i]));
-	for (side = 0; side < 2; side++)
-		for (i = 0; i < w.mh[side].nb_conns; i++) {
+	for (uint32_t side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < w.mh[side].nb_conns; i++) {
 			const struct model_dir *d = w.mh[side].out[i];
 
 			if (w.mh[side].in[i]->nb_recvs_to_post != 0)
@@ -357,9 +352,8 @@ static void
 check_receives(uint32_t side)
 {
 	struct model_host *mh = &w.mh[side];
-	uint32_t i;
 
-	for (i = 0; i < mh->nb_conns; i++) {
+	for (uint32_t i = 0; i < mh->nb_conns; i++) {
 		const struct model_dir *d = mh->in[i];
 
 		if (w.h[side].tl->conns[mh->slot[i]].grant_wait)
@@ -371,18 +365,18 @@ static void
 step(void)
 {
 	struct tl_pkt out[BURST];
-	uint32_t i, n, k;
+	uint32_t n;
 
 	deliver();
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		PROP_CHECK(tl_host_tick(&w.h[i], w.now));
 		san_tl_check(w.h[i].tl);
 		check_receives(i);
 	}
 	programs();
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		n = tl_host_tx(&w.h[i], out, BURST, w.now);
-		for (k = 0; k < n; k++)
+		for (uint32_t k = 0; k < n; k++)
 			send(i, &out[k]);
 		san_tl_check(w.h[i].tl);
 		if (chance(50)) /* it has a property test of its own, and takes its time */
@@ -394,15 +388,13 @@ step(void)
 static void
 judge(bool closed)
 {
-	uint32_t side, i, id;
-
-	for (side = 0; side < 2; side++) {
-		for (i = 0; i < w.mh[side].nb_conns; i++) {
+	for (uint32_t side = 0; side < 2; side++) {
+		for (uint32_t i = 0; i < w.mh[side].nb_conns; i++) {
 			const struct model_dir *d = w.mh[side].out[i];
 
 			PROP_CHECK(d->nb_completed == d->next);
 			PROP_CHECK(d->nb_set_aside == 0 && d->nb_taken == 0);
-			for (id = 0; id < d->next && !closed; id++) {
+			for (uint32_t id = 0; id < d->next && !closed; id++) {
 				const struct model_txn *x = &d->txns[id];
 
 				PROP_CHECK(x->completed && !x->begun);
@@ -419,14 +411,12 @@ judge(bool closed)
 static void
 nothing_left(void)
 {
-	uint32_t side, i;
-
 	cable_fini(&w.cable);
-	for (side = 0; side < 2; side++) {
+	for (uint32_t side = 0; side < 2; side++) {
 		struct san_tl *tl = w.h[side].tl;
 		struct san_pdl *pdl = w.h[side].pdl;
 
-		for (i = 0; i < w.mh[side].nb_conns; i++) {
+		for (uint32_t i = 0; i < w.mh[side].nb_conns; i++) {
 			san_tl_conn_close(tl, w.mh[side].slot[i], MODEL_CLOSED, w.now);
 			san_pdl_conn_del(pdl, &pdl->conns[w.mh[side].slot[i]]);
 			san_pdl_slot_give(pdl, w.mh[side].slot[i]);

@@ -113,12 +113,11 @@ static void
 poll_some(uint32_t n)
 {
 	struct san_ulp_wc wc[32];
-	uint32_t i, k;
 
-	for (k = 0; k < 2; k++) {
+	for (uint32_t k = 0; k < 2; k++) {
 		uint32_t got = san_ulp_cq_poll(cq[k], wc, n);
 
-		for (i = 0; i < got; i++) {
+		for (uint32_t i = 0; i < got; i++) {
 			struct item *it = &items[wc[i].wr_id];
 
 			PROP_CHECK(wc[i].wr_id < nb_items);
@@ -213,11 +212,11 @@ end_push(bool abort)
 static void
 disconnect(uint32_t i)
 {
-	uint32_t head, keep, k;
+	uint32_t keep;
 
 	if (!bound[i])
 		return;
-	for (head = keep = tl.head; head < tl.tail; head++) {
+	for (uint32_t head = keep = tl.head; head < tl.tail; head++) {
 		struct san_tl_txn t = tl.txns[head];
 
 		if (t.slot == i)
@@ -228,7 +227,7 @@ disconnect(uint32_t i)
 	tl.tail = keep;
 	san_ulp_qp_unbind(ulp, qps[i]);
 	bound[i] = false;
-	for (k = 0; k < target.n;) {
+	for (uint32_t k = 0; k < target.n;) {
 		if (target.r[k].slot == i)
 			target.r[k] = target.r[--target.n];
 		else
@@ -289,7 +288,6 @@ setup(void)
 {
 	struct san_ulp_conf conf;
 	struct san_ulp_qp_conf qp_conf = {.sq_depth = 8, .rq_depth = 8};
-	uint32_t i;
 
 	san_ulp_conf_default(&conf);
 	conf.max_conns = NB_QPS;
@@ -298,7 +296,7 @@ setup(void)
 	PROP_CHECK(san_ulp_create(&conf, &ulp) == 0);
 	PROP_CHECK(san_ulp_cq_create(ulp, 1u << san_prng_below(&prng, 5), &cq[0]) == 0);
 	PROP_CHECK(san_ulp_cq_create(ulp, 1u << san_prng_below(&prng, 5), &cq[1]) == 0);
-	for (i = 0; i < NB_QPS; i++) {
+	for (uint32_t i = 0; i < NB_QPS; i++) {
 		qp_conf.send_cq = cq[san_prng_below(&prng, 2)];
 		qp_conf.recv_cq = cq[san_prng_below(&prng, 2)];
 		PROP_CHECK(san_ulp_qp_create(ulp, &qp_conf, &qps[i]) == 0);
@@ -313,27 +311,25 @@ setup(void)
 static void
 run(uint64_t seed)
 {
-	uint32_t i;
-
 	san_prng_seed(&prng, seed);
 	setup();
-	for (i = 0; i < NB_STEPS; i++)
+	for (uint32_t i = 0; i < NB_STEPS; i++)
 		step();
 	/* the end of all connections: everything that was taken must come out */
-	for (i = 0; i < NB_QPS; i++) {
+	for (uint32_t i = 0; i < NB_QPS; i++) {
 		if (!bound[i])
 			bound[i] = san_ulp_qp_bind(ulp, qps[i], (uint16_t)i, 1, &peer) == 0;
 		disconnect(i);
 	}
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		poll_some(32);
 		san_ulp_qp_pump(ulp, 0);
 	}
-	for (i = 0; i < NB_QPS; i++) {
+	for (uint32_t i = 0; i < NB_QPS; i++) {
 		PROP_CHECK(san_ulp_qp_is_idle(ulp, qps[i]));
 		PROP_CHECK(san_ulp_qp_destroy(ulp, qps[i]) == 0);
 	}
-	for (i = 0; i < nb_items; i++)
+	for (uint32_t i = 0; i < nb_items; i++)
 		PROP_CHECK(items[i].done || items[i].silent);
 	san_ulp_check(ulp);
 	san_ulp_destroy(ulp);

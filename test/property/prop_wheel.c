@@ -69,7 +69,6 @@ run(uint64_t seed)
 {
 	struct san_prng g;
 	uint64_t now, stand;
-	uint32_t step;
 
 	san_prng_seed(&g, seed);
 	memset(timers, 0, sizeof(timers));
@@ -77,7 +76,7 @@ run(uint64_t seed)
 	now = san_prng_u64(&g) >> (2 + san_prng_below(&g, 60));
 	stand = now / SLOT_NS * SLOT_NS;
 	san_wheel_init(&wheel, now);
-	for (step = 0; step < NB_STEPS; step++) {
+	for (uint32_t step = 0; step < NB_STEPS; step++) {
 		uint32_t what = san_prng_below(&g, 16);
 		uint32_t id = san_prng_below(&g, NB_TIMERS);
 

@@ -111,9 +111,7 @@ say(void)
 static void
 to_words(const struct model_ack *a, struct san_wire_ack *w)
 {
-	uint32_t i;
-
-	for (i = a->base; i < m.nb; i++) {
+	for (uint32_t i = a->base; i < m.nb; i++) {
 		uint32_t bit = i - a->base;
 
 		if (!a->received[i])
@@ -129,7 +127,7 @@ static void
 hear(void)
 {
 	uint32_t i = san_prng_below(&rnd, NB_ACKS);
-	uint32_t before, j, want = 0;
+	uint32_t before, want = 0;
 	struct pair_pkt k;
 
 	if (i >= nb_acks)
@@ -141,15 +139,15 @@ hear(void)
 	k.ack.first_win = 2000;
 	to_words(&acks[i], &k.ack);
 	before = model_window_base(m.known);
-	for (j = before; j < m.nb; j++)
+	for (uint32_t j = before; j < m.nb; j++)
 		want -= m.known[j];
 	model_window_hear(&m, &acks[i]);
-	for (j = before; j < m.nb; j++)
+	for (uint32_t j = before; j < m.nb; j++)
 		want += m.known[j];
 	san_pdl_ack_apply(pair.pdl[0], pair.c[0], &k.p, &k.ack, pair.now);
 	/* Released at once, holes allowed, and each only once (RT-6). */
 	PROP_CHECK(pair.pdl[0]->nb_acked == want);
-	for (j = 0; j < want; j++)
+	for (uint32_t j = 0; j < want; j++)
 		PROP_CHECK(m.known[pair.pdl[0]->acked[j].psn - m.first_psn]);
 	pair.pdl[0]->nb_acked = 0;
 	if (san_prng_below(&rnd, 3) != 0)
@@ -161,12 +159,11 @@ compare(void)
 {
 	const struct san_pdl_txw *w = &pair.c[0]->tx[SAN_WIN_DATA];
 	const struct san_pdl_txblock *b = pair.c[0]->txb;
-	uint32_t i;
 
 	PROP_CHECK(rxw()->base - m.first_psn == model_window_base(m.acked));
 	PROP_CHECK(rxw()->high - m.first_psn == model_window_high(&m));
 	san_pdl_win_rx_check(rxw());
-	for (i = model_window_base(m.acked); i < m.nb; i++) {
+	for (uint32_t i = model_window_base(m.acked); i < m.nb; i++) {
 		uint32_t psn = m.first_psn + i;
 
 		if (!san_pdl_win_rx_reaches(rxw(), psn)) {
@@ -178,7 +175,7 @@ compare(void)
 	}
 	PROP_CHECK(w->base - m.first_psn == model_window_base(m.known));
 	PROP_CHECK(w->next - m.first_psn == m.nb);
-	for (i = w->base - m.first_psn; i < m.nb; i++) {
+	for (uint32_t i = w->base - m.first_psn; i < m.nb; i++) {
 		uint32_t psn = m.first_psn + i;
 
 		PROP_CHECK(san_bitmap_test(&b->acked[SAN_WIN_DATA], psn) == m.known[i]);
@@ -195,7 +192,6 @@ run(uint64_t seed)
 {
 	static const uint16_t sizes[] = {2, 3, 63, 64, 65, 200, 1024};
 	struct san_pdl_conf conf = pair_conf();
-	uint32_t step;
 
 	san_prng_seed(&rnd, seed);
 	memset(&m, 0, sizeof(m));
@@ -209,7 +205,7 @@ run(uint64_t seed)
 	conf.cc_conf.window_init = 2000 * SAN_CC_ONE;
 	pair_open(&pair, &conf, 64, (uint16_t)m.size);
 	pair.c[0]->pcb.first_win = 2000;
-	for (step = 0; step < NB_STEPS && m.nb < MODEL_WINDOW_MAX - 1; step++) {
+	for (uint32_t step = 0; step < NB_STEPS && m.nb < MODEL_WINDOW_MAX - 1; step++) {
 		uint32_t what = san_prng_below(&rnd, 16);
 
 		if (what < 6)

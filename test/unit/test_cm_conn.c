@@ -64,21 +64,20 @@ UNIT_CASE(hash__finds_each)
 	struct san_cm *cm = net.h[0].cm;
 	struct san_ip a = cm_net_ip(1, false), b = cm_net_ip(2, false);
 	struct san_cm_conn *c[60];
-	unsigned int i;
 
-	for (i = 0; i < 60; i++)
+	for (unsigned int i = 0; i < 60; i++)
 		c[i] = hashed(i / 4, i & 1, i & 2 ? &a : &b);
-	for (i = 0; i < 60; i++) {
+	for (unsigned int i = 0; i < 60; i++) {
 		assert_ptr_equal(san_cm_hash_find(cm, i & 2 ? &a : &b, i / 4, i & 1), c[i]);
 		assert_false(san_cm_hash_free(cm, i & 2 ? &a : &b, i / 4, i & 1));
 	}
 	assert_null(san_cm_hash_find(cm, &b, 99, 0));
 	assert_null(san_cm_hash_find(cm, &b, 0, 2));
 	assert_true(san_cm_hash_free(cm, &b, 0, 2));
-	for (i = 0; i < 60; i += 2)
+	for (unsigned int i = 0; i < 60; i += 2)
 		san_cm_hash_del(cm, c[i]);
 	san_cm_hash_del(cm, c[0]); /* has no effect */
-	for (i = 0; i < 60; i++)
+	for (unsigned int i = 0; i < 60; i++)
 		assert_int_equal(san_cm_hash_find(cm, i & 2 ? &a : &b, i / 4, i & 1) != NULL,
 				 i & 1);
 }
@@ -88,11 +87,11 @@ UNIT_CASE(hash__chains_are_short)
 {
 	struct san_cm *cm = net.h[0].cm;
 	struct san_ip peer = cm_net_ip(1, false);
-	uint32_t i, slot, nb;
+	uint32_t slot, nb;
 
-	for (i = 0; i < 64; i++)
+	for (uint32_t i = 0; i < 64; i++)
 		hashed(0x777, 1 + i, &peer);
-	for (i = 0; i <= cm->bucket_mask; i++) {
+	for (uint32_t i = 0; i <= cm->bucket_mask; i++) {
 		nb = 0;
 		for (slot = cm->buckets[i]; slot != CM_NO_SLOT; slot = cm->conns[slot].hash_next)
 			nb++;
@@ -107,16 +106,16 @@ UNIT_CASE(resolving__lists_are_short)
 	const struct san_cm_param param = cm_net_param();
 	const struct san_cm_conn *c;
 	struct san_ip peer = cm_net_ip(1, false);
-	uint32_t i, nb;
+	uint32_t nb;
 	uint16_t slot;
 
-	for (i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		peer.b[15] = (uint8_t)i;
 		assert_int_equal(san_cm_fsm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0,
 						    net.now_ns, &slot),
 				 0);
 	}
-	for (i = 0; i < CM_RESOLVING; i++) {
+	for (uint32_t i = 0; i < CM_RESOLVING; i++) {
 		nb = 0;
 		TAILQ_FOREACH(c, &cm->resolving[i], change_link)
 			nb++;
@@ -133,9 +132,8 @@ UNIT_CASE(event__states_the_user)
 {
 	static const uint32_t uids[][2] = {{1000, 7}, {RTSAN_UID_NONE, 0}, {0, RTSAN_UID_NONE}};
 	uint16_t slot[2];
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(uids); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(uids); i++) {
 		net.h[0].param.uid = uids[i][0];
 		net.h[1].param.uid = uids[i][1];
 		cm_net_open(&net, slot);
@@ -275,9 +273,8 @@ UNIT_CASE(state__of_no_slot)
 UNIT_CASE(conn__churn) /* RT-24: both sides release everything */
 {
 	uint16_t slot[2];
-	unsigned int i;
 
-	for (i = 0; i < 1000; i++) {
+	for (unsigned int i = 0; i < 1000; i++) {
 		cm_net_open(&net, slot);
 		assert_int_equal(
 			san_cm_fsm_disconnect(net.h[i & 1].cm, slot[i & 1], true, net.now_ns), 0);

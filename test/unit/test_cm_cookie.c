@@ -15,12 +15,11 @@ static void
 setup(void)
 {
 	struct san_prng g;
-	unsigned int i;
 
 	san_prng_seed(&g, 5);
 	memset(&cm, 0, sizeof(cm));
 	cm.conf.cookie_slot_ns = SLOT_NS;
-	for (i = 0; i < sizeof(cm.conf.secret); i++)
+	for (unsigned int i = 0; i < sizeof(cm.conf.secret); i++)
 		cm.conf.secret[i] = (uint8_t)san_prng_u64(&g);
 	memset(&pkt, 0, sizeof(pkt));
 	pkt.src = cm_net_ip(0, false);
@@ -79,12 +78,11 @@ static const struct field covered[] = {
 UNIT_CASE(valid__covers_every_bit)
 {
 	uint8_t *at;
-	size_t i, bit;
 
 	take_cookie(5 * SLOT_NS);
-	for (i = 0; i < RTE_DIM(covered); i++) {
+	for (size_t i = 0; i < RTE_DIM(covered); i++) {
 		at = (covered[i].pkt ? (uint8_t *)&pkt : (uint8_t *)&msg) + covered[i].off;
-		for (bit = 0; bit < covered[i].len * 8; bit++) {
+		for (size_t bit = 0; bit < covered[i].len * 8; bit++) {
 			at[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			if (is_valid(5 * SLOT_NS))
 				fail_msg("%s bit %zu", covered[i].name, bit);
@@ -122,9 +120,7 @@ static const struct age_row ages[] = {
 
 UNIT_CASE(valid__ages)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(ages); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(ages); i++) {
 		take_cookie(ages[i].made_ns);
 		if (is_valid(ages[i].now_ns) != ages[i].valid)
 			fail_msg("row %u", i);
@@ -141,10 +137,8 @@ UNIT_CASE(valid__slot_is_not_free)
 
 UNIT_CASE(valid__secret_matters)
 {
-	unsigned int i;
-
 	take_cookie(5 * SLOT_NS);
-	for (i = 0; i < SAN_CM_SECRET; i++) {
+	for (unsigned int i = 0; i < SAN_CM_SECRET; i++) {
 		cm.conf.secret[i] ^= 1;
 		assert_false(is_valid(5 * SLOT_NS));
 		cm.conf.secret[i] ^= 1;

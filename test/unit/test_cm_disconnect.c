@@ -87,10 +87,9 @@ UNIT_CASE(disconnect__drain_has_a_limit)
 UNIT_CASE(disconnect__drain_goes_on_with_progress)
 {
 	struct san_pdl_rxw *w = net.h[0].pdl->conns[slot[0]].rx;
-	int i;
 
 	disconnect(0, false);
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		cm_net_run(&net, 5 * SAN_NS_PER_S - 1 * MS);
 		assert_int_equal(state_of(0), SAN_CM_DRAINING);
 		w[i & 1].base++;
@@ -131,9 +130,8 @@ UNIT_CASE(disconnect__dreq_or_drep_lost)
 {
 	static const uint8_t lost[][2] = {
 		{SAN_CM_DREQ, 1}, {SAN_CM_DREQ, 5}, {SAN_CM_DREP, 1}, {SAN_CM_DREP, 5}};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(lost); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(lost); i++) {
 		cm_teardown();
 		setup();
 		cm_lose(lost[i][0], 1, lost[i][1]);
@@ -179,9 +177,7 @@ UNIT_CASE(disconnect__everything_twice)
 /* Both at the same time, with drain or without, with loss or without: one event each. */
 UNIT_CASE(disconnect__simultaneous)
 {
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
+	for (unsigned int i = 0; i < 8; i++) {
 		cm_teardown();
 		setup();
 		cm_lose(i & 4 ? SAN_CM_DREQ : SAN_CM_DREP, 1, 1);
@@ -245,10 +241,9 @@ UNIT_CASE(disconnect__while_connecting)
 {
 	static const enum san_cm_state at[] = {SAN_CM_RESOLVING, SAN_CM_REQ_SENT,
 					       SAN_CM_REQ_COOKIE_SENT};
-	unsigned int i;
 	uint16_t s;
 
-	for (i = 0; i < RTE_DIM(at); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(at); i++) {
 		cm_anew(i);
 		net.h[0].no_mac = at[i] == SAN_CM_RESOLVING;
 		net.h[1].no_accept = true;
@@ -409,15 +404,12 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
 	struct san_wire_cm msg;
 	uint32_t psn;
-	unsigned int i;
 
 	net.h[1].dead = true;
 	psn = cm_net_tx_data(&net, 0, slot[0]);
 	/* otherwise these numbers might be outstanding in the other window */
 	assert_false(san_pdl_rtx_is_outstanding(c, SAN_WIN_DATA, psn));
-	for (i = 0; i < RTE_DIM(stale_resets); i++) {
-		const struct reset_row *r = &stale_resets[i];
-
+	UNIT_EACH(r, stale_resets) {
 		path = cm_net_path(&net, 1);
 		path.src.b[15] ^= r->src_xor;
 		pkt = (struct san_wire_pkt){
@@ -545,12 +537,9 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 	const struct san_pdl_conn *c = &net.h[1].pdl->conns[slot[1]];
 	const struct san_pdl_conn *own = &net.h[0].pdl->conns[slot[0]];
 	struct san_wire_cm msg;
-	unsigned int i;
 
 	assert_int_equal(a->pdl.dcid, c->cid);
-	for (i = 0; i < RTE_DIM(forged_rows); i++) {
-		const struct forged_row *r = &forged_rows[i];
-
+	UNIT_EACH(r, forged_rows) {
 		path = cm_net_path(&net, 0);
 		path.src.b[15] ^= (uint8_t)(r->src_xor << 4);
 		pkt = (struct san_wire_pkt){

@@ -41,7 +41,7 @@ UNIT_CASE(flood__million_requests)
 	struct san_wire_pkt p = cm_pkt;
 	struct rte_mbuf *m = cm_net_build(&net, &from, &p, &msg);
 	uint32_t in_use = rte_mempool_in_use_count(test_pool());
-	uint32_t i, nb_answers = 0, nb_limited = 0;
+	uint32_t nb_answers = 0, nb_limited = 0;
 	uint64_t begin_ns = net.now_ns;
 	struct san_wire_pkt q;
 	struct san_wire_ack ack;
@@ -50,7 +50,7 @@ UNIT_CASE(flood__million_requests)
 
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
 	bytes = rte_pktmbuf_mtod_offset(m, uint8_t *, p.payload_off);
-	for (i = 0; i < MILLION; i++) {
+	for (uint32_t i = 0; i < MILLION; i++) {
 		put_be32(bytes + XID_OFF, i);
 		put_be32(p.src.b + 12, 0x0a010000 + i);
 		drop = san_cm_rx(net.h[1].cm, m, &p, net.now_ns);
@@ -97,9 +97,9 @@ UNIT_CASE(flood__resets_are_limited)
 {
 	struct san_wire_pkt p = cm_net_stray(&net, SAN_OP_PROBE), q;
 	struct san_wire_cm msg;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < 100000; i++) {
+	for (uint32_t i = 0; i < 100000; i++) {
 		san_cm_rx_answer_reset(net.h[1].cm, &p, net.now_ns);
 		n += san_cm_tx_next(net.h[1].cm, &path, &q, &msg, net.now_ns);
 		net.now_ns += 100;
@@ -117,11 +117,10 @@ UNIT_CASE(flood__of_one_host)
 	struct san_wire_cm msg = cm_net_req(0);
 	struct rte_mbuf *m = cm_net_build(&net, &from, &p, &msg);
 	struct san_wire_ack ack;
-	uint32_t i;
 
 	assert_int_equal(san_wire_parse(m, SAN_WIRE_PORT, &p, &ack), SAN_DROP_NONE);
 	p.src.b[15] = stray.src.b[15] = 99;
-	for (i = 0; i < 10000; i++) {
+	for (uint32_t i = 0; i < 10000; i++) {
 		if (i == 2000)
 			cm_net_connect(&net, 0, 1);
 		san_cm_rx(net.h[1].cm, m, &p, net.now_ns);
@@ -151,11 +150,11 @@ UNIT_CASE(flood__of_random_hosts)
 	struct san_wire_pkt p[2] = {cm_pkt, cm_pkt};
 	struct san_wire_ack ack;
 	struct rte_mbuf *m[2];
-	uint32_t i, k;
+	uint32_t k;
 
 	msg[1].flags |= SAN_CM_F_COOKIE;
 	put_be32(msg[1].cookie + 16, (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S)));
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		m[i] = cm_net_build(&net, &from, &p[i], &msg[i]);
 		assert_int_equal(san_wire_parse(m[i], SAN_WIRE_PORT, &p[i], &ack), SAN_DROP_NONE);
 	}
@@ -163,7 +162,7 @@ UNIT_CASE(flood__of_random_hosts)
 	cm_net_run(&net, 100 * MS);
 	for (k = 1; k <= 8; k++) {
 		assert_events(0, SAN_CM_EV_ESTABLISHED, k);
-		for (i = 0; i < 4000; i++) {
+		for (uint32_t i = 0; i < 4000; i++) {
 			if (i == 2000 + 3 * k)
 				cm_net_connect(&net, 0, k);
 			forge_random(m[0], &p[0], k * 4000 + i);

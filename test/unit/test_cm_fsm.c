@@ -16,9 +16,7 @@ state_of(int i, uint16_t slot)
 static void
 assert_clean(void)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_int_equal(net.h[i].pdl->nb_conns, 0);
 		assert_int_equal(net.h[i].cm->nb_half_open, 0);
 	}
@@ -28,9 +26,7 @@ assert_clean(void)
 static void
 assert_ended(uint8_t type0, uint8_t type1)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		assert_int_equal(net.h[i].nb[SAN_CM_EV_CLOSED] +
 					 net.h[i].nb[SAN_CM_EV_DISCONNECTED],
 				 1);
@@ -79,7 +75,6 @@ UNIT_CASE(connect__agrees_on_parameters)
 	const struct san_pdl_conn *c[2];
 	const struct san_cm_agreed *g[2];
 	uint16_t slot[2];
-	int i;
 
 	a->mtu = 4096;
 	b->mtu = 1408;
@@ -99,7 +94,7 @@ UNIT_CASE(connect__agrees_on_parameters)
 	a->relaxed = true;
 	b->ordered = false; /* the connecting side decides */
 	cm_net_open(&net, slot);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		c[i] = &net.h[i].pdl->conns[slot[i]];
 		g[i] = san_cm_agreed(net.h[i].cm, slot[i]);
 		assert_non_null(g[i]);
@@ -110,7 +105,7 @@ UNIT_CASE(connect__agrees_on_parameters)
 		assert_int_equal(c[i]->state, SAN_CONN_OPEN);
 		assert_int_equal(c[i]->pkey, CM_NET_PKEY);
 	}
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		/* RT-1: the CID that the other side allocated */
 		assert_int_equal(g[i]->pdl.dcid, c[1 - i]->cid);
 		assert_int_equal(g[i]->pdl.dtag, c[1 - i]->tag);
@@ -181,14 +176,12 @@ UNIT_CASE(connect__over_v6) /* RT-31 */
 
 UNIT_CASE(connect__many_at_once) /* RT-1: CIDs are unique */
 {
-	uint16_t i, k;
-
-	for (i = 0; i < 8; i++)
+	for (uint16_t i = 0; i < 8; i++)
 		cm_net_connect(&net, 0, i);
 	cm_net_run(&net, 100 * MS);
 	assert_established(8, 8);
-	for (i = 0; i < 8; i++) {
-		for (k = 0; k < i; k++)
+	for (uint16_t i = 0; i < 8; i++) {
+		for (uint16_t k = 0; k < i; k++)
 			assert_int_not_equal(net.h[0].pdl->conns[i].cid,
 					     net.h[0].pdl->conns[k].cid);
 	}
@@ -235,9 +228,8 @@ UNIT_CASE(connect__parameters) /* RULE-7 */
 {
 	struct cm_host *h = &net.h[0];
 	uint16_t slot;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(param_rows); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(param_rows); i++) {
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
 						    &param_rows[i].param, 0, net.now_ns, &slot),
 				 param_rows[i].rc);
@@ -256,9 +248,8 @@ UNIT_CASE(connect__bad_addresses)
 	struct cm_host *h = &net.h[0];
 	struct san_ip v6 = cm_net_ip(0, true), ip;
 	uint16_t slot;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(bad); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(bad); i++) {
 		memcpy(ip.b, bad[i], sizeof(ip.b));
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
 						    &slot),
@@ -276,9 +267,9 @@ UNIT_CASE(connect__bad_addresses)
 UNIT_CASE(connect__no_slot)
 {
 	struct cm_host *h = &net.h[0];
-	uint16_t slot, i;
+	uint16_t slot;
 
-	for (i = 0; i < 16; i++)
+	for (uint16_t i = 0; i < 16; i++)
 		cm_net_connect(&net, 0, i);
 	assert_int_equal(
 		san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1, &h->param, 0, net.now_ns, &slot),
@@ -341,9 +332,8 @@ UNIT_CASE(connect__each_message_lost_once)
 		{SAN_CM_RTU, 1},
 	};
 	uint16_t slot[2];
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(lost); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(lost); i++) {
 		cm_anew(i);
 		cm_lose(lost[i][0], lost[i][1], lost[i][1]);
 		slot[0] = cm_net_connect(&net, 0, 42);

@@ -47,9 +47,7 @@ UNIT_CASE(probe__answered_for_ever)
 
 UNIT_CASE(probe__not_while_packets_arrive)
 {
-	unsigned int i;
-
-	for (i = 0; i < 100; i++) {
+	for (unsigned int i = 0; i < 100; i++) {
 		cm_net_tx_data(&net, 1, slot[1]);
 		cm_net_run(&net, INTERVAL / 2);
 	}
@@ -74,9 +72,7 @@ UNIT_CASE(probe__peer_is_gone)
 /* Four lost in a row do not end the connection, and an answer restarts the count. */
 UNIT_CASE(probe__some_lost)
 {
-	unsigned int i;
-
-	for (i = 0; i < 10; i++) {
+	for (unsigned int i = 0; i < 10; i++) {
 		net.arg[0] = 4;
 		cm_net_run(&net, 7 * INTERVAL);
 		assert_int_equal(net.arg[0], 0);
@@ -125,10 +121,9 @@ UNIT_CASE(connect__agrees_on_features)
 		{0x80000001, 0x1, 0x1},
 		{0x1, 0xf0, 0x0},
 	};
-	unsigned int i;
 
 	assert_int_equal(net.h[0].cm->conf.features, SAN_CM_FEAT_PACK);
-	for (i = 0; i < RTE_DIM(table); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(table); i++) {
 		net.h[0].cm->conf.features = table[i][0];
 		net.h[1].cm->conf.features = table[i][1];
 		cm_net_open(&net, slot);

@@ -29,9 +29,8 @@ UNIT_CASE(find__service_and_partition)
 UNIT_CASE(listen__twice_and_too_many)
 {
 	struct san_cm *cm = net.h[1].cm;
-	uint64_t i;
 
-	for (i = 0; i < 4; i++)
+	for (uint64_t i = 0; i < 4; i++)
 		assert_int_equal(san_cm_listen(cm, i, 1, 8, 0), 0);
 	assert_int_equal(san_cm_listen(cm, 2, 1, 8, 0), -EADDRINUSE);
 	assert_int_equal(san_cm_listen(cm, 4, 1, 8, 0), -ENOSPC);
@@ -49,7 +48,7 @@ UNIT_CASE(find__short_lists)
 	struct san_cm_conf conf;
 	struct san_pdl_conf pdl;
 	struct san_cm *cm;
-	uint32_t s, i, n;
+	uint32_t n;
 	uint16_t l;
 
 	cm_net_pdl_conf(&net.h[1], 16, &pdl);
@@ -57,16 +56,16 @@ UNIT_CASE(find__short_lists)
 	conf.max_listeners = 256;
 	cm_net_start(&net, 1, &pdl, &conf);
 	cm = net.h[1].cm;
-	for (s = 0; s < RTE_DIM(shifts); s++) {
-		for (i = 0; i < 256; i++)
+	for (uint32_t s = 0; s < RTE_DIM(shifts); s++) {
+		for (uint32_t i = 0; i < 256; i++)
 			assert_int_equal(san_cm_listen(cm, (uint64_t)i << shifts[s], 1, 8, 0), 0);
-		for (i = 0; i < CM_SERVICES; i++) {
+		for (uint32_t i = 0; i < CM_SERVICES; i++) {
 			n = 0;
 			for (l = cm->services[i]; l != CM_NO_LISTENER; l = cm->listeners[l].next)
 				n++;
 			assert_in_range(n, 0, 8);
 		}
-		for (i = 0; i < 256; i++)
+		for (uint32_t i = 0; i < 256; i++)
 			san_cm_listen_end(cm, (uint64_t)i << shifts[s], 1);
 	}
 }
@@ -109,12 +108,12 @@ UNIT_CASE(unlisten__refuses_who_waits)
 UNIT_CASE(unlisten__before_the_event)
 {
 	struct san_wire_cm msg;
-	int i, from;
+	int from;
 
 	cm_net_listen(&net, 1);
 	cm_net_connect(&net, 0, 7);
 	san_cm_fsm_resolved(net.h[0].cm, &net.h[1].ip, &net.h[1].mac, net.now_ns);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		from = i & 1;
 		assert_true(san_cm_tx_next(net.h[from].cm, &path, &pkt, &msg, net.now_ns));
 		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &pkt, &msg));

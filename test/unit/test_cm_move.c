@@ -172,14 +172,14 @@ UNIT_CASE(move_out__once)
 UNIT_CASE(move_in__says_no)
 {
 	struct san_cm_moved moved;
-	uint16_t slot, i;
+	uint16_t slot;
 
 	assert_int_equal(san_cm_move_out(net.h[1].cm, request(), &moved, net.now_ns), 0);
 	there.param.first_win = 1;
 	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
 			 -EINVAL);
 	there.param.first_win = 2;
-	for (i = 0; i < CONNS; i++) {
+	for (uint16_t i = 0; i < CONNS; i++) {
 		moved.xid++;
 		moved.peer_tag++;
 		assert_int_equal(

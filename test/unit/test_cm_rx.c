@@ -269,7 +269,6 @@ UNIT_CASE(cookie__no_ping_pong)
 {
 	struct san_wire_cm cookie = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 	struct san_wire_cm first;
-	unsigned int i;
 
 	net.h[1].dead = true;
 	cm_net_connect(&net, 0, 1);
@@ -278,7 +277,7 @@ UNIT_CASE(cookie__no_ping_pong)
 	cookie.xid = first.xid;
 	cookie.dst_cid = first.src_cid;
 	cookie.dst_tag = first.src_tag;
-	for (i = 0; i < 100; i++) {
+	for (unsigned int i = 0; i < 100; i++) {
 		cookie.cookie[0] = (uint8_t)i;
 		cm_net_forge(&net, 1, &cookie);
 		cm_net_settle(&net);
@@ -287,7 +286,7 @@ UNIT_CASE(cookie__no_ping_pong)
 	/* one more with each retry */
 	cm_net_run(&net, 21 * MS);
 	assert_int_equal(net.h[0].nb_tx[SAN_CM_REQ], 2);
-	for (i = 0; i < 100; i++) {
+	for (unsigned int i = 0; i < 100; i++) {
 		cm_net_forge(&net, 1, &cookie);
 		cm_net_settle(&net);
 	}
@@ -339,9 +338,8 @@ UNIT_CASE(rej__other_partition) /* RT-29 */
 UNIT_CASE(rej__parameter) /* RULE-7 */
 {
 	struct san_wire_cm bad[9];
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(bad); i++)
+	for (unsigned int i = 0; i < RTE_DIM(bad); i++)
 		bad[i] = cm_net_req(i);
 	bad[0].first_win = 1;
 	bad[1].req_win = 0;
@@ -352,7 +350,7 @@ UNIT_CASE(rej__parameter) /* RULE-7 */
 	bad[6].mtu = 16;
 	bad[7].max_txn = 0;
 	bad[8].data_win = 768;
-	for (i = 0; i < RTE_DIM(bad); i++)
+	for (unsigned int i = 0; i < RTE_DIM(bad); i++)
 		expect_rej(&bad[i], SAN_DROP_NONE, RTSAN_R_PARAMETER);
 }
 
@@ -360,9 +358,9 @@ UNIT_CASE(rej__backlog)
 {
 	struct san_wire_cm msg, ans;
 	static const uint8_t want[] = {6, 7, 8}; /* one host alone gets three quarters */
-	uint32_t host, xid = 0;
+	uint32_t xid = 0;
 
-	for (host = 0; host < RTE_DIM(want); host++) {
+	for (uint32_t host = 0; host < RTE_DIM(want); host++) {
 		for (; xid < want[host]; xid++) {
 			msg = cm_net_req(xid);
 			msg.src_tag += xid;
@@ -402,9 +400,8 @@ UNIT_CASE(req__same_name_twice)
 UNIT_CASE(rej__resources)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	uint16_t i;
 
-	for (i = 0; i < 16; i++)
+	for (uint16_t i = 0; i < 16; i++)
 		cm_net_connect(&net, 1, i);
 	while (cm_next(1, &msg))
 		;
@@ -479,9 +476,8 @@ UNIT_CASE(ghost__slots_are_reused)
 {
 	struct san_wire_cm msg;
 	struct san_cm_event ev;
-	uint32_t i;
 
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		msg = cm_net_req(i);
 		assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 		assert_true(san_cm_event_next(net.h[1].cm, &ev));
@@ -532,14 +528,13 @@ UNIT_CASE(answer_reset__never_to_these)
 	static const uint8_t never[] = {SAN_OP_CM, SAN_OP_NACK, SAN_OP_CNP};
 	static const uint8_t always[] = {SAN_OP_PUSH_SLCTD_REQ, SAN_OP_ACK, SAN_OP_RESYNC,
 					 SAN_OP_PROBE};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(never); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(never); i++) {
 		pkt = cm_net_stray(&net, never[i]);
 		san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
 		assert_no_answer();
 	}
-	for (i = 0; i < RTE_DIM(always); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(always); i++) {
 		pkt = cm_net_stray(&net, always[i]);
 		san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
 		assert_int_equal(only_answer().msg, SAN_CM_RESET);
@@ -557,9 +552,8 @@ UNIT_CASE(answers__are_not_answered)
 					SAN_CM_RESET};
 	struct san_wire_cm msg;
 	enum san_drop stale;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(types); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(types); i++) {
 		msg = (struct san_wire_cm){
 			.msg = types[i],
 			.flags = types[i] == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,

@@ -47,13 +47,11 @@ ip(const char *text)
 static void
 setup(void)
 {
-	uint32_t i;
-
 	memset(&steer, 0, sizeof(steer));
 	memcpy(steer.key, known_key, sizeof(known_key));
 	steer.v4 = steer.v6 = true;
 	steer.table_size = 512;
-	for (i = 0; i < steer.table_size; i++)
+	for (uint32_t i = 0; i < steer.table_size; i++)
 		steer.table[i] = (uint16_t)i;
 }
 
@@ -84,9 +82,8 @@ softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, u
 UNIT_CASE(softrss__known_hashes)
 {
 	struct san_ip src, dst;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(known); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(known); i++) {
 		src = ip(known[i].src);
 		dst = ip(known[i].dst);
 		assert_int_equal(softrss(&src, &dst, known[i].src_port, known[i].dst_port),
@@ -100,28 +97,27 @@ UNIT_CASE(ports__bring_to_the_queue)
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 	struct san_prng prng;
 	struct san_ip src, dst;
-	uint32_t round, i, k;
 	uint16_t queue;
 
 	san_prng_seed(&prng, 5);
-	for (round = 0; round < 200; round++) {
+	for (uint32_t round = 0; round < 200; round++) {
 		src = ip(round % 2 ? "fd00::1" : "10.0.0.1");
 		dst = ip(round % 2 ? "fd00::2" : "10.0.0.2");
-		for (i = 12; i < 16; i++)
+		for (uint32_t i = 12; i < 16; i++)
 			src.b[i] = (uint8_t)san_prng_u64(&prng);
-		for (i = 0; i < sizeof(known_key); i++)
+		for (uint32_t i = 0; i < sizeof(known_key); i++)
 			steer.key[i] = (uint8_t)san_prng_u64(&prng);
-		for (i = 0; i < steer.table_size; i++)
+		for (uint32_t i = 0; i < steer.table_size; i++)
 			steer.table[i] = (uint16_t)san_prng_below(&prng, 5);
 		queue = (uint16_t)(round % 5);
 		assert_int_equal(san_cm_steer_udp_ports(&steer, queue, &src, &dst, 4791,
 							(uint32_t)san_prng_u64(&prng) >> 1, ports),
 				 SAN_WIRE_CM_PORTS);
-		for (i = 0; i < SAN_WIRE_CM_PORTS; i++) {
+		for (uint32_t i = 0; i < SAN_WIRE_CM_PORTS; i++) {
 			assert_true(ports[i] >= 49152);
 			assert_int_equal(steer.table[softrss(&src, &dst, ports[i], 4791) & 511],
 					 queue);
-			for (k = 0; k < i; k++)
+			for (uint32_t k = 0; k < i; k++)
 				assert_int_not_equal(ports[k], ports[i]);
 		}
 	}

@@ -48,10 +48,9 @@ UNIT_CASE(tx_next__retries_double)
 	uint64_t begin_ns = net.now_ns;
 	uint16_t slot = cm_net_connect(&net, 0, 1);
 	uint64_t due_ns = 0;
-	uint32_t i;
 
 	assert_true(next());
-	for (i = 0; i < 7; i++) {
+	for (uint32_t i = 0; i < 7; i++) {
 		due_ns += RTE_MIN(20 * MS << i, 500 * MS);
 		net.now_ns = begin_ns + due_ns - 1;
 		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
@@ -70,15 +69,14 @@ UNIT_CASE(reply__ring_is_full)
 {
 	struct san_wire_pkt p = {.src = net.h[1].ip, .dst = net.h[0].ip};
 	struct san_wire_cm m = {.msg = SAN_CM_REJ};
-	uint32_t i;
 
-	for (i = 0; i < CM_OUT_MAX; i++) {
+	for (uint32_t i = 0; i < CM_OUT_MAX; i++) {
 		m.xid = i;
 		assert_true(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
 	}
 	assert_false(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
 	cm_net_check(&net);
-	for (i = 0; i < CM_OUT_MAX; i++) {
+	for (uint32_t i = 0; i < CM_OUT_MAX; i++) {
 		assert_true(next());
 		assert_int_equal(msg.xid, i);
 	}
@@ -194,9 +192,8 @@ UNIT_CASE(measure_path__not_of_what_was_lost)
 		{SAN_CM_REP, {RTT_NS, 0}},
 		{SAN_CM_RTU, {RTT_NS, 0}},
 	};
-	size_t i;
 
-	for (i = 0; i < RTE_DIM(cases); i++) {
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		open_treating(cases[i].msg, 0, 0, 0);
 		assert_int_equal(path_ns(0), cases[i].path_ns[0]);
 		assert_int_equal(path_ns(1), cases[i].path_ns[1]);

@@ -53,9 +53,7 @@ message(const struct san_wire_cm *cm)
 
 UNIT_CASE(owner__by_cid)
 {
-	uint32_t lcore;
-
-	for (lcore = 0; lcore < 16; lcore++) {
+	for (uint32_t lcore = 0; lcore < 16; lcore++) {
 		assert_int_equal(owner_of(probe_to(CID(lcore), false), 16), lcore);
 		assert_int_equal(owner_of(probe_to(CID(lcore), true), 16), lcore);
 		/* without an owner it is for the first lcore */
@@ -88,9 +86,8 @@ UNIT_CASE(owner__by_the_cid_in_a_message)
 	static const uint8_t msgs[] = {SAN_CM_COOKIE, SAN_CM_REP, SAN_CM_RTU,
 				       SAN_CM_REJ, SAN_CM_DREQ, SAN_CM_DREP};
 	struct san_wire_cm cm = wire_sample_cm(wire_sample_get("cm_rep"));
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(msgs); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(msgs); i++) {
 		cm.msg = msgs[i];
 		cm.dst_cid = CID(i);
 		assert_int_equal(owner_of(message(&cm), 6), i);

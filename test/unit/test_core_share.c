@@ -90,15 +90,14 @@ UNIT_CASE(take__of_one_user)
 UNIT_CASE(take__alone)
 {
 	struct core_share s[9];
-	uint32_t i;
 
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		add(&s[i], SAN_CORE_ALONE);
 	assert_true(take(&s[0], MEM));
 	assert_false(take(&s[0], 1));
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		assert_true(orphan(&s[i]));
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		del(&s[i]);
 }
 
@@ -146,15 +145,14 @@ UNIT_CASE(orphan__half_of_the_memory)
 UNIT_CASE(orphan__half_of_the_queue_pairs)
 {
 	struct core_share s[5];
-	uint32_t i;
 
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		add(&s[i], ALICE + i);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_true(orphan(&s[i]));
 	assert_false(orphan(&s[4]));
 	del(&s[0]);
 	assert_true(orphan(&s[4]));
-	for (i = 1; i < 5; i++)
+	for (uint32_t i = 1; i < 5; i++)
 		del(&s[i]);
 }

@@ -27,9 +27,7 @@ UNIT_CASE(san_pdl_ack_coalesce__within_its_time)
 
 UNIT_CASE(san_pdl_ack_coalesce__every_so_many)
 {
-	uint16_t i;
-
-	for (i = 0; i < pair.pdl[1]->conf.ack_every; i++) {
+	for (uint16_t i = 0; i < pair.pdl[1]->conf.ack_every; i++) {
 		assert_false(pair_owed(&pair, 1, &ack));
 		k = data();
 		arrive(&k, SAN_RX_ACKED);
@@ -41,9 +39,7 @@ UNIT_CASE(san_pdl_ack_coalesce__every_so_many)
 /* RULE-11: at once on request, but one per burst, however many packets request it. */
 UNIT_CASE(san_pdl_ack_next__one_per_burst)
 {
-	int i;
-
-	for (i = 0; i < 5; i++) {
+	for (int i = 0; i < 5; i++) {
 		k = data();
 		k.p.ackreq = true;
 		arrive(&k, SAN_RX_ACKED);
@@ -158,9 +154,8 @@ UNIT_CASE(san_pdl_ack_fill__fields)
 UNIT_CASE(san_pdl_ack_fill__bitmaps_of_both_windows)
 {
 	struct pair_pkt req[3], d[3];
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &req[i]);
 		d[i] = data();
 	}
@@ -228,9 +223,8 @@ UNIT_CASE(san_pdl_ack_apply__base_is_exclusive_and_per_window)
 {
 	struct san_pdl_txw *w = pair.c[0]->tx;
 	struct pair_pkt a;
-	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k);
 		data();
 	}
@@ -251,17 +245,17 @@ UNIT_CASE(san_pdl_ack_apply__base_within_a_word)
 	static const uint32_t steps[] = {1, 62, 65, 64, 130, 3};
 	struct san_pdl_conf conf = pair_conf();
 	struct pair_pkt a;
-	uint32_t i, left = 400;
+	uint32_t left = 400;
 
 	pair_close(&pair);
 	conf.ackreq_window = 0;
 	conf.cc = &san_pdl_cc_fixed;
 	conf.cc_conf.window_init = conf.cc_conf.window_max;
 	pair_open(&pair, &conf, 16, 512);
-	for (i = 0; i < left; i++)
+	for (uint32_t i = 0; i < left; i++)
 		data();
 	a = blank_ack(0);
-	for (i = 0; i < RTE_DIM(steps); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(steps); i++) {
 		a.ack.serial++;
 		a.p.data_ebsn += steps[i];
 		assert_int_equal(hear(&a), steps[i]);
@@ -275,9 +269,8 @@ UNIT_CASE(san_pdl_ack_apply__holes_are_released_at_once)
 {
 	struct pair_pkt a;
 	uint32_t base;
-	int i;
 
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		data();
 	base = pair.c[0]->tx[SAN_WIN_DATA].base;
 	a = blank_ack(1);
@@ -298,9 +291,8 @@ UNIT_CASE(san_pdl_ack_apply__holes_are_released_at_once)
 UNIT_CASE(san_pdl_ack_apply__older_base_is_ignored)
 {
 	struct pair_pkt old, a;
-	int i;
 
-	for (i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++)
 		data();
 	old = blank_ack(5);
 	old.ack.nb_data = 1;
@@ -377,9 +369,8 @@ UNIT_CASE(san_pdl_ack_apply__hint_of_the_newest_only)
 	const struct san_bitmap *rcvd;
 	struct pair_pkt a;
 	uint32_t base;
-	int i;
 
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		data();
 	base = pair.c[0]->tx[SAN_WIN_DATA].base;
 	rcvd = &pair.c[0]->txb->rcvd[SAN_WIN_DATA];

@@ -20,12 +20,10 @@ static struct san_pdl_cc_sample s;
 static void
 round_trip(uint64_t delay_ns, uint32_t n)
 {
-	uint32_t i;
-
 	s.rtt_ns = RTT;
 	s.delay_ns = delay_ns;
 	s.limited = true;
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		s.now_ns += RTT / n;
 		s.nb_acked = RTE_MAX(cc.window / SAN_CC_ONE / n, 1u);
 		cc.ops->on_ack(&cc, &conf, &s);
@@ -63,10 +61,9 @@ UNIT_CASE(san_pdl_cc_find__all)
 UNIT_CASE(swift__doubles_at_first)
 {
 	uint32_t before;
-	int i;
 
 	start(&san_pdl_cc_swift);
-	for (i = 1; i <= 3; i++) {
+	for (int i = 1; i <= 3; i++) {
 		round_trip(TARGET / 2, 1);
 		assert_int_equal(cc.window, PKT(32) << i);
 	}
@@ -76,7 +73,7 @@ UNIT_CASE(swift__doubles_at_first)
 	start(&san_pdl_cc_swift);
 	s.rtt_ns = RTT;
 	s.limited = true;
-	for (i = 0; i < 6; i++) {
+	for (int i = 0; i < 6; i++) {
 		s.now_ns += RTT / 2;
 		s.delay_ns = i % 2 == 0 ? 3 * TARGET : TARGET / 2;
 		s.nb_acked = cc.window / SAN_CC_ONE / 2;
@@ -90,9 +87,8 @@ UNIT_CASE(swift__doubles_at_first)
 UNIT_CASE(swift__doubles_until_first_hint)
 {
 	uint32_t before;
-	int i;
 
-	for (i = 0; i < 6; i++) {
+	for (int i = 0; i < 6; i++) {
 		start(&san_pdl_cc_swift);
 		round_trip(i == 0 ? 3 * TARGET : TARGET / 2, 8);
 		s.now_ns += RTT;
@@ -197,11 +193,10 @@ UNIT_CASE(swift__late_sample_or_stall_does_not_cut)
 UNIT_CASE(swift__one_cut_per_rtt_at_most_half)
 {
 	uint32_t before, cuts;
-	int i;
 
 	start(&san_pdl_cc_swift);
 	round_trips(3, 6 * TARGET, 4);
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		before = cc.window;
 		cuts = cc.nb_cuts;
 		round_trip(6 * TARGET, 16);
@@ -230,14 +225,12 @@ UNIT_CASE(swift__below_one_packet)
  */
 UNIT_CASE(swift__long_path_grows_more)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
 	san_pdl_cc_set_path(&cc, &conf, 2 * TARGET);
 	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* ends the doubling */
 	round_trips(20, TARGET / 2, 8);
 	assert_in_range(cc.window, PKT(32 + 34), PKT(32 + 42));
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		start(&san_pdl_cc_swift);
 		san_pdl_cc_set_path(&cc, &conf, i * 2 * TARGET);
 		cc.window = PKT(4); /* target 31.25 us, of half as many packets 37.5 us */
@@ -263,12 +256,10 @@ UNIT_CASE(san_pdl_cc_set_path__floor)
 /* Delay beyond that of any fabric: not below the initial window; timeouts: one packet. */
 UNIT_CASE(swift__host_that_does_not_run)
 {
-	int i;
-
 	start(&san_pdl_cc_swift);
 	round_trips(100, 8 * SAN_NS_PER_MS, 4);
 	assert_int_equal(cc.window, conf.window_init);
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		s.now_ns += RTT;
 		cc.ops->on_timeout(&cc, &conf, s.now_ns);
 	}
@@ -291,11 +282,9 @@ told(uint32_t nb_acked, uint32_t nb_lost)
 static void
 lose_each(uint32_t period, uint32_t n)
 {
-	uint32_t i;
-
 	s.delay_ns = TARGET / 2;
 	s.limited = false;
-	for (i = 1; i <= n; i++) {
+	for (uint32_t i = 1; i <= n; i++) {
 		s.now_ns += SAN_NS_PER_US;
 		told(i % period != 0, i % period == 0);
 	}
@@ -305,7 +294,6 @@ lose_each(uint32_t period, uint32_t n)
 UNIT_CASE(swift__loss_up_to_a_share_is_noise)
 {
 	struct san_prng prng;
-	uint32_t i;
 
 	start(&san_pdl_cc_swift);
 	told(1, 0);
@@ -318,7 +306,7 @@ UNIT_CASE(swift__loss_up_to_a_share_is_noise)
 	assert_int_equal(cc.nb_cuts, 0);
 	start(&san_pdl_cc_swift);
 	san_prng_seed(&prng, 5);
-	for (i = 0; i < 1000000; i++) {
+	for (uint32_t i = 0; i < 1000000; i++) {
 		bool lost = san_prng_below(&prng, 100) < 5;
 
 		s.now_ns += SAN_NS_PER_US;
@@ -330,11 +318,9 @@ UNIT_CASE(swift__loss_up_to_a_share_is_noise)
 
 UNIT_CASE(swift__loss_above_the_share)
 {
-	uint32_t i;
-
 	start(&san_pdl_cc_swift);
 	told(0, 26); /* of 256 */
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		cc.ops->on_loss(&cc, &conf, RTT, s.now_ns); /* one cut per round trip */
 	assert_int_equal(cc.nb_cuts, 1);
 	assert_int_equal(cc.window, PKT(28)); /* 7/8 */
@@ -350,11 +336,11 @@ UNIT_CASE(swift__loss_above_the_share)
 /* 20 %: one cut per round trip, down to where fast retransmit still works; forgotten later. */
 UNIT_CASE(swift__much_loss_cuts_once_per_rtt)
 {
-	uint32_t i, cuts, window;
+	uint32_t cuts, window;
 	uint64_t cut_ns = 0;
 
 	start(&san_pdl_cc_swift);
-	for (i = 0; i < 400; i++) { /* 2000 packets, 100 round trips */
+	for (uint32_t i = 0; i < 400; i++) { /* 2000 packets, 100 round trips */
 		cuts = cc.nb_cuts;
 		window = cc.window;
 		lose_each(5, 5);
@@ -396,9 +382,8 @@ UNIT_CASE(swift__loss_with_delay_halves)
 UNIT_CASE(san_pdl_cc_host__shrinks_and_recovers)
 {
 	static const struct san_pdl_cc_ops *const ops[] = {&san_pdl_cc_swift, &san_pdl_cc_dcqcn};
-	size_t at;
 
-	for (at = 0; at < RTE_DIM(ops); at++) {
+	for (size_t at = 0; at < RTE_DIM(ops); at++) {
 		start(ops[at]);
 		s.rx_level = 900;
 		round_trip(TARGET / 2, 8);
@@ -438,10 +423,10 @@ UNIT_CASE(dcqcn__marks_cut_quiet_recovers)
 /* RT-21: a CNP announces a mark that an ACK will report; otherwise there is no second cut. */
 UNIT_CASE(dcqcn__cnp_until_an_ack_confirms)
 {
-	uint32_t i, before;
+	uint32_t before;
 
 	start(&san_pdl_cc_dcqcn);
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		s.now_ns += RTT;
 		cc.ops->on_cnp(&cc, &conf, RTT, s.now_ns);
 	}
@@ -506,7 +491,6 @@ UNIT_CASE(connection__rt9)
 	struct san_pdl_conn *c = open_one();
 	uint32_t window;
 	uint64_t rto;
-	int i;
 
 	paced_exchanges(20, TARGET / 2);
 	window = san_pdl_cc_window(&c->cc);
@@ -520,7 +504,7 @@ UNIT_CASE(connection__rt9)
 	paced_exchanges(40, TARGET / 2);
 	assert_in_range(c->rtt.rto_ns, rto, rto + TARGET / 10);
 	/* one packet in flight is no sign that more is possible: fill the window to grow it */
-	for (i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
+	for (int i = 0; i < 2000 && san_pdl_cc_window(&c->cc) < window; i++) {
 		c->cc.ops->on_ack(&c->cc, &pc.cc_conf,
 				  &(struct san_pdl_cc_sample){.now_ns = pair.now += TARGET,
 							      .rtt_ns = TARGET,

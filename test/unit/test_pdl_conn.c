@@ -59,12 +59,11 @@ UNIT_CASE(san_pdl_owner_slots__until_given_back)
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_conn *c[6];
 	uint16_t slot;
-	uint32_t i;
 
 	conf.max_conns = 8;
 	conf.nb_owners = 3;
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c[i]), 0);
 		if (i < 4)
 			san_pdl_conn_give(pdl, c[i], i < 3 ? 1 : 2);
@@ -85,14 +84,12 @@ UNIT_CASE_ALONE(san_pdl_conn_add__cids)
 {
 	struct san_pdl_conn *c;
 	uint8_t *seen;
-	uint32_t i;
-	int lcore;
 
-	for (lcore = 0; lcore < 16; lcore += 5) {
+	for (int lcore = 0; lcore < 16; lcore += 5) {
 		seen = calloc(1 << 24, 1);
 		assert_non_null(seen);
 		create(300, (uint8_t)lcore);
-		for (i = 0; i < 300; i++) {
+		for (uint32_t i = 0; i < 300; i++) {
 			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 			assert_in_range(c->cid, 2, (1 << SAN_WIRE_CID_BITS) - 1);
 			assert_int_equal(seen[c->cid]++, 0);
@@ -112,10 +109,9 @@ UNIT_CASE_ALONE(san_pdl_conn_add__cids)
 UNIT_CASE(san_pdl_conn_add__never_0_or_1)
 {
 	struct san_pdl_conn *c;
-	int i;
 
 	create(2, 0);
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		assert_true(c->cid > 1);
 		pair_del(pdl, c);
@@ -127,10 +123,9 @@ UNIT_CASE(san_pdl_conn_add__longest_freed_first)
 {
 	struct san_pdl_conn *c[3], *d;
 	uint32_t old[3];
-	int i;
 
 	create(3, 2);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c[i]), 0);
 		old[i] = c[i]->cid;
 	}
@@ -151,15 +146,14 @@ UNIT_CASE_ALONE(san_pdl_conn_add__all_numbers_of_a_slot)
 {
 	static const uint32_t conns[] = {33, 1000, SAN_CONNS_MAX};
 	struct san_pdl_conn *c;
-	uint32_t i, n, first, tag;
+	uint32_t n, first, tag;
 	uint8_t *seen;
-	size_t at;
 
-	for (at = 0; at < RTE_DIM(conns); at++) {
+	for (size_t at = 0; at < RTE_DIM(conns); at++) {
 		seen = calloc(1 << 24, 1);
 		assert_non_null(seen);
 		create(conns[at], 3);
-		for (i = 0; i < conns[at]; i++)
+		for (uint32_t i = 0; i < conns[at]; i++)
 			assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		first = c->cid;
 		tag = c->tag;
@@ -189,13 +183,12 @@ UNIT_CASE(san_pdl_conn_add__tags)
 	struct san_pdl_conf conf = pair_conf();
 	struct san_pdl_conn *c;
 	uint32_t calls = 0, last = 0;
-	int i;
 
 	conf.secret32 = zero_first;
 	conf.secret_arg = &calls;
 	conf.max_conns = 1;
 	assert_int_equal(san_pdl_create(&conf, 0, &pdl), 0);
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		assert_true(c->tag != 0 && c->tag != last);
 		last = c->tag;
@@ -258,17 +251,16 @@ UNIT_CASE(san_pdl_conn_open__begins_on_different_ports)
 		.mtu = 1000, .nb_ports = 4, .ports = {600, 601, 602, 603}};
 	struct san_pdl_conn *c;
 	uint32_t nb[4] = {0};
-	int i;
 
 	create(14, 0);
-	for (i = 0; i < 12; i++) {
+	for (int i = 0; i < 12; i++) {
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
 		san_pdl_conn_open(pdl, c, &peer, 32, 128, 0);
 		assert_in_range(c->path.src_port, 600, 603);
 		assert_true(c->ports[c->port_idx] == c->path.src_port); /* the next one differs */
 		nb[c->path.src_port - 600]++;
 	}
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(nb[i], 3);
 	peer.nb_ports = 1;
 	assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
@@ -285,10 +277,9 @@ UNIT_CASE(san_pdl_conn_open__begins_on_different_ports)
 UNIT_CASE_ALONE(san_pdl_conn_del__releases_everything)
 {
 	struct san_pdl_conf conf = pair_conf();
-	int i;
 
 	pair_open(&pair, &conf, 16, 64);
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_GRNT, 1, &k));

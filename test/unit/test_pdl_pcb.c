@@ -27,7 +27,6 @@ open_many(uint32_t nb, uint32_t budget)
 		.tx_data_win = 64,
 		.first_win = 33,
 	};
-	uint32_t i;
 
 	now = 1000;
 	san_prng_seed(&pair_secret, 1);
@@ -35,7 +34,7 @@ open_many(uint32_t nb, uint32_t budget)
 	conf.budget_pkts = budget;
 	conf.cc = &san_pdl_cc_fixed;
 	assert_int_equal(san_pdl_create(&conf, now, &pdl), 0);
-	for (i = 0; i < nb; i++) {
+	for (uint32_t i = 0; i < nb; i++) {
 		struct san_pdl_conn *c;
 
 		assert_int_equal(san_pdl_conn_add(pdl, &c), 0);
@@ -120,10 +119,9 @@ UNIT_CASE(san_pdl_pcb_vwin__formula)
 		{2, 1000, 1},
 		{3, 1, 1},
 	};
-	size_t i;
 
 	open_many(1, 1000);
-	for (i = 0; i < RTE_DIM(rows); i++) {
+	for (size_t i = 0; i < RTE_DIM(rows); i++) {
 		pdl->conns[0].pcb.first_win = rows[i].first_win;
 		pdl->share = rows[i].share;
 		assert_int_equal(san_pdl_pcb_vwin(pdl, &pdl->conns[0]), rows[i].vwin);
@@ -133,17 +131,15 @@ UNIT_CASE(san_pdl_pcb_vwin__formula)
 /* The share is recomputed as connections become active and idle. */
 UNIT_CASE(san_pdl_pcb_enter__shares_among_the_active)
 {
-	uint32_t i;
-
 	open_many(10, 20);
 	assert_int_equal(pdl->share, 20);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		left[i] = 1;
 		assert_int_equal(visit(&pdl->conns[i]), 1);
 	}
 	assert_int_equal(pdl->nb_active, 4);
 	assert_int_equal(pdl->share, 5);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		ack_all(&pdl->conns[i]);
 		visit(&pdl->conns[i]);
 	}
@@ -202,13 +198,13 @@ UNIT_CASE(san_pdl_tx_room__one_active)
  */
 UNIT_CASE(san_pdl_pcb_wake__ten_thousand_active)
 {
-	uint32_t total = 0, visits = 0, first_turns = 0, i;
+	uint32_t total = 0, visits = 0, first_turns = 0;
 	struct san_pdl_conn *c, *out[128];
 	uint32_t nb_out = 0;
 
 	open_many(NB_CONNS, 100);
 	memset(visit_of_first, 0, sizeof(visit_of_first));
-	for (i = 0; i < NB_CONNS; i++)
+	for (uint32_t i = 0; i < NB_CONNS; i++)
 		san_pdl_sched_kick(pdl, &pdl->conns[i]);
 	while (total < NB_CONNS * PER_CONN) {
 		uint32_t n;

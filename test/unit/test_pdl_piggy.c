@@ -80,7 +80,6 @@ static void
 ask_and_answer(bool ackreq)
 {
 	struct pair_pkt back;
-	int side;
 
 	k = data();
 	k.p.ackreq = ackreq;
@@ -88,7 +87,7 @@ ask_and_answer(bool ackreq)
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_GRNT, 1, &back));
 	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
 	forget_acked();
-	for (side = 0; side < 2; side++) {
+	for (int side = 0; side < 2; side++) {
 		while (pair_owed(&pair, side, &ack)) {
 			pair_recv(&pair, !side, &ack, SAN_RX_REFUSED);
 			forget_acked();
@@ -118,12 +117,11 @@ UNIT_CASE(san_pdl_ack_piggyback__one_dedicated_per_rtt)
 UNIT_CASE(san_pdl_ack_piggyback__answers_of_a_conversation)
 {
 	uint64_t nb;
-	int i;
 
 	pair.pdl[1]->conf.ack_stand_ins = 8;
 	give_rtt(50 * SAN_NS_PER_US);
 	nb = pair.pdl[1]->stats.nb_ack_tx;
-	for (i = 0; i < 90; i++) {
+	for (int i = 0; i < 90; i++) {
 		pair_pass(&pair, 60 * SAN_NS_PER_US);
 		ask_and_answer(true);
 	}
@@ -171,10 +169,8 @@ answer(uint64_t ns)
 static void
 answer_often(void)
 {
-	int i;
-
 	give_rtt(15 * SAN_NS_PER_US);
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_true(ask());
 		answer(SAN_NS_PER_US);
 		pair_owed(&pair, 1, &ack);
@@ -207,10 +203,8 @@ UNIT_CASE(san_pdl_ack_asked__not_for_long)
 /* A late answer proves nothing, and resets what was learnt. */
 UNIT_CASE(san_pdl_ack_asked__late_answer)
 {
-	int i;
-
 	give_rtt(15 * SAN_NS_PER_US);
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		assert_true(ask());
 		answer(6 * SAN_NS_PER_US);
 		pair_owed(&pair, 1, &ack);
@@ -231,13 +225,11 @@ UNIT_CASE(san_pdl_ack_asked__small_window)
  */
 UNIT_CASE(san_pdl_ack_asked__in_vain_by_timer)
 {
-	int i;
-
 	answer_often();
 	assert_false(ask());
 	pair_pass(&pair, 20 * SAN_NS_PER_US);
 	assert_true(pair_owed(&pair, 1, &ack));
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		assert_true(ask());
 		answer(SAN_NS_PER_US);
 		while (pair_owed(&pair, 1, &ack))

@@ -21,9 +21,7 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 static void
 samples(int rounds, uint64_t delay_ns, bool ce)
 {
-	int i;
-
-	for (i = 0; i < 3 * rounds; i++) {
+	for (int i = 0; i < 3 * rounds; i++) {
 		pair.now += 10001;
 		san_pdl_plb_sample(pair.pdl[0], c, delay_ns, ce, pair.now);
 	}
@@ -32,12 +30,10 @@ samples(int rounds, uint64_t delay_ns, bool ce)
 /* RT-28: use the next port of the peer after the configured number of bad round trips. */
 UNIT_CASE(san_pdl_plb_sample__moves_on)
 {
-	int i;
-
 	assert_int_equal(c->path.src_port, 50001);
 	samples(3, BAD, false);
 	assert_int_equal(c->path.src_port, 50001);
-	for (i = 1; i <= 5; i++) {
+	for (int i = 1; i <= 5; i++) {
 		while (pair.pdl[0]->stats.nb_path_changes < (uint64_t)i)
 			samples(1, BAD, false);
 		assert_int_equal(c->path.src_port, 50001 + i % 4);
@@ -49,15 +45,14 @@ UNIT_CASE(san_pdl_plb_sample__moves_on)
 UNIT_CASE(san_pdl_plb_sample__moves_ever_less)
 {
 	uint64_t moves = 0, rounds[4] = {0};
-	int i;
 
-	for (i = 0; i < 4; i++, moves++)
+	for (int i = 0; i < 4; i++, moves++)
 		for (; pair.pdl[0]->stats.nb_path_changes == moves; rounds[i]++)
 			samples(1, BAD, false);
 	assert_in_range(rounds[0], 4, 7);
-	for (i = 1; i < 4; i++)
+	for (int i = 1; i < 4; i++)
 		assert_true(rounds[i] >= 2 * rounds[i - 1]);
-	for (i = 0; i < 4000; i++)
+	for (int i = 0; i < 4000; i++)
 		samples(1, GOOD, false);
 	samples(7, BAD, false);
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, moves + 1);
@@ -75,12 +70,11 @@ copy_after_answer(const struct pair_pkt *copy)
 UNIT_CASE(san_pdl_plb_copy__moves_the_path_of_acks)
 {
 	struct pair_pkt next;
-	int i;
 
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 2, &next));
 	pair_recv(&pair, 0, &k, SAN_RX_RECEIVED);
-	for (i = 0; i < 5; i++) /* delayed, and then all at once */
+	for (int i = 0; i < 5; i++) /* delayed, and then all at once */
 		pair_recv(&pair, 0, &k, SAN_RX_RECEIVED);
 	copy_after_answer(&k);
 	pair_recv(&pair, 0, &next, SAN_RX_RECEIVED);

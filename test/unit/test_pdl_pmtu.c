@@ -18,11 +18,10 @@ static void
 open_pair(void)
 {
 	struct san_pdl_conf conf = pair_conf();
-	int i;
 
 	conf.pmtu_after = 1;
 	pair_open(&pair, &conf, 16, 64);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		san_pdl_pmtu_init(pair.pdl[i], pair.c[i], BOTH);
 	limit = UINT16_MAX;
 	probed = 0;
@@ -109,11 +108,10 @@ UNIT_CASE_ALONE(san_pdl_pmtu_init__begins_with_what_is_safe)
 UNIT_CASE(san_pdl_pmtu_on_sent__when_it_is_worth_it)
 {
 	struct san_pdl_conf conf;
-	int i;
 
 	san_pdl_conf_default(&conf);
 	pair.pdl[0]->conf.pmtu_after = conf.pmtu_after;
-	for (i = 1; i < conf.pmtu_after; i++) {
+	for (int i = 1; i < conf.pmtu_after; i++) {
 		send_data(BEGIN);
 		send_data(BEGIN - 1);
 	}
@@ -275,10 +273,9 @@ UNIT_CASE_ALONE(san_pdl_pmtu_on_loss__what_it_means)
 	struct san_pdl_entry e, *lost;
 	struct san_pdl_conn *c;
 	struct san_bitmap *rcvd;
-	unsigned int i;
 	uint32_t later;
 
-	for (i = 0; i < RTE_DIM(rows); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		open_pair();
 		c = pair.c[0];
 		c->pmtu.proven = rows[i].proven;

@@ -8,7 +8,6 @@ UNIT_CASE(san_pdl_rtt_sample__smooths)
 {
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	struct san_pdl_rtt r;
-	int i;
 
 	san_pdl_rtt_init(&r, conf);
 	assert_true(r.rto_ns == conf->rto_init_ns);
@@ -17,12 +16,12 @@ UNIT_CASE(san_pdl_rtt_sample__smooths)
 	san_pdl_rtt_sample(&r, conf, 16000, 0);
 	assert_true(r.srtt_ns == 9000 && r.var_ns == 5000);
 	assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns); /* the floor */
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		san_pdl_rtt_sample(&r, conf, 3 * SAN_NS_PER_MS, 0);
 	assert_in_range(r.srtt_ns, 29 * SAN_NS_PER_MS / 10, 3 * SAN_NS_PER_MS);
 	/* a constant round trip leaves room for other delays */
 	assert_in_range(r.rto_ns, r.srtt_ns + conf->rto_min_ns, 5 * SAN_NS_PER_MS);
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		san_pdl_rtt_sample(&r, conf, SAN_NS_PER_S, 0);
 	assert_true(r.rto_ns == conf->rto_max_ns);
 }
@@ -33,13 +32,12 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	static const uint32_t ms[] = {1, 4, 30};
 	struct san_pdl_rtt r;
-	uint32_t i, n;
 
-	for (i = 0; i < RTE_DIM(ms); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(ms); i++) {
 		san_pdl_rtt_init(&r, conf);
 		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
 		assert_true(r.rto_ns == r.srtt_ns + RTE_MAX(4 * r.var_ns, conf->rto_min_ns));
-		for (n = 0; n < 200; n++)
+		for (uint32_t n = 0; n < 200; n++)
 			san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
 		assert_true(4 * r.var_ns < conf->rto_min_ns / 100);
 		assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns);
@@ -53,10 +51,9 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 UNIT_CASE(san_pdl_rtt_sample__steady_long_path)
 {
 	const struct san_pdl_conn *c = pair.c[0];
-	uint32_t i;
 
 	san_pdl_rtt_path(pair.pdl[0], pair.c[0], 4 * SAN_NS_PER_MS);
-	for (i = 0; i < 400; i++) {
+	for (uint32_t i = 0; i < 400; i++) {
 		exchange(4 * SAN_NS_PER_MS + (i % 25 == 24 ? SAN_NS_PER_MS / 2 : 0));
 		assert_int_equal(c->nb_rto, 0);
 	}
@@ -82,14 +79,12 @@ UNIT_CASE(san_pdl_rtt_timeout__backoff_and_jitter)
 	struct san_pdl *pdl = pair.pdl[0];
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t base, t, least, most;
-	uint8_t retries;
-	int i;
 
-	for (retries = 0; retries < 12; retries++) {
+	for (uint8_t retries = 0; retries < 12; retries++) {
 		base = RTE_MIN(c->rtt.rto_ns << retries, pdl->conf.rto_max_ns);
 		least = UINT64_MAX;
 		most = 0;
-		for (i = 0; i < 200; i++) {
+		for (int i = 0; i < 200; i++) {
 			t = san_pdl_rtt_timeout(pdl, c, retries);
 			least = RTE_MIN(least, t);
 			most = RTE_MAX(most, t);
@@ -108,11 +103,10 @@ UNIT_CASE(san_pdl_rtt_timeout__fixed)
 	struct san_pdl_conn *c = pair.c[0];
 	const uint64_t fixed_ns = 5 * SAN_NS_PER_MS;
 	uint64_t t;
-	int i;
 
 	pdl->conf.rto_init_ns = pdl->conf.rto_min_ns = pdl->conf.rto_max_ns = fixed_ns;
 	san_pdl_rtt_init(&c->rtt, &pdl->conf);
-	for (i = 0; i < 200; i++) {
+	for (int i = 0; i < 200; i++) {
 		t = san_pdl_rtt_timeout(pdl, c, (uint8_t)i);
 		assert_true(t >= fixed_ns && t < fixed_ns + fixed_ns / 16);
 		san_pdl_rtt_sample(&c->rtt, &pdl->conf, 1000ULL << (i % 24), (uint32_t)i);
@@ -193,12 +187,10 @@ UNIT_CASE(san_pdl_rtt_path__first_sample)
 /* For a path of up to 3/10 of the target (25 us) the target is used as it is. */
 UNIT_CASE(san_pdl_rtt_weigh__short_path)
 {
-	uint64_t ns;
-
 	path(5 * US);
-	for (ns = 5 * US; ns < SAN_NS_PER_MS; ns += 777)
+	for (uint64_t ns = 5 * US; ns < SAN_NS_PER_MS; ns += 777)
 		assert_true(weigh(ns) == ns);
-	for (ns = 5 * US; ns > 0; ns -= 500)
+	for (uint64_t ns = 5 * US; ns > 0; ns -= 500)
 		assert_true(weigh(ns) == ns);
 	/* without a measured handshake the first sample replaces it */
 	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
@@ -221,12 +213,10 @@ UNIT_CASE(san_pdl_rtt_weigh__long_path)
 /* The least delay is the path. No number of later samples raises it. */
 UNIT_CASE(san_pdl_rtt_weigh__samples_only_lower_the_base)
 {
-	uint32_t i;
-
 	path(400 * US);
 	assert_true(weigh(390 * US) == 7500);
 	assert_true(weigh(400 * US) == 17500);
-	for (i = 0; i < 10000; i++) {
+	for (uint32_t i = 0; i < 10000; i++) {
 		pair.now += SAN_NS_PER_MS;
 		assert_true(weigh(800 * US) == 417500);
 	}
@@ -253,13 +243,11 @@ UNIT_CASE(san_pdl_rtt_weigh__slow_link)
 UNIT_CASE(san_pdl_rtt_weigh__never_0)
 {
 	static const uint32_t mbps[] = {0, 1, 1000, 400000};
-	uint64_t ns;
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(mbps); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(mbps); i++) {
 		pair.pdl[0]->conf.link_mbps = mbps[i];
 		path(SAN_NS_PER_MS);
-		for (ns = SAN_NS_PER_MS; ns > 0; ns /= 3)
+		for (uint64_t ns = SAN_NS_PER_MS; ns > 0; ns /= 3)
 			assert_true(weigh(ns) >= 1);
 		path(SAN_NS_PER_MS);
 		assert_true(weigh(1) == 1);
@@ -299,16 +287,16 @@ UNIT_CASE(san_pdl_rtt_weigh__learned_anew)
 UNIT_CASE(san_pdl_rtt_weigh__not_learned_while_it_grows)
 {
 	struct san_pdl_conn *c = pair.c[0];
-	uint32_t i, min;
+	uint32_t min;
 
 	path(4 * US);
 	min = c->cc.floor;
 	c->cc.window = min + 1;
-	for (i = 0; i < 50; i++) {
+	for (uint32_t i = 0; i < 50; i++) {
 		pair.now += SAN_NS_PER_S / 10;
 		assert_true(weigh(500 * US) == 500 * US);
 	}
-	for (i = 0; i < 50; i++) {
+	for (uint32_t i = 0; i < 50; i++) {
 		c->cc.window = i % 10 == 9 ? min + 1 : min;
 		pair.now += SAN_NS_PER_S / 10;
 		assert_true(weigh(500 * US) == 500 * US);

@@ -15,11 +15,10 @@ UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 	struct san_pdl_conn *c = pair.c[0];
 	uint64_t start, sum = 0, rto;
 	uint32_t psn, sent = 0;
-	int i;
 
 	exchange(40 * SAN_NS_PER_US);
 	rto = c->rtt.rto_ns;
-	for (i = 0; i <= 5; i++)
+	for (int i = 0; i <= 5; i++)
 		sum += RTE_MIN(rto << i, pair.pdl[0]->conf.rto_max_ns);
 	psn = send_push(2).p.psn;
 	start = pair.now;
@@ -45,17 +44,16 @@ UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 {
 	struct pair_pkt far, probe;
-	uint32_t i;
 
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
-	for (i = 0; i < SAN_BITMAP_NARROW; i++) {
+	for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++) {
 		far = send_push(1);
 		assert_int_equal(arrive(&far, SAN_RX_RECEIVED), SAN_DROP_NONE);
 	}
 	report(); /* the window is larger than what is in flight */
 	far = send_push(1);
 	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
-	for (i = 0; i < 8000; i++) { /* 5 retries take far less */
+	for (uint32_t i = 0; i < 8000; i++) { /* 5 retries take far less */
 		while (pair_report(&pair, 1))
 			;
 		pair_pass(&pair, SAN_NS_PER_MS);
@@ -65,7 +63,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 		if (pair_again(&pair, 0, &far))
 			assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	}
-	for (i = 0; i < 20000 && !pair.c[0]->failed; i++) { /* now it is silent */
+	for (uint32_t i = 0; i < 20000 && !pair.c[0]->failed; i++) { /* now it is silent */
 		pair_pass(&pair, SAN_NS_PER_MS);
 		pair_again(&pair, 0, &far);
 	}
@@ -77,13 +75,12 @@ UNIT_CASE(san_pdl_rtx_on_timer__no_memory_is_no_silence)
 UNIT_CASE(san_pdl_rtx_on_timer__many_outstanding_fail_as_fast)
 {
 	uint64_t start, sum = 0;
-	int i;
 
 	exchange(40 * SAN_NS_PER_US);
-	for (i = 0; i <= 5; i++)
+	for (int i = 0; i <= 5; i++)
 		sum += pair.c[0]->rtt.rto_ns << i;
 	start = pair.now;
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		send_push(2);
 		pair_pass(&pair, 7000);
 	}
@@ -133,14 +130,13 @@ UNIT_CASE(san_pdl_rtx_on_timer__lowest_first)
 UNIT_CASE(san_pdl_rtx_on_timer__pull_data_takes_turns)
 {
 	uint32_t nb_req = 0, nb_data = 0;
-	int i;
 
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		send_op(SAN_OP_PULL_REQ, 1);
 		send_op(SAN_OP_PULL_DATA, 1);
 	}
 	pair_lose(&pair);
-	for (i = 0; i < 8; i++) {
+	for (int i = 0; i < 8; i++) {
 		assert_true(pair_again(&pair, 0, &k));
 		nb_req += k.p.op == SAN_OP_PULL_REQ;
 		nb_data += k.p.op == SAN_OP_PULL_DATA;
@@ -154,11 +150,10 @@ UNIT_CASE(san_pdl_rtx_on_timer__pull_data_takes_turns)
 UNIT_CASE(san_pdl_rtx_on_timer__refused_request_leaves_turns)
 {
 	uint32_t again = 0, left = 0;
-	int i;
 
 	pair.c[0]->pcb.first_win = 2;
 	send_op(SAN_OP_PULL_REQ, 1);
-	for (i = 0; i < 40 && again < 4; i++) {
+	for (int i = 0; i < 40 && again < 4; i++) {
 		pair_pass(&pair, 10 * SAN_NS_PER_MS);
 		if (!san_pdl_has_lost(pair.c[0]))
 			continue;
@@ -178,10 +173,9 @@ UNIT_CASE(san_pdl_rtx_on_timer__refused_request_leaves_turns)
 UNIT_CASE(san_pdl_rtx_gaps__distance_and_rtt)
 {
 	struct pair_pkt d[8];
-	int i;
 
 	exchange(100 * SAN_NS_PER_US);
-	for (i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++)
 		d[i] = send_push(2);
 	pair_pass(&pair, 50 * SAN_NS_PER_US);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
@@ -203,11 +197,10 @@ UNIT_CASE(san_pdl_rtx_gaps__distance_and_rtt)
 UNIT_CASE(san_pdl_rtx_gaps__too_near)
 {
 	struct pair_pkt d[4];
-	int i;
 
 	exchange(100 * SAN_NS_PER_US);
 	pair.c[0]->nb_tails = UINT8_MAX; /* no tail-loss probe in between */
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		d[i] = send_push(2);
 	pair_recv(&pair, 1, &d[1], SAN_RX_ACKED);
 	pair_recv(&pair, 1, &d[2], SAN_RX_ACKED);
@@ -255,15 +248,15 @@ UNIT_CASE(san_pdl_rtx_gaps__not_for_ever)
 {
 	struct pair_pkt d[5];
 	uint64_t at[3] = {0};
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	exchange(100 * SAN_NS_PER_US);
-	for (i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		d[i] = send_push(2);
 		if (i != 0)
 			pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	}
-	for (i = 0; i < 100 && pair.c[0]->nb_rto == 0; i++) {
+	for (uint32_t i = 0; i < 100 && pair.c[0]->nb_rto == 0; i++) {
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 		report();
 		while (pair_again(&pair, 0, &k))
@@ -305,16 +298,15 @@ static const struct san_pdl_cc_ops spy = {.on_ack = spy_on_ack, .on_loss = spy_o
 UNIT_CASE(san_pdl_rtx_on_timer__holes_are_losses)
 {
 	struct pair_pkt d[6], old;
-	int i;
 
 	nb_told = nb_losses = 0;
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &old));
 	exchange(100 * SAN_NS_PER_US);
 	pair.c[0]->cc.ops = &spy;
-	for (i = 0; i < 6; i++)
+	for (int i = 0; i < 6; i++)
 		d[i] = send_push(2);
 	pair_pass(&pair, 50 * SAN_NS_PER_US);
-	for (i = 2; i < 5; i++)
+	for (int i = 2; i < 5; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	report();
 	assert_int_equal(pair.c[0]->nb_fast_rtx, 0);
@@ -337,11 +329,10 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_loss_probe)
 {
 	struct pair_pkt d[3];
 	uint64_t lost_ns;
-	int i;
 
 	exchange(100 * SAN_NS_PER_US);
 	exchange(100 * SAN_NS_PER_US);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		d[i] = send_push(2);
 	lost_ns = pair.now;
 	while (pair.c[0]->nb_tlp == 0) {
@@ -356,7 +347,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__tail_loss_probe)
 	pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	assert_true(pair_report(&pair, 1));
 	pair.pdl[0]->nb_acked = 0;
-	for (i = 1; i < 3; i++) {
+	for (int i = 1; i < 3; i++) {
 		assert_resent(d[i].p.psn);
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 	}
@@ -397,11 +388,11 @@ begin_tails(void)
 UNIT_CASE(san_pdl_rtx_on_timer__tail_probes_get_lost)
 {
 	uint64_t wait_ns;
-	uint32_t psn, i;
+	uint32_t psn;
 
 	begin_tails();
 	psn = send_push(2).p.psn;
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		wait_ns = until_probe();
 		assert_true(k.p.psn == psn);
 		assert_in_range(wait_ns, 200 * SAN_NS_PER_US << i, 202 * SAN_NS_PER_US << i);
@@ -421,17 +412,16 @@ UNIT_CASE(san_pdl_rtx_progress__resets_tail_probes)
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d;
 	uint64_t tail_ns;
-	uint32_t i;
 
 	begin_tails();
 	d = send_push(2);
 	send_push(2);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		until_probe();
 	assert_int_equal(c->nb_tails, 4);
 	arrive_and_report(&d); /* late, but not lost */
 	assert_int_equal(c->nb_tails, 0);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		tail_ns = san_pdl_rtt_tail_ns(pair.pdl[0], c) << i;
 		assert_in_range(until_probe(), tail_ns, tail_ns + tail_ns / 100);
 		assert_true(k.p.psn == d.p.psn + 1);
@@ -482,14 +472,13 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_and_answered)
 UNIT_CASE(san_pdl_rtx_on_timer__held_and_silent)
 {
 	uint64_t start, sum = 0;
-	int i;
 
 	exchange(40 * SAN_NS_PER_US);
 	k = send_push(2);
 	pair_recv(&pair, 1, &k, SAN_RX_RECEIVED);
 	report();
 	start = pair.now;
-	for (i = 0; i <= 7; i++)
+	for (int i = 0; i <= 7; i++)
 		sum += RTE_MIN(pair.c[0]->rtt.rto_ns << i, pair.pdl[0]->conf.rto_max_ns);
 	while (!pair.c[0]->failed) {
 		pair_pass(&pair, 20000);
@@ -529,7 +518,6 @@ UNIT_CASE(san_pdl_rtx_on_timer__held_then_dropped)
 UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 {
 	struct pair_pkt d[6];
-	uint32_t i;
 
 	d[0] = send_push(7);
 	d[1] = send_op(SAN_OP_PUSH_SLCTD_DATA, 8);
@@ -544,7 +532,7 @@ UNIT_CASE(san_pdl_rtx_cancel__becomes_resync_under_its_psn)
 	san_pdl_check(pair.pdl[0]);
 	/* onward: 9 too, 7 not; grants and pull data belong to the other direction */
 	assert_int_equal(san_pdl_rtx_cancel(pair.pdl[0], pair.c[0], 8, true, SAN_RESYNC_FILL), 1);
-	for (i = 4; i < 6; i++) {
+	for (uint32_t i = 4; i < 6; i++) {
 		assert_true(pair_again(&pair, 0, &k));
 		assert_int_equal(k.p.op, SAN_OP_RESYNC);
 		assert_int_equal(k.p.flags, SAN_F_WIN_DATA);

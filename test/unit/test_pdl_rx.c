@@ -47,10 +47,8 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 UNIT_CASE(san_pdl_rx_win_of__every_op)
 {
-	int op, flags;
-
-	for (op = 0; op < 256; op++) {
-		for (flags = 0; flags < 16; flags++) {
+	for (int op = 0; op < 256; op++) {
+		for (int flags = 0; flags < 16; flags++) {
 			enum san_win win = SAN_WIN_MAX;
 
 			if (op >= SAN_OP_PUSH_SLCTD_REQ && op <= SAN_OP_ATOMIC_REQ)
@@ -93,12 +91,11 @@ UNIT_CASE(san_pdl_rx_check__drops_leave_state_untouched)
 	static struct san_pdl inst;
 	struct san_pdl_conn *c = pair.c[1];
 	struct pair_pkt out;
-	size_t i, o;
 
 	/* something is in flight, so that a CNP and an ACK would have an effect */
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
-	for (i = 0; i < RTE_DIM(want); i++) {
-		for (o = 0; o < RTE_DIM(ops); o++) {
+	for (size_t i = 0; i < RTE_DIM(want); i++) {
+		for (size_t o = 0; o < RTE_DIM(ops); o++) {
 			struct san_wire_pkt p = k.p;
 			struct san_pdl_conn *found;
 			enum san_drop drop;
@@ -175,7 +172,6 @@ UNIT_CASE_IN(san_pdl_rx_check__cnp, setup_dcqcn)
 	struct san_pdl_conn *found;
 	struct pair_pkt out;
 	uint32_t window = cc->window;
-	int i;
 
 	/* nothing is in flight */
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
@@ -184,7 +180,7 @@ UNIT_CASE_IN(san_pdl_rx_check__cnp, setup_dcqcn)
 	assert_int_equal(san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found), SAN_DROP_NONE);
 	assert_true(cc->window < window);
 	window = cc->window;
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		pair.now += SAN_NS_PER_MS;
 		san_pdl_rx_check(pair.pdl[1], &p, NULL, pair.now, &found);
 		assert_int_equal(cc->window, window);
@@ -258,10 +254,9 @@ UNIT_CASE(san_pdl_rx_check__message_ack)
 {
 	static const uint32_t sent[] = {0xfffffffe, 0xffffffff, 0xfffffffe, 1, 0};
 	static const uint32_t want[] = {0xfffffffe, 0xffffffff, 0xffffffff, 1, 1};
-	size_t i;
 
 	pair.c[1]->cmpl_in = sent[0]; /* as when it was opened */
-	for (i = 0; i < RTE_DIM(sent); i++) {
+	for (size_t i = 0; i < RTE_DIM(sent); i++) {
 		k.p.cmpl_rsn = sent[i];
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 		assert_true(pair.c[1]->cmpl_in == want[i]);
@@ -273,10 +268,9 @@ UNIT_CASE(san_pdl_rx_check__ce)
 {
 	struct pair_pkt out;
 	uint32_t nb_cnp = 0;
-	int i;
 
 	k.p.ce = true;
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		pair_recv(&pair, 1, &k, SAN_RX_ACKED);
 		while (pair_owed(&pair, 1, &out))
 			nb_cnp += out.p.op == SAN_OP_CNP;
@@ -294,7 +288,6 @@ UNIT_CASE(san_pdl_rx_check__wide_while_needed)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
 	struct pair_pkt far = k;
-	int i;
 
 	far.p.psn += SAN_BITMAP_NARROW;
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
@@ -308,7 +301,7 @@ UNIT_CASE(san_pdl_rx_check__wide_while_needed)
 	assert_true(san_bitmap_is_wide(&w->rcvd));
 	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_DUPLICATE);
 	san_pdl_check(pair.pdl[1]);
-	for (i = 0; i < SAN_BITMAP_NARROW; i++, k.p.psn++)
+	for (int i = 0; i < SAN_BITMAP_NARROW; i++, k.p.psn++)
 		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 	assert_int_equal(w->base, far.p.psn + 1);
 	assert_false(san_bitmap_is_wide(&w->rcvd));
@@ -361,9 +354,7 @@ UNIT_CASE(san_pdl_rx_commit__wide_again)
 /* RT-26: without any pool a window of one request and two data packets makes progress. */
 UNIT_CASE_IN(san_pdl_tx_room__without_a_pool, setup_narrow)
 {
-	int i;
-
-	for (i = 0; i < 20; i++) {
+	for (int i = 0; i < 20; i++) {
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 		assert_int_equal(arrive(&k, SAN_RX_ACKED), SAN_DROP_NONE);
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k)); /* lost */

@@ -9,14 +9,13 @@ static void
 setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
-	int i;
 
 	conf.nb_owners = 2;
 
 	pair_open(&pair, &conf, 16, 64);
 	pdl = pair.pdl[0];
 	c[0] = pair.c[0];
-	for (i = 1; i < 4; i++) {
+	for (int i = 1; i < 4; i++) {
 		pair_connect(&pair, 16, 64);
 		c[i] = pair.c[0];
 	}
@@ -26,16 +25,14 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 UNIT_CASE(san_pdl_sched_kick__once_in_order)
 {
-	int i;
-
 	assert_false(san_pdl_sched_has_work(pdl));
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		san_pdl_sched_kick(pdl, c[2 - i]);
 		san_pdl_sched_kick(pdl, c[2]); /* no effect if it is in the list */
 	}
 	assert_true(san_pdl_sched_has_work(pdl));
 	san_pdl_check(pdl);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		assert_ptr_equal(san_pdl_sched_next(pdl), c[2 - i]);
 	assert_null(san_pdl_sched_next(pdl));
 }
@@ -52,17 +49,15 @@ UNIT_CASE(san_pdl_sched_kick__only_what_can_send)
 /* RULE-9: a visit that ends because of its quantum moves to the end of the queue. */
 UNIT_CASE(san_pdl_sched_end__round_robin)
 {
-	int i, turn;
-
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		san_pdl_sched_kick(pdl, c[i]);
-	for (turn = 0; turn < 3; turn++) {
-		for (i = 0; i < 4; i++) {
+	for (int turn = 0; turn < 3; turn++) {
+		for (int i = 0; i < 4; i++) {
 			assert_ptr_equal(san_pdl_sched_next(pdl), c[i]);
 			san_pdl_sched_end(pdl, c[i], true);
 		}
 	}
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		san_pdl_sched_end(pdl, san_pdl_sched_next(pdl), false);
 	assert_null(san_pdl_sched_next(pdl));
 }
@@ -72,12 +67,11 @@ static void
 send_all(uint64_t sent[2], const uint32_t len[2], int visits)
 {
 	struct san_pdl_conn *v;
-	uint16_t n;
 
 	sent[0] = sent[1] = 0;
 	while (visits-- > 0) {
 		v = san_pdl_sched_next(pdl);
-		for (n = 0; n < pdl->conf.quantum; n++)
+		for (uint16_t n = 0; n < pdl->conf.quantum; n++)
 			san_pdl_sched_sent(pdl, v, 1, len[v->owner], pair.now);
 		sent[v->owner] += (uint64_t)pdl->conf.quantum * len[v->owner];
 		san_pdl_sched_end(pdl, v, true);
@@ -91,14 +85,13 @@ UNIT_CASE(san_pdl_tx_express_sent__as_others)
 	struct san_pdl_entry *x, e = {.op = SAN_OP_PUSH_UNSLCTD_DATA, .len = 100};
 	struct san_pdl_room room;
 	int32_t credit[2];
-	int i;
 
 	c[1]->owner = 1;
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		credit[i] = pdl->owners[i].credit;
 		san_pdl_tx_room(pdl, c[i], pair.now, &room);
 	}
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		san_pdl_tx_assign(pdl, c[0], &e, pair.now);
 		x = san_pdl_tx_express_assign(pdl, c[1]);
 		x->op = e.op;
@@ -109,7 +102,7 @@ UNIT_CASE(san_pdl_tx_express_sent__as_others)
 	assert_int_equal(credit[1] - pdl->owners[1].credit, credit[0] - pdl->owners[0].credit);
 	assert_int_equal(c[1]->pcb.inflight, c[0]->pcb.inflight);
 	assert_true(c[1]->rtx_deadline_ns != SAN_TIME_NEVER);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		x = san_pdl_win_tx_entry(c[1]->txb, SAN_WIN_DATA, c[1]->tx[SAN_WIN_DATA].base + i);
 		assert_int_equal(x->sent_ts, (uint32_t)pair.now);
 		assert_int_equal(x->state, SAN_ENT_SENT);
@@ -128,10 +121,9 @@ UNIT_CASE(san_pdl_sched_next__owners_take_turns)
 {
 	static const uint32_t same[2] = {1000, 1000}, longer[2] = {8000, 1000}, small[2] = {64, 64};
 	uint64_t sent[2];
-	int i;
 
 	c[3]->owner = 1;
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		san_pdl_sched_kick(pdl, c[i]);
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
@@ -148,7 +140,7 @@ UNIT_CASE(san_pdl_sched_next__owners_take_turns)
 	send_all(sent, same, 1000);
 	assert_true(is_even(sent));
 	/* and connections take turns within an owner */
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		san_pdl_sched_kick(pdl, c[i]);
 		assert_true(c[i]->in_ready);
 	}

@@ -71,26 +71,25 @@ UNIT_CASE(san_pdl_rtx_on_timer__lost_go_in_silence)
 {
 	struct san_pdl_conn *c = pair.c[0];
 	struct pair_pkt d[2 * LOW];
-	uint32_t i;
 
 	exchange(40 * SAN_NS_PER_US);
 	c->cc.window = 3 * LOW * SAN_CC_ONE;
-	for (i = 0; i < 2 * LOW; i++)
+	for (uint32_t i = 0; i < 2 * LOW; i++)
 		d[i] = send_push(2);
-	for (i = LOW; i < 2 * LOW; i++)
+	for (uint32_t i = LOW; i < 2 * LOW; i++)
 		pair_recv(&pair, 1, &d[i], SAN_RX_ACKED);
 	pair_pass(&pair, san_pdl_rtt_gap_ns(pair.pdl[0], c));
 	report();
 	assert_int_equal(c->tx[SAN_WIN_DATA].nb_lost, LOW);
-	for (i = 0; i < LOW; i++)
+	for (uint32_t i = 0; i < LOW; i++)
 		send_push(2);
 	c->cc.window = 4 * SAN_CC_ONE;
 	assert_false(pair_again(&pair, 0, &k)); /* more is in flight */
 	san_pdl_sched_remove(pair.pdl[0], c);
-	for (i = 0; i < 1000 && c->pcb.inflight != 0; i++)
+	for (uint32_t i = 0; i < 1000 && c->pcb.inflight != 0; i++)
 		pair_pass(&pair, 100 * SAN_NS_PER_US);
 	assert_true(c->in_ready);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_resent(d[i].p.psn);
 	assert_false(pair_again(&pair, 0, &k));
 }
@@ -99,12 +98,12 @@ UNIT_CASE(san_pdl_rtx_on_timer__lost_go_in_silence)
 UNIT_CASE(san_pdl_rtx_silence_ends__timeouts_anew)
 {
 	struct san_pdl_conn *c = pair.c[0];
-	uint32_t i, first;
+	uint32_t first;
 	uint64_t end;
 
 	exchange(40 * SAN_NS_PER_US);
 	first = send_push(2).p.psn;
-	for (i = 1; i < SILENT; i++)
+	for (uint32_t i = 1; i < SILENT; i++)
 		send_push(2);
 	be_silent(4, first);
 	san_pdl_ack_probe_now(pair.pdl[1], pair.c[1]);

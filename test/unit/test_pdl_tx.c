@@ -22,7 +22,6 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 UNIT_CASE(san_pdl_tx_room__per_window)
 {
 	struct san_pdl_room room;
-	int i;
 
 	san_pdl_tx_room(pdl, c, pair.now, &room);
 	assert_int_equal(room.nb_req, 8);
@@ -30,7 +29,7 @@ UNIT_CASE(san_pdl_tx_room__per_window)
 	assert_int_equal(room.nb_credit, 32); /* congestion window */
 	san_pdl_sched_end(pdl, c, false);
 	assert_null(c->txb); /* nothing was sent, so it was returned */
-	for (i = 0; i < 8; i++)
+	for (int i = 0; i < 8; i++)
 		assert_true(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 	assert_false(pair_send(&pair, 0, SAN_OP_PULL_REQ, 1, &k));
 	assert_true(pair_send(&pair, 0, SAN_OP_PULL_DATA, 1, &k));
@@ -67,10 +66,9 @@ UNIT_CASE(san_pdl_tx_assign__ascending)
 				  .status = 7};
 	struct san_pdl_entry *kept;
 	struct san_pdl_room room;
-	uint32_t i;
 
 	san_pdl_tx_room(pdl, c, pair.now, &room);
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		san_pdl_tx_assign(pdl, c, &e, pair.now);
 		assert_true(e.psn == 0xfffffff8 + i);
 	}
@@ -109,9 +107,9 @@ UNIT_CASE(san_pdl_tx_again__grants_pass_the_blocked)
 /* Many losses and a reduced window: still one packet at a time is sent. */
 UNIT_CASE(san_pdl_tx_again__progress_under_a_tiny_window)
 {
-	int i, n = 0;
+	int n = 0;
 
-	for (i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++)
 		pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k);
 	pair_pass(&pair, 2 * pdl->conf.rto_init_ns);
 	c->pcb.first_win = 2;
@@ -152,9 +150,8 @@ UNIT_CASE(san_pdl_tx_header__fields)
 UNIT_CASE(san_pdl_tx_header__ackreq)
 {
 	uint32_t asked = 0, last = 0;
-	int i;
 
-	for (i = 0; i < 32; i++) {
+	for (int i = 0; i < 32; i++) {
 		assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 		asked += k.p.ackreq;
 		if (i < 2)

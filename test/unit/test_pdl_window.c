@@ -18,10 +18,9 @@ static void
 play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
 {
 	struct san_pdl_rxw w;
-	size_t i;
 
 	san_pdl_win_rx_init(&w, first, size);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		enum san_pdl_pos pos = san_pdl_win_rx_classify(&w, rows[i].psn);
 
 		if (pos != rows[i].pos)
@@ -83,10 +82,9 @@ UNIT_CASE(san_pdl_win_rx_ack__many_turns)
 {
 	struct san_pdl_rxw w;
 	uint32_t psn = 0xfffff000;
-	uint32_t i;
 
 	san_pdl_win_rx_init(&w, psn, SAN_WIN_DATA_MAX);
-	for (i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
+	for (uint32_t i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
 		/* swapped in pairs */
 		assert_int_equal(san_pdl_win_rx_classify(&w, psn + 1), SAN_POS_NEW);
 		san_pdl_win_rx_ack(&w, psn + 1);

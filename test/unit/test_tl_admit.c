@@ -20,7 +20,6 @@ open_with(const struct setting *x)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
-	int i;
 
 	san_tl_conf_default(&tl);
 	tl.budget_bytes = x->budget;
@@ -30,7 +29,7 @@ open_with(const struct setting *x)
 	pair_open(&l, &tl);
 	slots[0][0] = pair.slot[0];
 	slots[0][1] = pair.slot[1];
-	for (i = 1; i < CONNS; i++)
+	for (int i = 1; i < CONNS; i++)
 		pair_connect(&l, slots[i]);
 }
 
@@ -91,16 +90,15 @@ target(uint32_t conn)
 UNIT_CASE(san_tl_admit_run__never_above_the_budget)
 {
 	struct san_tl *tl = pair.h[1].tl;
-	uint32_t i;
 
-	for (i = 0; i < CONNS; i++) {
+	for (uint32_t i = 0; i < CONNS; i++) {
 		push_on(i, i, 10000);
 		push_on(i, CONNS + i, 10000);
 	}
 	pair_xfer(0);
 	assert_true(tl->stats.nb_grants_deferred > 0);
 	assert_int_equal(tl->budget_used, 8000);
-	for (i = 0; i < 3000 && pair.f[0].nb_cmpl < 2 * CONNS; i++) {
+	for (uint32_t i = 0; i < 3000 && pair.f[0].nb_cmpl < 2 * CONNS; i++) {
 		pair_xfer(0);
 		assert_true(tl->budget_used <= 8000);
 		pair_xfer(1);
@@ -115,19 +113,17 @@ UNIT_CASE(san_tl_admit_run__never_above_the_budget)
 /* RULE-6: no connection holds more than a quarter while others wait. */
 UNIT_CASE(san_tl_admit_run__a_quarter_each)
 {
-	uint32_t i;
-
 	push_on(0, 0, 100000);
 	pair_xfer(0);
 	assert_int_equal(target(0)->charged, 8000); /* no other connection waits */
 	pair_xfer(1);
-	for (i = 1; i < CONNS; i++)
+	for (uint32_t i = 1; i < CONNS; i++)
 		push_on(i, i, 100000);
 	pair_xfer(0); /* all granted data, and the other requests */
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		pair_turn();
 	}
-	for (i = 0; i < CONNS; i++)
+	for (uint32_t i = 0; i < CONNS; i++)
 		assert_true(target(i)->charged <= 2000);
 }
 
@@ -137,13 +133,11 @@ UNIT_CASE(san_tl_admit_run__a_quarter_each)
  */
 UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 {
-	uint32_t i, k;
-
-	for (i = 0; i < CONNS; i++)
+	for (uint32_t i = 0; i < CONNS; i++)
 		push_on(i, i, 17000);
-	for (i = 0; i < 3000 && pair.f[0].nb_cmpl < CONNS; i++) {
+	for (uint32_t i = 0; i < 3000 && pair.f[0].nb_cmpl < CONNS; i++) {
 		pair_xfer(i % 2);
-		for (k = 0; k < CONNS; k++) {
+		for (uint32_t k = 0; k < CONNS; k++) {
 			const struct san_tl_rxn *r = TAILQ_FIRST(&target(k)->grants);
 
 			assert_true(r == NULL || r->length - r->granted >= 8000);
@@ -157,9 +151,7 @@ UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 /* Shortest remaining first, over all connections. */
 UNIT_CASE_IN(san_tl_admit_run__shortest_first, setup_srpt)
 {
-	uint32_t i;
-
-	for (i = 0; i < CONNS; i++)
+	for (uint32_t i = 0; i < CONNS; i++)
 		push_on(i, i, 20000);
 	pair_xfer(0);
 	pair_xfer(1);
@@ -203,7 +195,6 @@ UNIT_CASE(san_tl_admit_expire__stays_valid)
 UNIT_CASE(san_tl_admit_expire__slow_host)
 {
 	struct san_tl *tl = pair.h[1].tl;
-	uint32_t i;
 
 	push_on(0, 0, 8000);
 	pair_xfer(0);
@@ -214,10 +205,10 @@ UNIT_CASE(san_tl_admit_expire__slow_host)
 	assert_int_equal(target(0)->host->expired, 8000);
 	assert_true(target(0)->host->slow);
 	assert_int_equal(tl->budget_used, 0);
-	for (i = 1; i < 4; i++)
+	for (uint32_t i = 1; i < 4; i++)
 		push_on(i, i, 2000);
 	pair_xfer(0);
-	for (i = 1; i < 4; i++) {
+	for (uint32_t i = 1; i < 4; i++) {
 		assert_int_equal(target(i)->charged, 2000);
 		assert_int_equal(tl->budget_used, 2000);
 		assert_int_equal(tl->slow_used, 2000);
@@ -235,8 +226,6 @@ UNIT_CASE(san_tl_admit_expire__slow_host)
  */
 UNIT_CASE(san_tl_admit_expire__more_from_half_a_grant)
 {
-	uint32_t i;
-
 	push_on(0, 0, 2800);
 	push_on(0, 1, 100);
 	pair_xfer(0);
@@ -247,7 +236,7 @@ UNIT_CASE(san_tl_admit_expire__more_from_half_a_grant)
 	assert_int_equal(target(0)->charged, 0);
 	pair_xfer(1);
 	pair_tx(0);
-	for (i = 0; i < pair.nb_out; i++) {
+	for (uint32_t i = 0; i < pair.nb_out; i++) {
 		pair_rx(1, i);
 		assert_int_equal(target(0)->charged, target(0)->expired <= 2000 ? 200 : 0);
 	}
@@ -290,10 +279,9 @@ static void
 xfer_others(int side)
 {
 	uint32_t silent = pair.h[1 - side].pdl->conns[slots[0][1 - side]].cid;
-	uint32_t i;
 
 	pair_tx(side);
-	for (i = 0; i < pair.nb_out; i++) {
+	for (uint32_t i = 0; i < pair.nb_out; i++) {
 		if (pair_pkt(i)->dcid == silent)
 			continue;
 		pair_rx(1 - side, i);
@@ -338,11 +326,9 @@ UNIT_CASE(san_tl_admit_expire__not_for_ever_behind_others)
 /* The same when they arrive byte by byte. */
 UNIT_CASE(san_tl_admit_expire__not_behind_a_trickle)
 {
-	uint32_t us;
-
 	push_on(0, 0, 2000);
 	pair_xfer(0);
-	for (us = 50; us < 6500; us += 50) {
+	for (uint32_t us = 50; us < 6500; us += 50) {
 		pair.h[1].tl->use_ns = pair.now;
 		pair_wait(50 * SAN_NS_PER_US);
 		assert_int_equal(target(0)->expired, us < 6400 ? 0 : 2000);
@@ -393,9 +379,7 @@ UNIT_CASE(san_tl_admit_charge__pulls)
  */
 UNIT_CASE_IN(san_tl_admit_pull_room__grants_have_a_quarter, setup_no_expiry)
 {
-	int side;
-
-	for (side = 0; side < 2; side++) {
+	for (int side = 0; side < 2; side++) {
 		const struct san_tl_req push = {
 			.type = SAN_TL_PUSH, .solicit = SAN_SOLICIT_ALWAYS, .length = 5000};
 		const struct san_tl_req pull = {
@@ -406,12 +390,12 @@ UNIT_CASE_IN(san_tl_admit_pull_room__grants_have_a_quarter, setup_no_expiry)
 		assert_int_equal(pair.h[side].tl->pulled_used, 1500);
 	}
 	/* at once: the pulls have not expired */
-	for (side = 0; side < 6; side++)
+	for (int side = 0; side < 6; side++)
 		pair_xfer(side % 2);
-	for (side = 0; side < 2; side++)
+	for (int side = 0; side < 2; side++)
 		assert_true(pair.h[side].tl->stats.nb_grants > 0);
 	pair_settle();
-	for (side = 0; side < 2; side++) {
+	for (int side = 0; side < 2; side++) {
 		assert_int_equal(pair.f[side].nb_cmpl, 2);
 		assert_int_equal(pair.h[side].tl->stats.budget_high, 2000);
 		assert_int_equal(pair.h[side].tl->budget_used, 0);
@@ -507,11 +491,10 @@ UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 		.solicit = SAN_SOLICIT_ALWAYS,
 		.length = 100,
 	};
-	uint32_t i;
 
 	push_on(0, 0, 10000);
 	pair_xfer(0); /* takes all of it */
-	for (i = 1; i < CONNS - 1; i++)
+	for (uint32_t i = 1; i < CONNS - 1; i++)
 		assert_int_equal(
 			san_tl_initiator_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
 	push_on(CONNS - 1, 1, 500);
@@ -566,9 +549,7 @@ begin_behind_a_send(void)
 static void
 until_rnr(void)
 {
-	int i;
-
-	for (i = 0; i < 100 && pair.h[1].tl->stats.nb_rnr_tx == 0; i++) {
+	for (int i = 0; i < 100 && pair.h[1].tl->stats.nb_rnr_tx == 0; i++) {
 		pair_wait(100 * SAN_NS_PER_US);
 		pair_xfer(0);
 	}
@@ -627,19 +608,19 @@ UNIT_CASE(san_tl_admit_may_grant__not_behind_rnr)
 UNIT_CASE(san_tl_admit_charge_done__no_more_than_granted)
 {
 	const struct san_tl_rxn *r;
-	uint32_t i, nb_refused = 0;
+	uint32_t nb_refused = 0;
 
 	push_on(0, 0, 20000);
 	pair_xfer(0);
 	pair_xfer(1);
-	for (i = 1; i < CONNS; i++)
+	for (uint32_t i = 1; i < CONNS; i++)
 		push_on(i, i, 20000); /* they get what it returns */
 	pair_tx(0);
 	pair_rx_only(1, SAN_OP_PUSH_SLCTD_REQ);
-	for (i = 0; i < pair.nb_out; i++)
+	for (uint32_t i = 0; i < pair.nb_out; i++)
 		if (pair_pkt(i)->op == SAN_OP_PUSH_SLCTD_DATA)
 			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
-	for (i = 0; i < pair.nb_out; i++) {
+	for (uint32_t i = 0; i < pair.nb_out; i++) {
 		if (pair_pkt(i)->op != SAN_OP_PUSH_SLCTD_DATA)
 			continue;
 		pair_pkt(i)->psn += 8;

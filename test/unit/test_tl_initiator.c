@@ -54,11 +54,10 @@ UNIT_CASE(san_tl_initiator_submit__solicited_or_not)
 	};
 	struct san_tl *tl = pair.h[0].tl;
 	uint64_t nb = 0;
-	uint32_t i;
 
 	tl->conf.solicit_len = 5000;
 	tl->conf.solicit_level = 100;
-	for (i = 0; i < RTE_DIM(table); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(table); i++) {
 		pair.c[0]->cc.level = table[i].level;
 		assert_int_equal(
 			pair_push(i, SAN_KIND_PUSH, table[i].solicit, table[i].length), 0);
@@ -221,14 +220,12 @@ UNIT_CASE(san_tl_on_ack__all_packets)
 /* RT-14, RT-19: finished ahead of its turn: reported in its turn, out of the CAM. */
 UNIT_CASE(san_tl_finish_txn__in_order)
 {
-	uint32_t i;
-
 	assert_int_equal(PUSH(0), 0);
 	assert_int_equal(pair_pull(1, 100), 0);
 	assert_int_equal(pair_pull(2, 100), 0);
 	pair_xfer(0);
 	pair_tx(1);
-	for (i = 0; i < 2; i++) { /* pull data, but not what acknowledges the push */
+	for (uint32_t i = 0; i < 2; i++) { /* pull data, but not what acknowledges the push */
 		pair_pkt(pair_find(SAN_OP_PULL_DATA, i))->data_ebsn -= 1;
 		pair_rx(0, pair_find(SAN_OP_PULL_DATA, i));
 	}
@@ -236,7 +233,7 @@ UNIT_CASE(san_tl_finish_txn__in_order)
 	assert_int_equal(pair.f[0].nb_cmpl, 0);
 	assert_int_equal(pair.h[0].tl->cam.nb_used, 2);
 	assert_settles(3);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].cookie[i], i);
 }
 
@@ -314,16 +311,15 @@ UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *a, *b;
 	uint16_t slot[2][2];
-	uint32_t i;
 
 	pair_connect(&l, slot[0]);
 	pair_connect(&l, slot[1]);
 	a = &tl->conns[slot[0][0]];
 	b = &tl->conns[slot[1][0]];
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(san_tl_initiator_submit(tl, a->slot, &req, pair.now), 0);
 	assert_int_equal(san_tl_initiator_plain_room(tl, b->slot, 3), 3);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_true(san_tl_initiator_plain_submit(tl, b->slot, &req));
 	req.type = SAN_TL_PULL;
 	assert_false(san_tl_initiator_plain_submit(tl, b->slot, &req));
@@ -367,9 +363,7 @@ UNIT_CASE_IN(san_tl_initiator_plain_room__bounds, setup_tight)
 /* The end of the connection completes everything, in order, each with its result. */
 UNIT_CASE(san_tl_conn_close__completes)
 {
-	uint32_t i;
-
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(i == 3 ? pair_pull(i, 100) : PUSH(i), 0);
 	pair_tx(0);
 	pair_rx(1, pair_find(SAN_OP_PUSH_UNSLCTD_DATA, 0));
@@ -378,7 +372,7 @@ UNIT_CASE(san_tl_conn_close__completes)
 	assert_false(san_tl_is_drained(pair.h[0].tl, pair.slot[0]));
 	san_tl_conn_close(pair.h[0].tl, pair.slot[0], 66, pair.now);
 	assert_int_equal(pair.f[0].nb_cmpl, 5);
-	for (i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(pair.f[0].cookie[i], i);
 		assert_int_equal(pair.f[0].status[i], i == 0 ? SAN_ST_OK : 66);
 	}

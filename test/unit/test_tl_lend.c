@@ -23,10 +23,8 @@ static struct san_tl *tl[NB];
 static void
 setup(void)
 {
-	uint32_t i;
-
 	san_tl_lend_init(&lend, TOTAL, NB);
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		tl[i] = calloc(1, sizeof(*tl[i]));
 		tl[i]->conf.lend = &lend;
 		san_tl_lend_join(tl[i]);
@@ -36,9 +34,7 @@ setup(void)
 static void
 teardown(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		san_tl_lend_leave(tl[i]);
 		free(tl[i]);
 	}
@@ -66,10 +62,8 @@ check_sum(void)
 static void
 rounds(uint32_t n, uint32_t waits)
 {
-	uint32_t i;
-
 	while (n-- > 0) {
-		for (i = 0; i < NB; i++) {
+		for (uint32_t i = 0; i < NB; i++) {
 			san_tl_lend_tick(tl[i], (waits & 1u << i) != 0);
 			check_sum();
 		}
@@ -79,9 +73,8 @@ rounds(uint32_t n, uint32_t waits)
 UNIT_CASE(init__everybody_has_a_share)
 {
 	struct san_tl_lend l;
-	uint32_t i;
 
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		assert_int_equal(tl[i]->budget_bytes, SHARE);
 		assert_int_equal(tl[i]->limit_bytes, SHARE);
 	}
@@ -97,11 +90,9 @@ UNIT_CASE(init__everybody_has_a_share)
 /* Without a waiting lcore nothing moves. */
 UNIT_CASE(tick__nobody_waits)
 {
-	uint32_t i;
-
 	rounds(MANY, 0);
 	assert_int_equal(atomic_load(&lend.claims), 0);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		assert_int_equal(tl[i]->budget_bytes, SHARE);
 }
 
@@ -123,12 +114,11 @@ UNIT_CASE(tick__the_idle_lend)
 /* An lcore that waits gets a share as it is returned, though the other one would use it. */
 UNIT_CASE(tick__a_share_comes_back)
 {
-	uint32_t i;
 	bool was_short;
 
 	rounds(MANY, 1);
 	tl[0]->budget_used = tl[0]->budget_bytes;
-	for (i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < MANY; i++) {
 		was_short = tl[1]->claim != 0 && tl[1]->budget_bytes < SHARE;
 		rounds(1, 3);
 		if (was_short)
@@ -147,9 +137,8 @@ UNIT_CASE(tick__keeps_a_quarter_beside_pulls)
 {
 	struct san_tl_host host = {0};
 	const struct san_tl_conn tc = {.host = &host};
-	uint32_t pulled;
 
-	for (pulled = 1; pulled <= 3 * (SHARE / 4); pulled += 7) {
+	for (uint32_t pulled = 1; pulled <= 3 * (SHARE / 4); pulled += 7) {
 		san_tl_lend_tick(tl[0], false);
 		tl[0]->budget_used = tl[0]->pulled_used = pulled;
 		rounds(MANY, 2);
@@ -188,10 +177,10 @@ lcore(void *arg)
 {
 	struct san_tl *t = arg;
 	struct san_prng prng;
-	uint32_t i, room, wants = 0;
+	uint32_t room, wants = 0;
 
 	san_prng_seed(&prng, (uint64_t)(uintptr_t)arg);
-	for (i = 0; i < THREAD_ROUNDS; i++) {
+	for (uint32_t i = 0; i < THREAD_ROUNDS; i++) {
 		if (i % 1000 == 0) /* busy for a while, idle for a while */
 			wants = san_prng_below(&prng, 2) * 3000;
 		if (t->budget_used != 0)
@@ -217,14 +206,13 @@ UNIT_CASE(tick__from_several_threads)
 {
 	pthread_t threads[NB];
 	void *failed;
-	uint32_t i;
 
 	atomic_store(&in_use, 0);
 	atomic_store(&worst, 0);
 	atomic_store(&nb_left, NB);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, lcore, tl[i]), 0);
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		assert_int_equal(pthread_join(threads[i], &failed), 0);
 		assert_null(failed);
 	}

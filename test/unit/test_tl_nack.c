@@ -70,7 +70,7 @@ UNIT_CASE(san_tl_nack__budget_of_a_host)
 UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 {
 	struct san_wire_pkt *p;
-	uint32_t i, psn;
+	uint32_t psn;
 
 	pair_sends(0, 3);
 	assert_int_equal(pair_tx(0), 3);
@@ -89,7 +89,7 @@ UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 	assert_int_equal(p->delay_us, 100);
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_NACK, 0)), SAN_DROP_NONE);
 	assert_int_equal(pair_tx(0), 3);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_RESYNC);
 		assert_int_equal(pair_pkt(i)->psn, psn + i);
 		assert_int_equal(pair_pkt(i)->status, SAN_RESYNC_FILL);
@@ -101,7 +101,7 @@ UNIT_CASE(san_tl_nack_rnr__withdraw_and_resend)
 	pair.f[1].nb_recvs = 3;
 	pair_wait(101 * SAN_NS_PER_US);
 	assert_int_equal(pair_tx(0), 3);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(pair_pkt(i)->rsn, pair_rsn(i));
 		assert_int_equal(pair_pkt(i)->psn, psn + 3 + i);
 		assert_int_equal(pair_pkt(i)->round, 1);
@@ -182,8 +182,6 @@ UNIT_CASE(san_tl_nack_rnr_timer__gives_up)
 /* RULE-4: unordered, RNR affects only its own RSN. */
 UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 {
-	uint32_t i;
-
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(PUSH(1), 0);
 	assert_int_equal(SEND(2), 0);
@@ -193,7 +191,7 @@ UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 	assert_int_equal(pair_rx(1, 2), SAN_DROP_RNR);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_ROUND);
 	pair_tx(1);
-	for (i = pair.nb_out; i > 0; i--) /* the NACKs in the wrong order: both count */
+	for (uint32_t i = pair.nb_out; i > 0; i--) /* the NACKs in the wrong order: both count */
 		pair_rx(0, i - 1);
 	assert_int_equal(pair.h[0].tl->stats.nb_rnr_rx, 2);
 	assert_int_equal(pair.f[0].nb_cmpl, 1);
@@ -207,13 +205,12 @@ UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 UNIT_CASE_IN(san_tl_nack_no_record__withdraws, setup_few_records)
 {
 	struct san_wire_pkt *p;
-	uint32_t i;
 
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_tx(0), 32);
 	/* the second half of each: 14 records beyond the two claims */
-	for (i = 1; i < 15; i++)
+	for (uint32_t i = 1; i < 15; i++)
 		assert_int_equal(pair_rx(1, 2 * i + 1), SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, 31), SAN_DROP_NO_TXN);
 	assert_int_equal(pair_rx(1, 30), SAN_DROP_ROUND);
@@ -234,13 +231,11 @@ UNIT_CASE_IN(san_tl_nack_no_record__withdraws, setup_few_records)
 static void
 fill_records(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < 15; i++)
+	for (uint32_t i = 0; i < 15; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_pull(15, 100), 0);
 	assert_int_equal(pair_tx(0), 31);
-	for (i = 0; i < 31; i++) /* second halves: all records but the two claims */
+	for (uint32_t i = 0; i < 31; i++) /* second halves: all records but the two claims */
 		if (pair_pkt(i)->op != SAN_OP_PULL_REQ && pair_pkt(i)->offset != 0 &&
 		    pair_pkt(i)->rsn != pair_rsn(0))
 			assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
@@ -269,11 +264,11 @@ refuse_once(uint32_t psn)
 /* RT-23: a request without a record waits under its PSN as long as needed: no retry counts. */
 UNIT_CASE_IN(san_tl_nack_request__costs_no_retry, setup_few_records)
 {
-	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
+	uint32_t psn = pair.c[0]->tx[SAN_WIN_REQ].next;
 	const struct san_pdl_entry *e;
 
 	fill_records();
-	for (i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++)
+	for (uint32_t i = 0; i < 3 * pair.h[0].pdl->conf.max_retries; i++)
 		refuse_once(psn);
 	pair.c[0]->rtt.srtt_ns = 0;
 	e = san_pdl_win_tx_entry(pair.c[0]->txb, SAN_WIN_REQ, psn);
@@ -287,10 +282,10 @@ UNIT_CASE_IN(san_tl_nack_request__costs_no_retry, setup_few_records)
  */
 UNIT_CASE_IN(san_tl_nack_request__one_at_a_time, setup_few_records)
 {
-	uint32_t i, psn = pair.c[0]->tx[SAN_WIN_REQ].next;
+	uint32_t psn = pair.c[0]->tx[SAN_WIN_REQ].next;
 
 	fill_records();
-	for (i = 0; i < 17; i++) {
+	for (uint32_t i = 0; i < 17; i++) {
 		refuse_once(psn);
 		assert_false(pair.c[0]->crowded);
 	}
@@ -306,8 +301,6 @@ UNIT_CASE_IN(san_tl_nack_request__one_at_a_time, setup_few_records)
 /* RT-27: completed in error: one fails with its status, the others do not. */
 UNIT_CASE(complete_in_error__the_connection_lives)
 {
-	uint32_t i;
-
 	pair.f[1].push_req = SAN_ST_ACCESS;
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 2500), 0);
 	assert_int_equal(PUSH(1), 0);
@@ -321,7 +314,7 @@ UNIT_CASE(complete_in_error__the_connection_lives)
 	assert_int_equal(pair_pkt(pair_find(SAN_OP_NACK, 1))->status, SAN_ST_ACCESS);
 	assert_settles_with(SAN_ST_ACCESS, SAN_ST_OK); /* and both NACKs were lost */
 	assert_true(pair.h[0].pdl->stats.nb_resync_tx >= 3);
-	for (i = 0; i < 64; i++) { /* N later it cannot be repeated any more */
+	for (uint32_t i = 0; i < 64; i++) { /* N later it cannot be repeated any more */
 		assert_int_equal(PUSH(2 + i), 0);
 		if (i % 16 == 0)
 			pair_settle();
@@ -352,14 +345,13 @@ UNIT_CASE(complete_in_error__late)
 UNIT_CASE(san_tl_nack_refused_get__table)
 {
 	struct san_tl_conn *tc = pair_tc(1);
-	uint32_t i;
 
 	tc->rx_base = pair_rsn(SAN_TL_N_MAX);
 	assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(0)), SAN_ST_OK);
 	assert_true(san_tl_nack_refused_note(pair.h[1].tl, tc, pair.c[1]->rx[SAN_WIN_DATA].base));
-	for (i = 0; i < SAN_TL_N_MAX; i++)
+	for (uint32_t i = 0; i < SAN_TL_N_MAX; i++)
 		san_tl_nack_refused_set(tc, pair_rsn(i), i % SAN_ST_MAX);
-	for (i = 0; i < SAN_TL_N_MAX; i++)
+	for (uint32_t i = 0; i < SAN_TL_N_MAX; i++)
 		assert_int_equal(san_tl_nack_refused_get(tc, pair_rsn(i)), i % SAN_ST_MAX);
 	tc->rx_base++; /* RSN 256 finishes: it replaces RSN 0, which is done at the initiator */
 	san_tl_nack_refused_set(tc, pair_rsn(SAN_TL_N_MAX), SAN_ST_ACCESS);
@@ -396,9 +388,9 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 {
 	struct tl_link l = pair_link(true);
 	struct san_pool *pool;
-	uint32_t max, i;
+	uint32_t max;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		l.ordered = i == 0;
 		pair_open(&l, NULL);
 		pool = &pair.h[1].tl->free_refused;

@@ -13,10 +13,9 @@ UNIT_CASE(san_tl_pack__posted_together)
 {
 	const struct san_tl_stats *tx = &pair.h[0].tl->stats, *rx = &pair.h[1].tl->stats;
 	struct san_wire_pkt *p;
-	uint32_t i;
 
 	pair.f[1].nb_recvs = 6;
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		assert_int_equal(pair_push(i, (uint8_t)(i % 3), NEVER, 50 + i), 0);
 	assert_int_equal(pair_tx(0), 1);
 	p = pair_pkt(0);
@@ -43,12 +42,10 @@ UNIT_CASE(san_tl_pack__posted_together)
 
 UNIT_CASE_IN(san_tl_pack__unordered, setup_packed_unordered)
 {
-	uint32_t i;
-
 	pair_pushes(0, 20);
 	assert_int_equal(pair_tx(0), 3); /* 8 of 116 bytes in each of 1000 */
 	assert_int_equal(pair_pkt(2)->length, 4);
-	for (i = 3; i > 0; i--)
+	for (uint32_t i = 3; i > 0; i--)
 		assert_int_equal(pair_rx(1, i - 1), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 20);
 	assert_int_equal(pair.f[1].done[0], pair_rsn(16)); /* nothing waits (RT-15) */
@@ -132,9 +129,7 @@ UNIT_CASE(san_tl_pack__fills_the_packet)
 
 UNIT_CASE_IN(san_tl_pack__so_many_at_most, setup_many)
 {
-	uint32_t i;
-
-	for (i = 0; i < SAN_WIRE_PACK_MAX + 2; i++)
+	for (uint32_t i = 0; i < SAN_WIRE_PACK_MAX + 2; i++)
 		assert_int_equal(pair_push(i % 60, SAN_KIND_PUSH, NEVER, 0), 0);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(pair_pkt(0)->length, SAN_WIRE_PACK_MAX);
@@ -156,12 +151,10 @@ UNIT_CASE(san_tl_pack__message_limit)
 
 UNIT_CASE(san_tl_pack__not_negotiated)
 {
-	uint32_t i;
-
 	pair_tc(0)->peer.pack = false;
 	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
 }
 
@@ -284,7 +277,6 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 {
 	struct tl_link l = pair_link(true);
 	struct san_prng g;
-	uint32_t i;
 
 	san_prng_seed(&g, seed);
 	l.pack = pack;
@@ -292,7 +284,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 	pair.f[1].nb_recvs = 20;
 	pair.f[1].bad = SAN_ST_ACCESS;
 	pair.f[1].bad_rsn = pair_rsn(san_prng_below(&g, 64));
-	for (i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		uint32_t what = san_prng_below(&g, 12), len = san_prng_below(&g, 300);
 		int rc = what == 11 ? pair_pull(i, len) :
 				      pair_push(i, (uint8_t)(what % 3),
@@ -302,7 +294,7 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 		if (san_prng_below(&g, 8) == 0)
 			pair_xfer(0);
 	}
-	for (i = 0; i < 100; i++) { /* as far as there are receives */
+	for (uint32_t i = 0; i < 100; i++) { /* as far as there are receives */
 		pair_turn();
 	}
 	pair.f[1].nb_recvs += 40;
@@ -323,9 +315,8 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 UNIT_CASE_ALONE(packing__changes_no_outcome)
 {
 	struct outcome with, without;
-	uint64_t seed;
 
-	for (seed = 1; seed <= 30; seed++) {
+	for (uint64_t seed = 1; seed <= 30; seed++) {
 		run_workload(seed, true, &with);
 		run_workload(seed, false, &without);
 		assert_int_equal(with.nb_cmpl, 60);

@@ -68,11 +68,11 @@ static uint32_t
 rounds_until(uint32_t nb, int side, uint64_t rtt_ns, uint32_t *beyond)
 {
 	struct san_tl *tl = pair.h[side].tl;
-	uint32_t i, k;
+	uint32_t i;
 
 	*beyond = 0;
 	for (i = 0; i < 1000 && pair.f[0].nb_cmpl < nb; i++) {
-		for (k = 0; k < 2; k++)
+		for (uint32_t k = 0; k < 2; k++)
 			pair.h[side].pdl->conns[slots[k][side]].rtt.base_ns = rtt_ns;
 		pair_xfer(0);
 		assert_true(tl->budget_used <= BUDGET);
@@ -123,13 +123,13 @@ UNIT_CASE(san_tl_path_use__two_connections)
 UNIT_CASE(san_tl_path_add__shrinks)
 {
 	struct san_tl_path *p = path(1, true);
-	uint32_t beyond, room, i;
+	uint32_t beyond, room;
 
 	push_on(0, 0, 200000);
 	rounds_until(1, 1, RTT_NS, &beyond);
 	room = p->room;
 	assert_true(room > BUDGET);
-	for (i = 1; i <= 40; i++) { /* a little in each round trip */
+	for (uint32_t i = 1; i <= 40; i++) { /* a little in each round trip */
 		push_on(0, i, 1000);
 		rounds_until(1 + i, 1, RTT_NS, &beyond);
 	}
@@ -158,9 +158,9 @@ UNIT_CASE_IN(san_tl_path_left__bound, setup_bound)
 UNIT_CASE(san_tl_path_use__pulls)
 {
 	struct san_tl *tl = pair.h[0].tl;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		while (n < 60 && pair_pull(n, 1000) == 0)
 			n++;
 		pair_xfer(0);

@@ -44,9 +44,8 @@ UNIT_CASE(piece__any_order_once)
 {
 	static const uint8_t orders[][3] = {
 		{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(orders); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(orders); i++) {
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 		assert_int_equal(pair_tx(0), 1);
 		assert_int_equal(rx_third(0, orders[i][0]), SAN_DROP_NONE);
@@ -107,23 +106,22 @@ UNIT_CASE(piece__whole_after_all)
 UNIT_CASE(piece__bounded)
 {
 	struct san_tl *tl = pair.h[1].tl;
-	uint32_t i;
 
-	for (i = 0; i < 40; i++)
+	for (uint32_t i = 0; i < 40; i++)
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	assert_int_equal(pair_tx(0), 32);
-	for (i = 1; i < 32; i++)
+	for (uint32_t i = 1; i < 32; i++)
 		assert_int_equal(rx_third(i, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(31, 1), SAN_DROP_NONE);
 	assert_int_equal(tl->nb_held, 32);
 	assert_int_equal(rx_third(31, 2), SAN_DROP_RED);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(rx_third(0, i), SAN_DROP_NONE);
 	assert_true(pair_has_bytes(0, LEN));
 	assert_int_equal(tl->drops[SAN_DROP_HELD], 3); /* each made room for one of PSN 0 */
 	assert_int_equal(*san_tl_host_held(tl, pair_tc(1)), tl->nb_held);
 	pair_drop_all();
-	for (i = 0; i < 300; i++)
+	for (uint32_t i = 0; i < 300; i++)
 		pair_tick((pair.now += SAN_NS_PER_MS, 1));
 	assert_int_equal(tl->nb_held, 0);
 	pair_settle();
@@ -174,9 +172,9 @@ UNIT_CASE(piece__joiner_too_slow)
 
 UNIT_CASE(piece__of_a_packed_packet)
 {
-	uint32_t i, len;
+	uint32_t len;
 
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_PACKED);

@@ -72,7 +72,7 @@ UNIT_CASE(san_tl_reorder_find__each_part_of_the_key)
 /* RULE-8: a full table rejects, which is counted, and stays usable. */
 UNIT_CASE(san_tl_reorder_add__full)
 {
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	while (san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]) == 0)
 		n++;
@@ -81,7 +81,7 @@ UNIT_CASE(san_tl_reorder_add__full)
 	assert_int_equal(cam.nb_used, n);
 	assert_ptr_equal(san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, 3), &values[3]);
 	assert_int_equal(san_tl_reorder_add(&cam, 7, SAN_CAM_REQUEST, n, &values[n]), 0);
-	for (i = 0; i <= n; i++)
+	for (uint32_t i = 0; i <= n; i++)
 		assert_true((san_tl_reorder_take(&cam, 7, SAN_CAM_REQUEST, i) != NULL) == (i != 3));
 	assert_int_equal(cam.nb_used, 0);
 	assert_int_equal(cam.nb_high, n);

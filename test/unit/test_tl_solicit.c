@@ -53,9 +53,7 @@ UNIT_CASE(solicited_push__figure_5)
 /* RT-27, RT-35: a request that cannot be accepted is granted nothing; those behind it continue. */
 UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 {
-	uint32_t i;
-
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 1500), 0);
 	assert_int_equal(pair_tx(0), 3);
 	pair_rx(1, 0);
@@ -66,7 +64,7 @@ UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 2);
 	assert_int_equal(pair.h[1].tl->stats.nb_refused, 1);
 	assert_settles(3);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(pair.f[0].status[i],
 				 pair.f[0].cookie[i] == 1 ? SAN_ST_ACCESS : SAN_ST_OK);
 	assert_int_equal(pair.f[1].nb_push_req, 2);
@@ -94,12 +92,11 @@ UNIT_CASE(san_tl_solicit_grant_refuse__ahead_of_its_turn)
 UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 {
 	struct san_tl_conn *tc = pair_tc(1);
-	uint32_t i;
 
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
 	assert_int_equal(pair_tx(0), 4);
-	for (i = 3; i > 0; i--) {
+	for (uint32_t i = 3; i > 0; i--) {
 		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
 		assert_int_equal(pair.h[1].tl->stats.nb_grants, 0);
 		assert_int_equal(tc->rx_ssn, pair_rsn(0));
@@ -109,7 +106,7 @@ UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 	assert_int_equal(tc->nb_solicit, 0);
 	assert_int_equal(tc->rx_ssn, pair_rsn(4));
 	pair_tx(1);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(pair_pkt(pair_find(SAN_OP_PUSH_GRNT, i))->ssn, pair_rsn(i));
 	assert_settles(4);
 }
@@ -216,10 +213,8 @@ UNIT_CASE(san_tl_initiator_rx_grant__refused)
 /* RT-20: each grant is lost once: it is resent, and everything completes. */
 UNIT_CASE_IN(san_tl_solicit_next_grant__lost_once, setup_steps)
 {
-	uint32_t i;
-
 	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 3000), 0);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		pair_xfer(0);
 		do { /* until the grant is sent; it does not arrive */
 			pair_wait(10 * SAN_NS_PER_US);

@@ -29,8 +29,6 @@ UNIT_FIXTURE(.setup = pair_setup, .teardown = pair_close);
 /* RT-19; RULE-15: packets in order need neither the CAM nor a record. */
 UNIT_CASE(san_tl_target_rx_push__in_order_no_cam)
 {
-	uint64_t i;
-
 	pair_pushes(0, 10);
 	pair_settle();
 	assert_int_equal(pair.f[1].nb_done, 10);
@@ -38,7 +36,7 @@ UNIT_CASE(san_tl_target_rx_push__in_order_no_cam)
 	assert_int_equal(pair.h[1].tl->cam.nb_inserts, 0);
 	assert_int_equal(pair.h[0].tl->cam.nb_lookups, 0);
 	assert_int_equal(pair.f[0].nb_cmpl, 10);
-	for (i = 0; i < 10; i++) {
+	for (uint64_t i = 0; i < 10; i++) {
 		assert_true(pair_has_bytes(i, 100));
 		assert_int_equal(pair.f[0].cookie[i], i);
 	}
@@ -48,12 +46,12 @@ UNIT_CASE(san_tl_target_rx_push__in_order_no_cam)
 UNIT_CASE(san_tl_target_rx_push__held_until_its_turn)
 {
 	struct san_pdl_rxw *w = &pair.c[1]->rx[SAN_WIN_DATA];
-	uint32_t i, psn;
+	uint32_t psn;
 
 	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
 	psn = pair_pkt(0)->psn;
-	for (i = 3; i > 0; i--) {
+	for (uint32_t i = 3; i > 0; i--) {
 		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
 		assert_true(san_bitmap_test(&w->rcvd, psn + i));
 		assert_false(san_bitmap_test(&w->acked, psn + i));
@@ -63,7 +61,7 @@ UNIT_CASE(san_tl_target_rx_push__held_until_its_turn)
 	assert_int_equal(pair.h[1].tl->cam.nb_used, 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 4);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(pair.f[1].done[i], pair_rsn(i));
 	assert_int_equal(w->base, psn + 4);
 	assert_int_equal(pair.c[1]->cmpl_out, pair_rsn(4)); /* PCB-5 */
@@ -157,11 +155,9 @@ UNIT_CASE(san_tl_target_rx_push__out_of_range)
 /* RT-23, RT-26, RT-33; RULE-8: red refuses all but the head of the line. */
 UNIT_CASE_IN(san_tl_target_rx_push__red_admits_the_head, setup_small)
 {
-	uint32_t i;
-
 	pair_pushes(0, 8);
 	assert_int_equal(pair_tx(0), 8);
-	for (i = 1; i < 8; i++)
+	for (uint32_t i = 1; i < 8; i++)
 		assert_int_equal(pair_rx(1, i), i < 5 ? SAN_DROP_NONE : SAN_DROP_RED);
 	assert_int_equal(pair.h[1].tl->stats.nb_red, 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -173,12 +169,10 @@ UNIT_CASE_IN(san_tl_target_rx_push__red_admits_the_head, setup_small)
 /* A packet of a longer push, which needs a record, is admitted, too. */
 UNIT_CASE_IN(san_tl_target_rx_push__red_admits_a_long_head, setup_small)
 {
-	uint32_t i;
-
 	assert_int_equal(pair_push(0, SAN_KIND_PUSH, NEVER, 1100), 0);
 	pair_pushes(1, 7);
 	assert_int_equal(pair_tx(0), 9);
-	for (i = 2; i < 9; i++)
+	for (uint32_t i = 2; i < 9; i++)
 		pair_rx(1, i);
 	assert_true(san_tl_rxn_is_red(pair.h[1].tl, pair_tc(1)));
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
@@ -192,15 +186,15 @@ UNIT_CASE_IN(san_tl_target_rx_push__red_admits_a_long_head, setup_small)
 UNIT_CASE_IN(san_tl_target_rx_push__no_record_but_for_the_head, setup_small)
 {
 	struct san_tl *tl = pair.h[1].tl;
-	uint32_t i, nb_ok = 0;
+	uint32_t nb_ok = 0;
 
 	/* three for each possible connection, open or not, and some more */
 	assert_int_equal(tl->free_rxns.nb, 3 * TL_HOST_CONNS + 14);
 	tl->conf.max_held = tl->conf.max_held_conn = 100;
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		assert_int_equal(pair_push(i, SAN_KIND_PUSH, NEVER, 1100), 0);
 	assert_int_equal(pair_tx(0), 32);
-	for (i = 2; i < 32; i++) {
+	for (uint32_t i = 2; i < 32; i++) {
 		enum san_drop drop = pair_rx(1, i);
 
 		assert_true(drop == SAN_DROP_NONE || drop == SAN_DROP_NO_TXN);
@@ -217,11 +211,9 @@ UNIT_CASE_IN(san_tl_target_rx_push__no_record_but_for_the_head, setup_small)
 /* RT-15: on an unordered connection each is done on arrival. */
 UNIT_CASE_IN(san_tl_target_rx_push__unordered, pair_setup_unordered)
 {
-	uint32_t i;
-
 	pair_pushes(0, 4);
 	assert_int_equal(pair_tx(0), 4);
-	for (i = 3; i > 0; i--) {
+	for (uint32_t i = 3; i > 0; i--) {
 		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
 		assert_int_equal(pair.f[1].done[3 - i], pair_rsn(i));
 	}
@@ -318,14 +310,12 @@ UNIT_CASE(san_tl_target_rx_request__pull_in_order)
 /* RT-26: while the base is a request without a record, nothing waits behind it. */
 UNIT_CASE(san_tl_target_rx_request__pull_without_a_record)
 {
-	uint64_t i;
-
 	pair_tc(1)->peer.n_rx = 2; /* so four records are its limit */
-	for (i = 0; i < 5; i++)
+	for (uint64_t i = 0; i < 5; i++)
 		assert_int_equal(pair_pull(i, 100), 0);
 	assert_int_equal(PUSH(5), 0);
 	assert_int_equal(pair_tx(0), 6);
-	for (i = 0; i < 4; i++)
+	for (uint64_t i = 0; i < 4; i++)
 		assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, (uint32_t)i)),
 				 SAN_DROP_NONE);
 	assert_int_equal(pair_rx(1, pair_find(SAN_OP_PULL_REQ, 4)), SAN_DROP_NO_TXN);
@@ -383,12 +373,10 @@ UNIT_CASE(san_tl_pull_fill__revoked)
 /* RT-26: more pulls than records: the base waits for one of its own pulls, never forever. */
 UNIT_CASE_IN(san_tl_target_run_base__pull_waits_for_a_pull, setup_small)
 {
-	uint32_t i;
-
-	for (i = 0; i < 32; i++)
+	for (uint32_t i = 0; i < 32; i++)
 		assert_int_equal(pair_pull(i, 3000), 0);
 	assert_settles(32);
-	for (i = 0; i < 32; i++)
+	for (uint32_t i = 0; i < 32; i++)
 		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
 }
 
@@ -505,9 +493,7 @@ hold_and_look(const struct holding *h)
 /* RT-35: if its peer does nothing for a record, others get it, and the connection ends. */
 UNIT_CASE_ALONE(san_tl_rxn_end_stale__each_kind)
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(holdings); i++)
+	for (unsigned int i = 0; i < RTE_DIM(holdings); i++)
 		hold_and_look(&holdings[i]);
 }
 
@@ -527,7 +513,6 @@ UNIT_CASE_IN(san_tl_target_wake_pulls__in_turn, NULL)
 	uint16_t second[2], third[2];
 	struct san_tl_conf conf;
 	struct san_tl_conn *tc;
-	uint32_t i;
 
 	san_tl_conf_default(&conf);
 	conf.max_wide = 2;
@@ -543,7 +528,7 @@ UNIT_CASE_IN(san_tl_target_wake_pulls__in_turn, NULL)
 	pull_on(pair.slot[0]);
 	assert_int_equal(pair.f[1].nb_pull_req, 2); /* both wait at their base */
 	pair_tx(1);
-	for (i = 0; i < pair.nb_out; i++) /* the first one acknowledges what it receives */
+	for (uint32_t i = 0; i < pair.nb_out; i++) /* the first one acknowledges what it receives */
 		if (pair_pkt(i)->dcid == pair.c[0]->cid)
 			pair_rx(0, i);
 	pair_xfer(0);

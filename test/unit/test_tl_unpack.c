@@ -13,7 +13,7 @@ UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
 UNIT_CASE(san_tl_pack_unpack__missing_receive)
 {
 	struct san_wire_pkt *p;
-	uint32_t i, psn;
+	uint32_t psn;
 
 	pair.f[1].nb_recvs = 3;
 	pair_sends(0, 5);
@@ -35,9 +35,9 @@ UNIT_CASE(san_tl_pack_unpack__missing_receive)
 	assert_int_equal(pair_tx(0), 6);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
 	assert_int_equal(pair_pkt(0)->psn, psn);
-	for (i = 1; i < 6; i++)
+	for (uint32_t i = 1; i < 6; i++)
 		assert_int_equal(pair_pkt(i)->op, SAN_OP_PUSH_UNSLCTD_DATA);
-	for (i = 0; i < 6; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 3);
 	/* unpacked, a message without a receive waits as usual */
@@ -63,7 +63,7 @@ UNIT_CASE_AGAIN(san_tl_pack_unpack__missing_receive, _unordered, setup_packed_un
 /* RT-27: one is invalid: it fails, and the others succeed. */
 UNIT_CASE(san_tl_pack_unpack__bad_key)
 {
-	uint32_t i, nb_ok = 0;
+	uint32_t nb_ok = 0;
 
 	pair_pushes(0, 6);
 	pair.f[1].bad = SAN_ST_ACCESS;
@@ -72,7 +72,7 @@ UNIT_CASE(san_tl_pack_unpack__bad_key)
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
 	assert_int_equal(pair.f[1].nb_abort, 3);
 	assert_settles(6);
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		bool bad = pair.f[0].cookie[i] == 3;
 
 		assert_int_equal(pair.f[0].status[i], bad ? SAN_ST_ACCESS : SAN_ST_OK);
@@ -152,7 +152,6 @@ UNIT_CASE(san_tl_pack_rx__stale)
 {
 	bool ordered = pair_tc(1)->peer.ordered;
 	struct tl_pkt late;
-	uint32_t i;
 
 	pair_sends(0, 4);
 	assert_int_equal(pair_tx(0), 1);
@@ -178,7 +177,7 @@ UNIT_CASE(san_tl_pack_rx__stale)
 		assert_int_equal(pair_rx(1, 4), SAN_DROP_NONE);
 	}
 	assert_int_equal(arrive_copy(&late), SAN_DROP_FINISHED);
-	for (i = 2; i < 5; i++)
+	for (uint32_t i = 2; i < 5; i++)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 4);
 	assert_int_equal(pair.f[1].nb_recvs, 6);
@@ -193,8 +192,6 @@ UNIT_CASE_AGAIN(san_tl_pack_rx__stale, _unordered, setup_packed_unordered)
 /* The RNR is lost, then the RESYNC: both are resent. */
 UNIT_CASE(san_tl_pack_unpack__losses)
 {
-	uint32_t i;
-
 	pair_sends(0, 4);
 	pair_tx(0);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_RNR);
@@ -208,7 +205,7 @@ UNIT_CASE(san_tl_pack_unpack__losses)
 	xfer_nack();
 	pair_tx(0);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_RESYNC);
-	for (i = 1; i < pair.nb_out; i++)
+	for (uint32_t i = 1; i < pair.nb_out; i++)
 		pair_rx(1, i);
 	assert_int_equal(pair.f[1].nb_done, 4);
 	assert_settles(4);

@@ -19,7 +19,6 @@ open_wide(uint32_t max_txns, uint32_t max_wide)
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 	uint16_t slot[2];
-	int i;
 
 	san_tl_conf_default(&tl);
 	tl.max_txns = max_txns;
@@ -27,7 +26,7 @@ open_wide(uint32_t max_txns, uint32_t max_wide)
 	tl.budget_bytes = BUDGET;
 	pair_open(&l, &tl);
 	conn[0] = pair.slot[0];
-	for (i = 1; i < CONNS; i++) {
+	for (int i = 1; i < CONNS; i++) {
 		pair_connect(&l, slot);
 		conn[i] = slot[0];
 	}
@@ -125,11 +124,9 @@ is_promised(int i)
 static void
 begin_waiting(void)
 {
-	int i;
-
-	for (i = 0; i < 1 + COMMON; i++)
+	for (int i = 0; i < 1 + COMMON; i++)
 		assert_int_equal(ASK(0), 0);
-	for (i = 1; i < CONNS; i++) {
+	for (int i = 1; i < CONNS; i++) {
 		assert_asks(i, "+-");
 	}
 	assert_int_equal(pair.h[0].tl->nb_promised, 0);
@@ -167,10 +164,8 @@ UNIT_CASE(san_tl_want_wake_own__its_last_record)
 /* The one that returned it, and a new one, get none: it is for the one that waited longest. */
 UNIT_CASE(san_tl_wake__longest_waiting_first)
 {
-	int i;
-
 	begin_waiting();
-	for (i = 1; i <= COMMON; i++) {
+	for (int i = 1; i <= COMMON; i++) {
 		assert_finish_calls(0, 1, i);
 		assert_int_equal(pair.h[0].tl->nb_promised, 1);
 		assert_asks(0, "-");
@@ -323,15 +318,13 @@ UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
 /* A connection that waits for budget has its record, so that returned budget is usable. */
 UNIT_CASE(san_tl_want__the_record_first)
 {
-	int i;
-
 	assert_int_equal(PULL(0, 5700), 0);
-	for (i = 1; i < CONNS; i++)
+	for (int i = 1; i < CONNS; i++)
 		assert_int_equal(PULL(i, 100), 0);
 	assert_int_equal(PULL(1, 1000), -EAGAIN);
 	assert_int_equal(pair.h[0].tl->conns[conn[1]].want, SAN_WANT_BUDGET | SAN_WANT_PROMISED);
 	assert_int_equal(ASK(0), 0); /* no common record is left */
-	for (i = 2; i < CONNS; i++) {
+	for (int i = 2; i < CONNS; i++) {
 		assert_int_equal(PULL(i, 1000), -EAGAIN);
 		assert_int_equal(pair.h[0].tl->conns[conn[i]].want, SAN_WANT_RECORD);
 	}
@@ -350,14 +343,13 @@ UNIT_CASE(san_tl_want__the_record_first)
 UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, setup_narrow)
 {
 	struct san_tl *tl = pair.h[0].tl;
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_asks(0, "+");
 		assert_asks(2, "+");
 	}
 	assert_int_equal(tl->free_rings.nb, 0);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_asks(1, "+-");
 		assert_finish_calls(1, 1, 1);
 	}
@@ -389,15 +381,13 @@ UNIT_CASE_IN(san_tl_wake__first_in_turn, setup_scarce)
 /* ... and before those with work outstanding, which would take each free one. */
 UNIT_CASE_IN(san_tl_wake__first_before_more, setup_scarce)
 {
-	int i;
-
 	assert_asks(0, "++-");
 	assert_asks(1, "-");
 	assert_finish_calls(0, 1, 1);
 	assert_true(is_promised(1));
 	assert_asks(0, "-");
 	assert_asks(1, "+");
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		assert_finish_calls(1, 1, 0);
 		assert_asks(1, "-");
 		assert_asks(0, "+-");
@@ -444,9 +434,8 @@ setup_hosts(void)
 UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
 {
 	const struct san_tl_host *h = pair.h[0].tl->conns[conn[0]].host;
-	int i;
 
-	for (i = 0; i < SILENT; i++)
+	for (int i = 0; i < SILENT; i++)
 		while (ASK(i) == 0)
 			;
 	assert_in_range(h->nb_txns, 2, SILENT);
@@ -461,9 +450,7 @@ UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
 static void
 sweep(uint64_t ns)
 {
-	uint32_t i;
-
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		pair.now += ns / 100;
 		san_tl_tick(pair.h[0].tl, pair.now);
 	}

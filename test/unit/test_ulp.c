@@ -65,15 +65,15 @@ UNIT_CASE(san_ulp_destroy__whatever_is_under_way)
 
 UNIT_CASE(san_ulp_status_name__all_have_one)
 {
-	uint32_t i, j, nb = 0;
+	uint32_t nb = 0;
 
-	for (i = 0; i < 256; i++) {
+	for (uint32_t i = 0; i < 256; i++) {
 		const char *name = san_ulp_status_name((uint8_t)i);
 
 		if (strcmp(name, "unknown") == 0)
 			continue;
 		nb++;
-		for (j = 0; j < i; j++)
+		for (uint32_t j = 0; j < i; j++)
 			assert_string_not_equal(name, san_ulp_status_name((uint8_t)j));
 	}
 	/* 3 and 4 are not used */

@@ -50,9 +50,7 @@ fake_cmpl(uint32_t i, uint8_t status)
 static inline void
 fake_done(uint32_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = first; i < first + n; i++)
+	for (uint32_t i = first; i < first + n; i++)
 		fake_cmpl(i, SAN_ST_OK);
 }
 

@@ -49,12 +49,11 @@ UNIT_CASE(san_ulp_cq_reserve__never_beyond_depth)
 {
 	struct san_ulp_cq *cq = t.send_cq;
 	struct san_ulp_wc wc[DEPTH];
-	uint32_t i;
 
-	for (i = 0; i < DEPTH; i++)
+	for (uint32_t i = 0; i < DEPTH; i++)
 		assert_true(san_ulp_cq_reserve_recv(cq));
 	assert_false(san_ulp_cq_reserve_recv(cq));
-	for (i = 0; i < DEPTH - 1; i++)
+	for (uint32_t i = 0; i < DEPTH - 1; i++)
 		put(cq, i);
 	assert_false(san_ulp_cq_reserve_recv(cq));
 	san_ulp_cq_unreserve(cq);
@@ -64,7 +63,7 @@ UNIT_CASE(san_ulp_cq_reserve__never_beyond_depth)
 	assert_true(san_ulp_cq_reserve_recv(cq));
 	assert_true(san_ulp_cq_reserve_recv(cq));
 	assert_false(san_ulp_cq_reserve_recv(cq));
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		san_ulp_cq_unreserve(cq);
 }
 
@@ -73,10 +72,10 @@ UNIT_CASE(san_ulp_cq_reserve_send__leaves_one_for_receives)
 {
 	const struct san_ulp_qp_conf both = {t.send_cq, t.send_cq, 4, 4, 0};
 	struct san_ulp_cq *cq = t.send_cq;
-	uint32_t qp, i;
+	uint32_t qp;
 
 	assert_int_equal(san_ulp_qp_create(t.ulp, &both, &qp), 0);
-	for (i = 0; i < DEPTH - 1; i++)
+	for (uint32_t i = 0; i < DEPTH - 1; i++)
 		assert_true(san_ulp_cq_reserve_send(cq));
 	assert_false(san_ulp_cq_reserve_send(cq));
 	assert_true(san_ulp_cq_reserve_recv(cq));
@@ -85,7 +84,7 @@ UNIT_CASE(san_ulp_cq_reserve_send__leaves_one_for_receives)
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp), 0);
 	/* it has no receives any more */
 	assert_true(san_ulp_cq_reserve_send(cq));
-	for (i = 0; i < DEPTH; i++)
+	for (uint32_t i = 0; i < DEPTH; i++)
 		san_ulp_cq_unreserve(cq);
 }
 
@@ -94,20 +93,20 @@ UNIT_CASE(san_ulp_cq_poll__oldest_first_over_wrap)
 	struct san_ulp_cq *cq = t.send_cq;
 	struct san_ulp_wc wc[DEPTH + 1];
 	uint64_t next_in = 0, next_out = 0;
-	uint32_t round, i, n;
+	uint32_t n;
 
 	/* the indices begin just below 2^32 */
 	atomic_store(&cq->mem->tail, 0xfffffff5);
 	atomic_store(&cq->mem->head, 0xfffffff5);
 	cq->q.tail = cq->q.head_seen = 0xfffffff5;
 	cq->consumer.head = cq->consumer.tail_seen = 0xfffffff5;
-	for (round = 0; round < 20; round++) {
+	for (uint32_t round = 0; round < 20; round++) {
 		while (san_ulp_cq_reserve_recv(cq))
 			put(cq, next_in++);
 		assert_int_equal(next_in - next_out, DEPTH);
 		n = san_ulp_cq_poll(cq, wc, round % DEPTH);
 		assert_int_equal(n, round % DEPTH);
-		for (i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++)
 			assert_int_equal(wc[i].wr_id, next_out++);
 	}
 	/* more are requested than there are: all of them */
@@ -124,7 +123,6 @@ UNIT_CASE(san_ulp_cq_join__moves)
 	struct san_ulp_conf conf;
 	struct san_ulp_cq *cq, *full;
 	struct san_ulp *other;
-	uint32_t i;
 
 	test_ulp_conf(&conf);
 	conf.first_qp = 8;
@@ -145,7 +143,7 @@ UNIT_CASE(san_ulp_cq_join__moves)
 	/* a queue in use stays, and a table takes only as many as it has places */
 	assert_int_equal(san_ulp_cq_nb_qps(t.send_cq), 1);
 	assert_int_equal(san_ulp_cq_leave(t.ulp, t.send_cq), -EBUSY);
-	for (i = 1; i < conf.max_cqs; i++)
+	for (uint32_t i = 1; i < conf.max_cqs; i++)
 		assert_int_equal(san_ulp_cq_create(other, 1, &full), 0);
 	assert_int_equal(san_ulp_cq_create(t.ulp, 1, &cq), 0);
 	assert_int_equal(san_ulp_cq_leave(t.ulp, cq), 0);
@@ -161,11 +159,11 @@ consumer(void *arg)
 {
 	struct san_ulp_wc wc[5];
 	uint64_t next = 0;
-	uint32_t n, i;
+	uint32_t n;
 
 	while (next < NB_ENTRIES) {
 		n = san_ulp_cq_poll(arg, wc, 5);
-		for (i = 0; i < n; i++, next++)
+		for (uint32_t i = 0; i < n; i++, next++)
 			if (wc[i].wr_id != next || wc[i].byte_len != (uint32_t)~next)
 				return (void *)1;
 		if (n == 0)
@@ -181,10 +179,9 @@ UNIT_CASE(san_ulp_cq_poll__from_another_thread)
 	struct san_ulp_wc wc = {0};
 	pthread_t thread;
 	void *failed;
-	uint64_t i;
 
 	assert_int_equal(pthread_create(&thread, NULL, consumer, cq), 0);
-	for (i = 0; i < NB_ENTRIES; i++) {
+	for (uint64_t i = 0; i < NB_ENTRIES; i++) {
 		while (!san_ulp_cq_reserve_recv(cq))
 			sched_yield();
 		wc.wr_id = i;
@@ -290,12 +287,11 @@ UNIT_CASE(san_ulp_cq_wake_next__no_lost_wakeup)
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), who;
 	pthread_t thread;
 	void *failed;
-	uint64_t i;
 
 	assert_true(fd >= 0);
 	san_ulp_cq_watch(cq, fd);
 	assert_int_equal(pthread_create(&thread, NULL, sleeper, cq), 0);
-	for (i = 0; i < NB_NAPS; i++) {
+	for (uint64_t i = 0; i < NB_NAPS; i++) {
 		while (!san_ulp_cq_reserve_recv(cq))
 			sched_yield();
 		put(cq, i);

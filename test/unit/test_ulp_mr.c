@@ -70,18 +70,18 @@ UNIT_CASE(san_ulp_mr_add__refuses_bad_arguments)
 UNIT_CASE(san_ulp_mr_add__fills_the_table)
 {
 	uint32_t keys[16];
-	uint32_t key, i, j;
+	uint32_t key;
 
-	for (i = 0; i < 16; i++) {
+	for (uint32_t i = 0; i < 16; i++) {
 		keys[i] = add(0, PKEY);
 		assert_int_not_equal(keys[i], 0);
-		for (j = 0; j < i; j++)
+		for (uint32_t j = 0; j < i; j++)
 			assert_int_not_equal(keys[i] & 15, keys[j] & 15);
 		san_ulp_check(t.ulp);
 	}
 	assert_int_equal(san_ulp_mr_nb(t.ulp), 16);
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, 0, 0, PKEY, &key), -ENOSPC);
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		assert_int_equal(san_ulp_mr_del(t.ulp, keys[i]), 0);
 	assert_int_equal(san_ulp_mr_nb(t.ulp), 0);
 }
@@ -99,14 +99,13 @@ UNIT_CASE(san_ulp_mr_add__never_zero)
 {
 	static const uint32_t keys[] = {0, 0, 0x12340000};
 	static const uint32_t zeros[] = {0};
-	uint32_t i;
 
 	follow(keys, 3);
 	assert_int_equal(add(0, PKEY), 0x12340000);
 	assert_int_equal(san_ulp_mr_del(t.ulp, 0x12340000), 0);
 	/* a generator that repeats itself ends the search, too */
 	follow(zeros, 1);
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		assert_int_not_equal(add(0, PKEY), 0);
 	san_ulp_check(t.ulp);
 }
@@ -179,9 +178,8 @@ UNIT_CASE(san_ulp_mr_access__bounds)
 	};
 	uint32_t key = add(RTSAN_REMOTE_PULL, PKEY);
 	uint32_t nb_bad = 0;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(try_pull(key, cases[i].addr, cases[i].length), cases[i].status);
 		nb_bad += cases[i].status == SAN_ST_ACCESS;
 	}
@@ -190,9 +188,7 @@ UNIT_CASE(san_ulp_mr_access__bounds)
 
 UNIT_CASE(san_ulp_mr_access__each_right_alone)
 {
-	uint8_t rights;
-
-	for (rights = 0; rights < 8; rights++) {
+	for (uint8_t rights = 0; rights < 8; rights++) {
 		uint32_t key;
 		struct san_tl_rxn push, pull = {.slot = SLOT, .length = 8};
 		struct san_tl_rxn atomic = {.slot = SLOT, .op = SAN_ATOMIC_FETCH_ADD};

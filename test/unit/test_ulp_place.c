@@ -12,9 +12,7 @@ static uint8_t data[1024];
 static void
 group_setup(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < sizeof(data); i++)
+	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(1 + i % 251);
 }
 
@@ -161,13 +159,12 @@ UNIT_CASE(push_place__revoked)
 {
 	uint32_t key = add_region(RTSAN_REMOTE_PUSH);
 	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, key, BASE);
-	uint32_t i;
 
 	assert_int_equal(push_req(&r), SAN_ST_OK);
 	assert_int_equal(place(&r, 0, 0, 25), SAN_ST_OK);
 	assert_int_equal(san_ulp_mr_del(t.ulp, key), 0);
 	assert_int_equal(place(&r, 25, 25, 25), SAN_ST_REVOKED);
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		add_region(RTSAN_REMOTE_PUSH);
 	assert_int_equal(place(&r, 25, 25, 25), SAN_ST_REVOKED);
 	assert_int_equal(mem[25], 0);
@@ -245,10 +242,9 @@ UNIT_CASE(send__without_receive)
 UNIT_CASE_IN(send__without_cq_entry, NULL)
 {
 	struct san_tl_rxn r[3];
-	uint32_t i;
 
 	test_ulp_open_bound(8, 8, 2);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		test_post_recv(i, mem, 8);
 		r[i] = test_push(SAN_KIND_SEND, 8, 0, 0);
 	}
@@ -455,9 +451,8 @@ UNIT_CASE(atomic__refusals)
 		{key, BASE + sizeof(words) - 8, SAN_ST_OK},
 	};
 	struct san_tl_rxn r;
-	uint32_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		r = atomic_on(cases[i].key, cases[i].addr, SAN_ATOMIC_FETCH_ADD, 1);
 		assert_int_equal(san_tl_ulp_atomic(t.ulp, &r), cases[i].status);
 	}
@@ -468,7 +463,7 @@ UNIT_CASE(atomic__refusals)
 	assert_int_equal(san_tl_ulp_atomic(t.ulp, &r), SAN_ST_ALIGN);
 	r = atomic_on(skewed, 7, SAN_ATOMIC_FETCH_ADD, 1);
 	assert_int_equal(san_tl_ulp_atomic(t.ulp, &r), SAN_ST_ALIGN);
-	for (i = 0; i + 1 < 128; i++)
+	for (uint32_t i = 0; i + 1 < 128; i++)
 		assert_int_equal(words[i], 0);
 	assert_int_equal(words[127], 1);
 }

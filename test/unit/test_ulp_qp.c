@@ -17,9 +17,7 @@ send_of(uint32_t length)
 static void
 post_recvs(uint64_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(test_post_recv(first + i, mem, sizeof(mem)), 1);
 }
 
@@ -45,10 +43,9 @@ static void
 expect_flushed(struct san_ulp_cq *cq, uint8_t op, uint64_t first, uint32_t n)
 {
 	struct san_ulp_wc wc[64];
-	uint32_t i;
 
 	assert_int_equal(san_ulp_cq_poll(cq, wc, 64), n);
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(wc[i].wr_id, first + i);
 		assert_int_equal(wc[i].op, op);
 		assert_int_equal(wc[i].status, RTSAN_WC_FLUSHED);
@@ -153,10 +150,9 @@ UNIT_CASE(san_ulp_qp_bind__one_to_one)
 UNIT_CASE_IN(san_ulp_qp_bind__submits_what_waited, NULL)
 {
 	struct san_ulp_wr wr[3];
-	uint32_t i;
 
 	test_ulp_open(8, 8, 16);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, 100 + i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(1, 2);
@@ -168,7 +164,7 @@ UNIT_CASE_IN(san_ulp_qp_bind__submits_what_waited, NULL)
 	san_ulp_qp_pump(t.ulp, 0);
 	assert_int_equal(fake.nb_txns, 3);
 	assert_int_equal(receive_one(), 1);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		fake_cmpl(i, SAN_ST_OK);
 		assert_int_equal(test_poll_one(t.send_cq).wr_id, 100 + i);
 	}
@@ -196,10 +192,9 @@ UNIT_CASE(san_ulp_qp_unbind__flushes_in_order)
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	struct san_tl_rxn a, b, c;
-	uint32_t i;
 
 	fake.room = 2;
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		/* unsignaled: errors complete nevertheless */
 		wr = test_wr(RTSAN_WR_SEND, 100 + i, 0);
 		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
@@ -212,7 +207,7 @@ UNIT_CASE(san_ulp_qp_unbind__flushes_in_order)
 	san_tl_ulp_push_abort(t.ulp, &b);
 	fake_cmpl(0, RTSAN_WC_RETRY_EXC);
 	fake_cmpl(1, RTSAN_WC_RETRY_EXC);
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, 100 + i);
 		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
@@ -311,10 +306,9 @@ UNIT_CASE(san_ulp_qp_destroy__busy_while_bound)
 UNIT_CASE_IN(san_ulp_qp_destroy__flushes_what_fits, NULL)
 {
 	struct san_ulp_wr wr[3];
-	uint32_t i;
 
 	test_ulp_open(8, 8, 4);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		wr[i] = test_wr(RTSAN_WR_PULL, 100 + i, 0);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 3, 0), 3);
 	post_recvs(1, 6);
@@ -328,15 +322,14 @@ UNIT_CASE_IN(san_ulp_qp_destroy__flushes_what_fits, NULL)
 UNIT_CASE(san_ulp_qp_destroy__leaves_the_pump)
 {
 	const struct san_ulp_qp_conf conf = {t.send_cq, t.recv_cq, 4, 4, 0};
-	uint32_t gone, i;
 
 	san_ulp_qp_pump(t.ulp, 0);
-	for (gone = 0; gone < 3; gone++) {
+	for (uint32_t gone = 0; gone < 3; gone++) {
 		struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 		uint32_t qp[3];
 
 		fake.nb_txns = 0;
-		for (i = 0; i < 3; i++) {
+		for (uint32_t i = 0; i < 3; i++) {
 			assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
 			assert_int_equal(san_ulp_wr_post(t.ulp, qp[i], &wr, 1, 0), 1);
 			assert_int_equal(san_ulp_qp_bind(t.ulp, qp[i], (uint16_t)(4 + i), PKEY,
@@ -350,9 +343,9 @@ UNIT_CASE(san_ulp_qp_destroy__leaves_the_pump)
 		san_ulp_qp_pump(t.ulp, 0);
 		assert_int_equal(fake.nb_txns, 2);
 		test_poll_one(t.send_cq);
-		for (i = 0; i < 2; i++)
+		for (uint32_t i = 0; i < 2; i++)
 			fake_cmpl(i, SAN_ST_OK);
-		for (i = 0; i < 3; i++) {
+		for (uint32_t i = 0; i < 3; i++) {
 			san_ulp_qp_unbind(t.ulp, qp[i]);
 			san_ulp_qp_destroy(t.ulp, qp[i]);
 		}
@@ -393,9 +386,8 @@ UNIT_CASE(san_ulp_qp_post_recv__takes_what_fits)
 {
 	struct san_ulp_recv r[10] = {{0}};
 	struct san_tl_rxn taken;
-	uint32_t i;
 
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		r[i].wr_id = i;
 	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 10, 0), 8);
 	assert_int_equal(fake.nb_recv_posted, 1);
@@ -413,12 +405,10 @@ UNIT_CASE(san_ulp_qp_post_recv__takes_what_fits)
 
 UNIT_CASE(san_ulp_qp_take_recv__in_posting_order)
 {
-	uint32_t round, i;
-
 	t.ulp->qps[t.qp]->rq_seq = 0xfffffffa; /* and over the wrap */
-	for (round = 0; round < 5; round++) {
+	for (uint32_t round = 0; round < 5; round++) {
 		post_recvs(round * 10, 5);
-		for (i = 0; i < 5; i++)
+		for (uint32_t i = 0; i < 5; i++)
 			assert_int_equal(receive_one(), round * 10 + i);
 	}
 }
@@ -434,19 +424,18 @@ UNIT_CASE(san_ulp_qp_return_recv__keeps_posting_order)
 		{2, 0, 1},
 		{2, 1, 0},
 	};
-	uint32_t i, k;
 
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		struct san_tl_rxn r[3];
 
 		post_recvs(1, 5);
-		for (k = 0; k < 3; k++)
+		for (uint32_t k = 0; k < 3; k++)
 			assert_int_equal(take(&r[k]), SAN_ST_OK);
-		for (k = 0; k < 3; k++) {
+		for (uint32_t k = 0; k < 3; k++) {
 			san_tl_ulp_push_abort(t.ulp, &r[orders[i][k]]);
 			san_ulp_check(t.ulp);
 		}
-		for (k = 0; k < 5; k++)
+		for (uint32_t k = 0; k < 5; k++)
 			assert_int_equal(receive_one(), 1 + k);
 	}
 	assert_int_equal(t.recv_cq->nb_reserved, 0);

@@ -19,11 +19,10 @@ static struct san_ulp_wr
 wr_over(uint8_t op, uint64_t wr_id, uint8_t *buf, uint32_t len, uint8_t parts)
 {
 	struct san_ulp_wr wr = test_wr(op, wr_id, RTSAN_WR_SIGNALED);
-	uint8_t i;
 
 	wr.length = len;
 	wr.nb_sge = parts;
-	for (i = 0; i < parts; i++) {
+	for (uint8_t i = 0; i < parts; i++) {
 		wr.sge[i].addr = buf + i * (len / parts);
 		wr.sge[i].length = i + 1 < parts ? len / parts : len - i * (len / parts);
 	}
@@ -43,9 +42,7 @@ place(uint32_t i, uint32_t offset, const void *data, uint16_t len)
 static void
 count_up(uint8_t *p, uint32_t len)
 {
-	uint32_t i;
-
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + (i >> 8));
 }
 
@@ -65,9 +62,8 @@ UNIT_CASE(san_ulp_wr_post__maps_each_operation)
 	};
 	rte_be64_t args[2];
 	uint8_t buf[40];
-	uint32_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct san_ulp_wr wr = wr_over(cases[i].op, 50 + i, buf, 40, 1);
 		const struct san_tl_req *req = &fake.txns[i].req;
 		struct san_ulp_wc wc;
@@ -122,10 +118,9 @@ UNIT_CASE(san_ulp_wr_post__unsignaled_success_is_silent)
 {
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	/* far more than the queues hold: each returns its entry */
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		post(&wr);
 		fake_cmpl(i, SAN_ST_OK);
 	}
@@ -140,9 +135,8 @@ UNIT_CASE(san_ulp_wr_post__unsignaled_success_is_silent)
 UNIT_CASE(san_ulp_wr_post__takes_what_the_queue_holds)
 {
 	struct san_ulp_wr wr[10];
-	uint32_t i;
 
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 8);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 10, 0), 0);
@@ -159,10 +153,9 @@ UNIT_CASE_IN(san_ulp_wr_post__takes_what_the_cq_holds, NULL)
 {
 	struct san_ulp_wr wr[8];
 	struct san_ulp_wc wc[8];
-	uint32_t i;
 
 	test_ulp_open_bound(8, 8, 4);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		wr[i] = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 8, 0), 4);
 	fake_done(0, 4);
@@ -176,16 +169,15 @@ UNIT_CASE_IN(san_ulp_wr_post__deepest_queue, NULL)
 {
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	test_ulp_open_bound(4096, 4096, 4096);
-	for (i = 0; i < 4096; i++) {
+	for (uint32_t i = 0; i < 4096; i++) {
 		wr = test_wr(RTSAN_WR_SEND, i, RTSAN_WR_SIGNALED);
 		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 1);
 	}
 	assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, &wr, 1, 0), 0);
 	/* unordered connections complete in any order */
-	for (i = 4096; i-- > 0;) {
+	for (uint32_t i = 4096; i-- > 0;) {
 		fake_cmpl(i, SAN_ST_OK);
 		assert_int_equal(san_ulp_cq_poll(t.send_cq, &wc, 1), 1);
 		assert_int_equal(wc.wr_id, i);
@@ -196,10 +188,9 @@ UNIT_CASE_IN(san_ulp_wr_post__deepest_queue, NULL)
 UNIT_CASE(san_ulp_wr_submit__waits_in_order)
 {
 	struct san_ulp_wr wr;
-	uint32_t i;
 
 	fake.room = 2;
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		wr = test_wr(RTSAN_WR_PUSH, i, RTSAN_WR_SIGNALED);
 		wr.remote_addr = i;
 		post(&wr);
@@ -221,7 +212,7 @@ UNIT_CASE(san_ulp_wr_submit__waits_in_order)
 	post(&wr);
 	assert_int_equal(fake.nb_txns, 5);
 	san_ulp_qp_pump(t.ulp, 0);
-	for (i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(fake.txns[i].req.addr, i);
 		fake_cmpl(i, SAN_ST_OK);
 	}
@@ -234,7 +225,6 @@ UNIT_CASE(san_ulp_wr_submit__splits_long_pulls)
 	uint8_t buf[2500], data[2500];
 	struct san_ulp_wr wr = wr_over(RTSAN_WR_PULL, 5, buf, sizeof(buf), 4);
 	struct san_ulp_wr next = test_wr(RTSAN_WR_SEND, 6, RTSAN_WR_SIGNALED);
-	uint32_t i;
 
 	count_up(data, sizeof(data));
 	memset(buf, 0, sizeof(buf));
@@ -246,7 +236,7 @@ UNIT_CASE(san_ulp_wr_submit__splits_long_pulls)
 	test_room(2);
 	assert_int_equal(fake.nb_txns, 4);
 	assert_int_equal(fake.txns[3].req.kind, SAN_KIND_SEND);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(fake.txns[i].req.addr, 0x5000 + i * 1000);
 		assert_int_equal(fake.txns[i].req.length, i < 2 ? 1000 : 500);
 	}
@@ -378,13 +368,12 @@ UNIT_CASE(san_ulp_wr_fill__gathers_any_offset)
 {
 	uint8_t buf[1001], out[1001];
 	struct san_ulp_wr wr;
-	uint32_t offset;
 
 	count_up(buf, sizeof(buf));
 	wr = wr_over(RTSAN_WR_PUSH, 1, buf, sizeof(buf), 4);
 	post(&wr);
 	/* first in order, then a resend of the middle, then all at once */
-	for (offset = 0; offset < 1001; offset += 77) {
+	for (uint32_t offset = 0; offset < 1001; offset += 77) {
 		uint16_t len = (uint16_t)RTE_MIN(77u, 1001 - offset);
 
 		san_tl_ulp_push_fill(t.ulp, &fake.txns[0], offset, out + offset, len);
@@ -453,9 +442,8 @@ UNIT_CASE(san_ulp_wr_post__zero_length)
 {
 	static const uint8_t ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PUSH_IMM,
 				      RTSAN_WR_PULL};
-	uint32_t i;
 
-	for (i = 0; i < sizeof(ops); i++) {
+	for (uint32_t i = 0; i < sizeof(ops); i++) {
 		struct san_ulp_wr wr = test_wr(ops[i], i, RTSAN_WR_SIGNALED);
 
 		post(&wr);
@@ -523,9 +511,8 @@ UNIT_CASE(san_ulp_wr_cmpl__run)
 	struct san_tl_txn *done[4];
 	struct san_ulp_wc wc[4];
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_PUSH, 0, RTSAN_WR_SIGNALED);
-	uint32_t i;
 
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		wr.wr_id = i;
 		wr.flags = i == 1 ? 0 : RTSAN_WR_SIGNALED;
 		post(&wr);

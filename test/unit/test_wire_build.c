@@ -100,17 +100,13 @@ round_trip(const struct wire_sample *s, bool v6)
 
 UNIT_CASE(build__round_trip_v4) /* RT-31 */
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(wire_samples); i++)
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++)
 		round_trip(&wire_samples[i], false);
 }
 
 UNIT_CASE(build__round_trip_v6) /* RT-31 */
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(wire_samples); i++)
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++)
 		round_trip(&wire_samples[i], true);
 }
 
@@ -123,11 +119,10 @@ UNIT_CASE(cut__round_trip)
 	uint8_t payload[2000];
 	struct rte_mbuf *m;
 	uint16_t from, len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
-	unsigned int v6;
 
 	s.payload = sizeof(payload);
 	wire_sample_payload(&s, payload);
-	for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int v6 = 0; v6 < 2; v6++) {
 		path = wire_sample_path(v6 != 0);
 		for (from = 0; from < s.payload; from += len) {
 			len = RTE_MIN((uint16_t)(s.payload - from), max);
@@ -218,11 +213,10 @@ UNIT_CASE(build__bytes_of_extended_headers)
 {
 	const struct wire_sample *s;
 	struct rte_mbuf *m;
-	unsigned int i, v6;
 	uint16_t off;
 
-	for (i = 0; i < RTE_DIM(ext_rows); i++) {
-		for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int i = 0; i < RTE_DIM(ext_rows); i++) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			s = wire_sample_get(ext_rows[i].name);
 			m = wire_sample_build(test_pool(), s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
@@ -267,9 +261,8 @@ UNIT_CASE(build__bytes_of_v6) /* RT-31 */
 UNIT_CASE(build__reset_is_short)
 {
 	struct rte_mbuf *probe, *reset;
-	unsigned int v6;
 
-	for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int v6 = 0; v6 < 2; v6++) {
 		probe = sample("probe", v6);
 		reset = sample("cm_reset", v6);
 		assert_true(reset->pkt_len <= probe->pkt_len);
@@ -292,9 +285,8 @@ UNIT_CASE(build__cnp_is_standard)
 UNIT_CASE(hdr_len__size_budget)
 {
 	uint16_t most_v4 = 0, most_v6 = 0;
-	int op;
 
-	for (op = 0; op < 256; op++) {
+	for (int op = 0; op < 256; op++) {
 		most_v4 = RTE_MAX(most_v4, san_wire_op_hdr_len((uint8_t)op, false));
 		most_v6 = RTE_MAX(most_v6, san_wire_op_hdr_len((uint8_t)op, true));
 	}
@@ -310,11 +302,10 @@ UNIT_CASE(hdr_len__size_budget)
 
 UNIT_CASE(payload_max__fits_mtu) /* RT-31: 1,024 to 9,000 */
 {
-	uint32_t mtu, n;
-	int v6;
+	uint32_t n;
 
-	for (mtu = 1024; mtu <= 9000; mtu++) {
-		for (v6 = 0; v6 < 2; v6++) {
+	for (uint32_t mtu = 1024; mtu <= 9000; mtu++) {
+		for (int v6 = 0; v6 < 2; v6++) {
 			n = san_wire_payload_max((uint16_t)mtu, v6);
 			assert_int_equal(n % 4, 0);
 			assert_in_range(mtu - n - (v6 ? 112 : 92), 0, 3);
@@ -332,7 +323,6 @@ UNIT_CASE(build_cm__unused_is_zero)
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rep"));
 	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
 	struct san_wire_cm cm, got_cm;
-	unsigned int i;
 
 	memset(&cm, 0xee, sizeof(cm));
 	cm.msg = SAN_CM_REP;
@@ -345,11 +335,11 @@ UNIT_CASE(build_cm__unused_is_zero)
 	san_wire_icrc_seal(m);
 	assert_int_equal(parse(m), SAN_DROP_NONE);
 	assert_int_equal(san_wire_cm_parse(m, &got, &got_cm), SAN_DROP_NONE);
-	for (i = 0; i < SAN_WIRE_COOKIE; i++)
+	for (unsigned int i = 0; i < SAN_WIRE_COOKIE; i++)
 		assert_int_equal(got_cm.cookie[i], 0);
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+	for (unsigned int i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		assert_int_equal(got_cm.ports[i], i < 3 ? 0xeeee : 0);
-	for (i = 0; i < SAN_WIRE_CM_PRIVATE; i++)
+	for (unsigned int i = 0; i < SAN_WIRE_CM_PRIVATE; i++)
 		assert_int_equal(got_cm.private_data[i], i < 5 ? 0xee : 0);
 	rte_pktmbuf_free(m);
 }
@@ -362,10 +352,10 @@ UNIT_CASE(build__ipv4_checksum)
 	const struct rte_ipv4_hdr *ip;
 	struct san_prng g;
 	struct rte_mbuf *m;
-	uint32_t i, word;
+	uint32_t word;
 
 	san_prng_seed(&g, 7);
-	for (i = 0; i < 20000; i++) {
+	for (uint32_t i = 0; i < 20000; i++) {
 		m = rte_pktmbuf_alloc(test_pool());
 		word = i < 16 ? (i & 1) * UINT32_MAX : (uint32_t)san_prng_u64(&g);
 		memcpy(path.src.b + 12, &word, sizeof(word));

@@ -53,10 +53,9 @@ UNIT_CASE(parse_cm__refusals)
 	struct san_wire_cm cm;
 	enum san_drop drop;
 	struct rte_mbuf *m;
-	unsigned int i, v6;
 
-	for (i = 0; i < RTE_DIM(cm_rows); i++) {
-		for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int i = 0; i < RTE_DIM(cm_rows); i++) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			m = sample(cm_rows[i].sample, v6);
 			*byte_at(m, (v6 ? 102 : 82) + cm_rows[i].off) =
 				cm_rows[i].value;
@@ -89,14 +88,13 @@ UNIT_CASE(parse_cm__user)
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_cm cm, again;
 	struct rte_mbuf *m;
-	unsigned int i, turn;
 
-	for (i = 0; i < RTE_DIM(rows); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		m = sample(rows[i].sample, 0);
 		*byte_at(m, 82 + 39) = (uint8_t)rows[i].features;
 		if (rows[i].service == 0) /* a REP has only the lower half of the service */
 			memset(byte_at(m, 82 + 56), 0, 4);
-		for (turn = 0; turn < 2; turn++) { /* as it came, and built again */
+		for (unsigned int turn = 0; turn < 2; turn++) { /* as it came, and built again */
 			san_wire_icrc_seal(m);
 			assert_int_equal(parse(m), SAN_DROP_NONE);
 			assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_NONE);
@@ -119,9 +117,8 @@ UNIT_CASE(parse_cm__length)
 	struct san_wire_pkt p = wire_sample_pkt(wire_sample_get("cm_rtu"));
 	struct san_wire_cm cm;
 	struct rte_mbuf *m;
-	uint16_t len;
 
-	for (len = 0; len < 200; len++) {
+	for (uint16_t len = 0; len < 200; len++) {
 		if (len == 164)
 			continue;
 		m = rte_pktmbuf_alloc(test_pool());

@@ -173,9 +173,8 @@ static void
 fail_frame(const struct frame *f, const char *what)
 {
 	char text[2 * ROOM + 1];
-	uint32_t i;
 
-	for (i = 0; i < f->len; i++)
+	for (uint32_t i = 0; i < f->len; i++)
 		snprintf(text + 2 * i, 3, "%02x", f->b[i]);
 	fail_msg("%s: kind %u, %s after a payload of %u", what, last.b[at_of[v6].rt + 1] >> 2, text,
 		 of_last.payload_len);
@@ -218,12 +217,10 @@ typedef void (*each)(void);
 static void
 after_each(each f)
 {
-	uint32_t i, k, j;
-
 	nb_all = nb_next = nb_first = 0;
-	for (i = 0; i < 2; i++)
-		for (k = 0; k < RTE_DIM(kinds); k++)
-			for (j = 4; j < 6; j++) { /* with and without padding */
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t k = 0; k < RTE_DIM(kinds); k++)
+			for (uint32_t j = 4; j < 6; j++) { /* with and without padding */
 				last_init(i != 0, kinds[k], payloads[j]);
 				f();
 			}
@@ -236,9 +233,8 @@ ordinary(void)
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
 	bool has_imm = kind == SAN_KIND_PUSH_IMM;
 	struct frame f;
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(payloads); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(payloads); i++) {
 		frame_init(&f, kind, payloads[i], i + 1);
 		assert_int_equal(check(&f, 0), !has_imm || payloads[i] >= SAN_WIRE_IMM_LEN);
 		f.b[0]++; /* nothing asks for the Ethernet addresses */
@@ -269,14 +265,13 @@ static void
 bytes(void)
 {
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
-	uint32_t i, at, value;
 	struct frame f, g;
 
-	for (i = 0; i < RTE_DIM(payloads); i += 2) {
+	for (uint32_t i = 0; i < RTE_DIM(payloads); i += 2) {
 		frame_init(&f, kind, payloads[i], 1);
-		for (at = 0; at < at_of[v6].payload; at++) {
+		for (uint32_t at = 0; at < at_of[v6].payload; at++) {
 			g = f;
-			for (value = 0; value < 256; value += UNIT_EVERY) {
+			for (uint32_t value = 0; value < 256; value += UNIT_EVERY) {
 				put(&g, at, 1, (uint8_t)(f.b[at] + value));
 				if (at < at_of[v6].udp_len - 4u) {
 					check(&g, 0);
@@ -300,17 +295,16 @@ numbers_of(struct frame *f, uint32_t length)
 {
 	static const uint32_t offsets[] = {0, 1, 4, SAN_WIRE_LENGTH_MAX, -4u, -1u};
 	const struct at *at = &at_of[v6];
-	uint32_t flags, pad, i;
 
 	put(f, at->ext, 4, length);
-	for (flags = 0; flags < SAN_F_ALL + 1; flags++) {
+	for (uint32_t flags = 0; flags < SAN_F_ALL + 1; flags++) {
 		f->b[at->rt + 1] = (uint8_t)flags;
 		if (flags & (SAN_F_WIN_DATA | SAN_F_UNPACK))
 			continue;
-		for (pad = 0; pad < 4; pad++) {
+		for (uint32_t pad = 0; pad < 4; pad++) {
 			f->b[at->bth + 1] = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
 			memset(f->b + f->len - WIRE_ICRC_LEN - pad, 0, pad);
-			for (i = 0; i < RTE_DIM(offsets); i++) {
+			for (uint32_t i = 0; i < RTE_DIM(offsets); i++) {
 				put(f, at->ext + 16u, 4, offsets[i]);
 				seal(f);
 				check(f, 0);
@@ -324,10 +318,9 @@ numbers(void)
 {
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
 	struct frame f;
-	uint32_t i, k;
 
-	for (i = 0; i < RTE_DIM(payloads); i++)
-		for (k = 0; k < RTE_DIM(bounds); k++) {
+	for (uint32_t i = 0; i < RTE_DIM(payloads); i++)
+		for (uint32_t k = 0; k < RTE_DIM(bounds); k++) {
 			frame_init(&f, kind, payloads[i], 1);
 			numbers_of(&f, bounds[k]);
 			frame_init(&f, kind, payloads[i], 1);
@@ -349,14 +342,13 @@ checksums(struct frame *f)
 	static const uint16_t sums[] = {0, 1, 0xffff};
 	struct san_wire_pkt p = of_last;
 	uint16_t right;
-	uint32_t i;
 
 	sum_ip(f);
 	right = get16(f, 24);
 	seal(f);
 	check(f, 0);
 	check(f, RTE_MBUF_F_RX_IP_CKSUM_GOOD);
-	for (i = 0; i < RTE_DIM(sums) && !v6; i++) {
+	for (uint32_t i = 0; i < RTE_DIM(sums) && !v6; i++) {
 		put(f, 24, 2, right + sums[i]);
 		check(f, 0);
 		check(f, RTE_MBUF_F_RX_IP_CKSUM_GOOD);
@@ -373,11 +365,10 @@ lengths_of(const struct frame *f, int32_t more)
 {
 	const struct at *at = &at_of[v6];
 	struct frame g = *f;
-	uint32_t i, k;
 
 	g.len = (uint16_t)(g.len + more);
-	for (i = 0; i < RTE_DIM(deltas); i++)
-		for (k = 0; k < RTE_DIM(deltas); k++) {
+	for (uint32_t i = 0; i < RTE_DIM(deltas); i++)
+		for (uint32_t k = 0; k < RTE_DIM(deltas); k++) {
 			put(&g, at->ip_len, 2, (uint32_t)(get16(f, at->ip_len) + deltas[i]));
 			put(&g, at->udp_len, 2, (uint32_t)(get16(f, at->udp_len) + deltas[k]));
 			checksums(&g);
@@ -389,12 +380,11 @@ lengths(void)
 {
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
 	struct frame f;
-	int32_t more;
 	uint32_t id;
 
 	frame_init(&f, kind, 8, 1);
 	memset(f.b + f.len, 0, 8);
-	for (more = -8; more <= 8; more++)
+	for (int32_t more = -8; more <= 8; more++)
 		lengths_of(&f, more);
 	if (v6)
 		return;
@@ -405,7 +395,7 @@ lengths(void)
 	sum_ip(&last);
 	assert_true(san_wire_express(buffer_put(ma, &last), &back, SAN_WIRE_PORT, &of_last));
 	put(&f, 18, 2, id);
-	for (more = -4; more <= 4; more += 4)
+	for (int32_t more = -4; more <= 4; more += 4)
 		lengths_of(&f, more);
 	sum_ip(&f);
 	assert_int_equal(get16(&f, 24), 0);

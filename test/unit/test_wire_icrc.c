@@ -81,10 +81,10 @@ static uint32_t
 model_icrc(const uint8_t *frame, uint32_t len, bool v6)
 {
 	uint32_t crc = 0xffffffff;
-	uint32_t i, bit, b;
+	uint32_t b;
 
-	for (i = 0; i < 8 + len - 14; i++) {
-		for (bit = 0; bit < 8; bit++) {
+	for (uint32_t i = 0; i < 8 + len - 14; i++) {
+		for (uint32_t bit = 0; bit < 8; bit++) {
 			b = 1;
 			if (i >= 8 && !is_variant(v6, i - 8 + 14, bit))
 				b = frame[i - 8 + 14] >> bit & 1;
@@ -97,11 +97,8 @@ model_icrc(const uint8_t *frame, uint32_t len, bool v6)
 UNIT_CASE(icrc__known_answers)
 {
 	struct rte_mbuf *m;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(witnesses); i++) {
-		const struct witness *w = &witnesses[i];
-
+	UNIT_EACH(w, witnesses) {
 		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		assert_int_equal(model_icrc(w->bytes, w->len - 4u, w->v6), icrc_of(w));
 		assert_int_equal(san_wire_icrc(m, w->v6, w->len - 4u), icrc_of(w));
@@ -112,9 +109,8 @@ UNIT_CASE(icrc__known_answers)
 UNIT_CASE(icrc__split_anywhere_behind_the_headers)
 {
 	struct rte_mbuf *m, *seg;
-	uint16_t at;
 
-	for (at = sizeof(struct wire_front_v4); at < sizeof(rxe_v4_pad); at++) {
+	for (uint16_t at = sizeof(struct wire_front_v4); at < sizeof(rxe_v4_pad); at++) {
 		m = test_eal_exact(test_pool(), rxe_v4_pad, at);
 		seg = test_eal_exact(test_pool(), rxe_v4_pad + at, 1);
 		assert_int_equal(rte_pktmbuf_chain(m, seg), 0);
@@ -132,14 +128,11 @@ UNIT_CASE(icrc__every_bit)
 {
 	uint8_t frame[128];
 	struct rte_mbuf *m;
-	uint32_t i, at, bit;
 	bool same;
 
-	for (i = 0; i < RTE_DIM(witnesses); i++) {
-		const struct witness *w = &witnesses[i];
-
-		for (at = 0; at < w->len - 4u; at++) {
-			for (bit = 0; bit < 8; bit++) {
+	UNIT_EACH(w, witnesses) {
+		for (uint32_t at = 0; at < w->len - 4u; at++) {
+			for (uint32_t bit = 0; bit < 8; bit++) {
 				memcpy(frame, w->bytes, w->len);
 				frame[at] ^= (uint8_t)(1u << bit);
 				m = test_eal_exact(test_pool(), frame, w->len);
@@ -160,14 +153,14 @@ UNIT_CASE(icrc__random_against_model)
 	uint64_t seed = 20240607;
 	struct san_prng g;
 	struct rte_mbuf *m;
-	uint32_t run, i, len;
+	uint32_t len;
 	bool v6;
 
 	san_prng_seed(&g, seed);
-	for (run = 0; run < 500; run++) {
+	for (uint32_t run = 0; run < 500; run++) {
 		v6 = run & 1;
 		len = (v6 ? 74 : 54) + san_prng_below(&g, 1500);
-		for (i = 0; i < len; i++)
+		for (uint32_t i = 0; i < len; i++)
 			frame[i] = (uint8_t)san_prng_u64(&g);
 		m = test_eal_exact(test_pool(), frame, (uint16_t)len);
 		if (san_wire_icrc(m, v6, len) != model_icrc(frame, len, v6)) {
@@ -181,11 +174,8 @@ UNIT_CASE(icrc__random_against_model)
 UNIT_CASE(seal__known_answers)
 {
 	struct rte_mbuf *m;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(witnesses); i++) {
-		const struct witness *w = &witnesses[i];
-
+	UNIT_EACH(w, witnesses) {
 		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		memset(rte_pktmbuf_mtod_offset(m, char *, w->len - 4), 0x77, 4);
 		san_wire_icrc_seal(m);
@@ -198,9 +188,8 @@ UNIT_CASE(seal__known_answers)
 UNIT_CASE(parse__rxe_is_well_formed)
 {
 	struct rte_mbuf *m;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(witnesses); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(witnesses); i++) {
 		m = test_eal_exact(test_pool(), witnesses[i].bytes, witnesses[i].len);
 		assert_int_equal(parse(m), SAN_DROP_OPCODE);
 		rte_pktmbuf_free(m);

@@ -260,13 +260,12 @@ UNIT_CASE(parse__pieces)
 	struct san_wire_path path = wire_sample_path(false);
 	struct san_wire_pkt p;
 	struct rte_mbuf *m;
-	unsigned int i;
 	uint8_t *data;
 
 	s.length = 200;
 	s.offset = 0;
 	s.flags = SAN_F_PIECE;
-	for (i = 0; i < RTE_DIM(rows); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
 		m = rte_pktmbuf_alloc(test_pool());
 		data = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(4 + rows[i].len));
 		data[0] = (uint8_t)(rows[i].off >> 8);
@@ -283,9 +282,7 @@ UNIT_CASE(parse__pieces)
 
 UNIT_CASE(parse__refusals) /* RT-21 */
 {
-	unsigned int i;
-
-	for (i = 0; i < RTE_DIM(refusals); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(refusals); i++) {
 		if (refusals[i].how & V4)
 			try_refusal(&refusals[i], false);
 		if (refusals[i].how & V6)
@@ -296,14 +293,12 @@ UNIT_CASE(parse__refusals) /* RT-21 */
 /* Cut at any length, a packet is short, and nothing behind its end is read. */
 UNIT_CASE(parse__every_length_is_short)
 {
-	unsigned int i, v6;
 	struct rte_mbuf *m, *exact;
-	uint16_t len;
 
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
-		for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
-			for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
+			for (uint16_t len = 0; len < rte_pktmbuf_data_len(m); len++) {
 				exact = test_eal_exact(test_pool(), byte_at(m, 0), len);
 				assert_int_equal(parse(exact), SAN_DROP_SHORT);
 				rte_pktmbuf_free(exact);
@@ -318,13 +313,13 @@ UNIT_CASE(parse__every_opcode_on_every_length)
 {
 	struct san_wire_path path = wire_sample_path(true);
 	struct san_wire_pkt p = {.op = SAN_OP_PROBE};
-	unsigned int op, len, known, hdr_len;
+	unsigned int known, hdr_len;
 	enum san_drop drop;
 	struct rte_mbuf *m;
 
-	for (op = 0; op < 256; op++) {
+	for (unsigned int op = 0; op < 256; op++) {
 		known = (op >= 0xc0 && op <= 0xcc) || op == 0x81;
-		for (len = 0; len <= 48; len++) {
+		for (unsigned int len = 0; len <= 48; len++) {
 			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 0, len);
 			san_wire_build(m, &path, &p);
@@ -343,11 +338,10 @@ UNIT_CASE(parse__every_opcode_on_every_length)
 UNIT_CASE(parse__unpadded)
 {
 	struct rte_mbuf *m;
-	unsigned int cut, pad;
 	uint8_t *data;
 
-	for (cut = 1; cut < 4; cut++) {
-		for (pad = 0; pad < 4; pad++) {
+	for (unsigned int cut = 1; cut < 4; cut++) {
+		for (unsigned int pad = 0; pad < 4; pad++) {
 			m = sample("push_slctd_data", false);
 			rte_pktmbuf_trim(m, (uint16_t)cut);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
@@ -390,18 +384,16 @@ is_like_a_piece(const struct wire_sample *s)
 
 UNIT_CASE(parse__every_flag_of_every_type)
 {
-	unsigned int i, flags, allowed;
+	unsigned int allowed;
 	enum san_drop want;
 	struct rte_mbuf *m;
 
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
-		const struct wire_sample *s = &wire_samples[i];
-
+	UNIT_EACH(s, wire_samples) {
 		/* a payload that is valid for all kinds, so that only the flags decide */
 		if (s->op == SAN_OP_CNP || (s->flags & SAN_F_KIND) || s->payload == 0)
 			continue;
 		allowed = flags_of[s->op - 0xc0];
-		for (flags = 0; flags < 256; flags++) {
+		for (unsigned int flags = 0; flags < 256; flags++) {
 			m = wire_sample_build(test_pool(), s, false);
 			*byte_at(m, 55) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
@@ -422,13 +414,12 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 	static const char *const names[] = {"push_slctd_req", "pull_req", "push_grnt", "ack_bare",
 					    "nack_rnr", "resync_req", "cm_req", "probe"};
 	const struct wire_sample *s;
-	unsigned int i, flags;
 	enum san_drop want;
 	struct rte_mbuf *m;
 
-	for (i = 0; i < RTE_DIM(names); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
 		s = wire_sample_get(names[i]);
-		for (flags = 0; flags < 64; flags++) {
+		for (unsigned int flags = 0; flags < 64; flags++) {
 			m = wire_sample_build(test_pool(), s, true);
 			*byte_at(m, 75) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
@@ -463,11 +454,10 @@ UNIT_CASE(parse__every_status)
 	const struct status_row *r;
 	enum san_drop drop;
 	struct rte_mbuf *m;
-	unsigned int i, v;
 
-	for (i = 0; i < RTE_DIM(status_rows); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(status_rows); i++) {
 		r = &status_rows[i];
-		for (v = 0; v < 256; v++) {
+		for (unsigned int v = 0; v < 256; v++) {
 			m = sample(r->name, false);
 			*byte_at(m, 82 + r->off) = (uint8_t)v;
 			san_wire_icrc_seal(m);
@@ -505,10 +495,9 @@ UNIT_CASE(parse__payload_of_type)
 	struct san_wire_path path = wire_sample_path(true);
 	struct san_wire_pkt p;
 	struct rte_mbuf *m;
-	unsigned int i, len;
 
-	for (i = 0; i < RTE_DIM(rows); i++) {
-		for (len = 0; len <= 32; len++) {
+	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+		for (unsigned int len = 0; len <= 32; len++) {
 			p = wire_sample_pkt(wire_sample_get(rows[i].name));
 			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
@@ -526,9 +515,8 @@ UNIT_CASE(parse__mapped_address_over_v6)
 {
 	static const uint8_t mapped[16] = {[10] = 0xff, [11] = 0xff, 10, 1, 2, 3};
 	struct rte_mbuf *m;
-	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		m = sample("probe", true);
 		memcpy(rte_pktmbuf_mtod_offset(m, char *, 14 + 8 + 16 * i), mapped, 16);
 		san_wire_icrc_seal(m);
@@ -539,11 +527,10 @@ UNIT_CASE(parse__mapped_address_over_v6)
 /* IP options move the UDP header: refused on our port, handled by inet on any other. */
 UNIT_CASE(parse__ipv4_options)
 {
-	unsigned int ours;
 	struct rte_mbuf *m;
 	uint8_t *data;
 
-	for (ours = 0; ours < 2; ours++) {
+	for (unsigned int ours = 0; ours < 2; ours++) {
 		m = sample("probe", false);
 		data = (uint8_t *)rte_pktmbuf_prepend(m, 4);
 		if (data == NULL)
@@ -561,12 +548,11 @@ UNIT_CASE(parse__ipv4_options)
 
 UNIT_CASE(parse__ce_mark)
 {
-	unsigned int v6, ecn;
 	struct rte_mbuf *m;
 	uint8_t *data;
 
-	for (v6 = 0; v6 < 2; v6++) {
-		for (ecn = 0; ecn < 4; ecn++) {
+	for (unsigned int v6 = 0; v6 < 2; v6++) {
+		for (unsigned int ecn = 0; ecn < 4; ecn++) {
 			m = sample("probe", v6);
 			data = rte_pktmbuf_mtod(m, uint8_t *);
 			if (v6) {
@@ -601,11 +587,10 @@ UNIT_CASE(parse__ipv4_checksum)
 	struct san_prng g;
 	struct rte_mbuf *m;
 	uint64_t word;
-	uint32_t i;
 	uint8_t *ip;
 
 	san_prng_seed(&g, 11);
-	for (i = 0; i < 20000; i++) {
+	for (uint32_t i = 0; i < 20000; i++) {
 		m = sample("probe", false);
 		ip = byte_at(m, 14);
 		word = i < 4 ? 0 - (uint64_t)(i & 1) : san_prng_u64(&g);

@@ -20,12 +20,9 @@ UNIT_CASE(peek__cid_of_every_type)
 {
 	struct san_wire_peek peek;
 	struct rte_mbuf *m;
-	unsigned int i, v6;
 
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
-		const struct wire_sample *s = &wire_samples[i];
-
-		for (v6 = 0; v6 < 2; v6++) {
+	UNIT_EACH(s, wire_samples) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			m = build(s, v6);
 			assert_true(san_wire_peek(m, SAN_WIRE_PORT, &peek));
 			assert_int_equal(peek.cid,
@@ -48,12 +45,11 @@ UNIT_CASE(peek__attempt)
 	const uint16_t cm = rte_pktmbuf_data_len(m) - 164 - 4;
 	const uint16_t other[] = {26 + 3, cm + 4 + 3, cm + 8 + 3}; /* address, xid, CID */
 	struct san_wire_peek a, b;
-	unsigned int i;
 
 	assert_true(san_wire_peek(m, SAN_WIRE_PORT, &a));
 	assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
 	assert_int_equal(a.cm_attempt, b.cm_attempt);
-	for (i = 0; i < RTE_DIM(other); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(other); i++) {
 		uint8_t *at = byte_at(again, other[i]);
 
 		*at ^= 1;
@@ -70,12 +66,10 @@ UNIT_CASE(peek__any_length)
 {
 	struct rte_mbuf *m, *cut;
 	struct san_wire_peek peek;
-	unsigned int v6;
-	uint16_t len;
 
-	for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int v6 = 0; v6 < 2; v6++) {
 		m = build(wire_sample_get("cm_rep"), v6);
-		for (len = 0; len < rte_pktmbuf_data_len(m); len++) {
+		for (uint16_t len = 0; len < rte_pktmbuf_data_len(m); len++) {
 			cut = test_eal_exact(test_pool(), rte_pktmbuf_mtod(m, void *), len);
 			assert_int_equal(san_wire_peek(cut, SAN_WIRE_PORT, &peek),
 					 len >= (v6 ? 74 : 54));
@@ -95,7 +89,6 @@ UNIT_CASE(is_neigh__arp_and_nd)
 {
 	uint8_t frame[64] = {[12] = 0x08, [13] = 0x06};
 	struct rte_mbuf *m;
-	unsigned int type;
 
 	m = test_eal_exact(test_pool(), frame, 14);
 	assert_true(san_wire_peek_is_neigh(m));
@@ -103,7 +96,7 @@ UNIT_CASE(is_neigh__arp_and_nd)
 	frame[12] = 0x86;
 	frame[13] = 0xdd;
 	frame[20] = 58;
-	for (type = 128; type < 138; type++) {
+	for (unsigned int type = 128; type < 138; type++) {
 		frame[54] = (uint8_t)type;
 		m = test_eal_exact(test_pool(), frame, 55);
 		assert_int_equal(san_wire_peek_is_neigh(m), type == 135 || type == 136);

@@ -73,13 +73,11 @@ same_result(struct rte_mbuf *whole, struct rte_mbuf *parts)
 UNIT_CASE(parse__split_headers)
 {
 	struct rte_mbuf *m, *parts;
-	unsigned int i, v6;
-	uint16_t at;
 
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
-		for (v6 = 0; v6 < 2; v6++) {
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
-			for (at = 0; at < RTE_MIN(rte_pktmbuf_data_len(m), 160); at++) {
+			for (uint16_t at = 0; at < RTE_MIN(rte_pktmbuf_data_len(m), 160); at++) {
 				parts = in_pieces(m, at, 4000);
 				same_result(m, parts);
 				rte_pktmbuf_free(parts);
@@ -159,12 +157,11 @@ UNIT_CASE(parse__shared_but_contiguous)
 UNIT_CASE(parse__trims_ethernet_padding)
 {
 	struct rte_mbuf *m, *parts;
-	unsigned int i, v6;
-	uint16_t len, extra;
+	uint16_t len;
 
-	for (i = 0; i < RTE_DIM(wire_samples); i++) {
-		for (v6 = 0; v6 < 2; v6++) {
-			for (extra = 1; extra < 50; extra += 16) {
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+		for (unsigned int v6 = 0; v6 < 2; v6++) {
+			for (uint16_t extra = 1; extra < 50; extra += 16) {
 				m = wire_sample_build(test_pool(), &wire_samples[i], v6);
 				len = rte_pktmbuf_data_len(m);
 				memset(rte_pktmbuf_append(m, extra), 0x99, extra);

@@ -14,9 +14,7 @@
 static const struct stream_sample *
 sample(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < STREAM_NB_SAMPLES; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES; i++) {
 		if (strcmp(stream_samples[i].name, name) == 0)
 			return &stream_samples[i];
 	}
@@ -75,9 +73,8 @@ UNIT_CASE(get__every_part)
 	struct san_sm want, m;
 	uint8_t p[ROOM], again[ROOM];
 	uint32_t payload, len;
-	size_t i;
 
-	for (i = 0; i < STREAM_NB_SAMPLES; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES; i++) {
 		want = stream_sample_get(&stream_samples[i]);
 		len = stream_sample_put(&stream_samples[i], p);
 		memset(&m, 0x5a, sizeof(m));
@@ -95,13 +92,12 @@ UNIT_CASE(get__every_part)
 UNIT_CASE(get__every_length)
 {
 	uint8_t p[ROOM + 1] = {0};
-	uint32_t payload, len, n;
+	uint32_t payload, len;
 	struct san_sm m;
-	size_t i;
 
-	for (i = 0; i < STREAM_NB_SAMPLES; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES; i++) {
 		len = stream_sample_put(&stream_samples[i], p);
-		for (n = 0; n <= len + 1; n++) {
+		for (uint32_t n = 0; n <= len + 1; n++) {
 			if ((get(p, n, &m, &payload) == 0) != (n == len))
 				fail_msg("%s: %u of %u bytes", stream_samples[i].name, n, len);
 		}
@@ -162,9 +158,8 @@ UNIT_CASE(get__values)
 	uint8_t p[ROOM];
 	uint32_t payload, len;
 	struct san_sm m;
-	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		len = stream_sample_put(sample(rows[i].sample), p);
 		p[rows[i].at] = rows[i].value;
 		if (get(p, len, &m, &payload) != -EBADMSG)
@@ -178,10 +173,9 @@ UNIT_CASE(get__counts_with_bytes)
 	uint8_t p[SAN_SM_HDR + 4 + 255 * 72] = {1};
 	struct san_sm m;
 	uint32_t payload;
-	unsigned int n;
 
 	p[7] = SAN_SM_WDONE;
-	for (n = 0; n < 256; n++) {
+	for (unsigned int n = 0; n < 256; n++) {
 		p[SAN_SM_HDR] = (uint8_t)n;
 		assert_int_equal(get(p, SAN_SM_HDR + 4 + 8 * n, &m, &payload) == 0,
 				 n >= 1 && n <= SAN_SM_WDONES);
@@ -189,7 +183,7 @@ UNIT_CASE(get__counts_with_bytes)
 	}
 	p[7] = SAN_SM_OFFER;
 	p[SAN_SM_HDR + 3] = 1; /* send */
-	for (n = 0; n < 256; n++) {
+	for (unsigned int n = 0; n < 256; n++) {
 		p[SAN_SM_HDR + 8] = (uint8_t)n;
 		memset(p + SAN_SM_HDR + 12, 1, 16 * n);
 		assert_int_equal(get(p, SAN_SM_HDR + 12 + 16 * n, &m, &payload) == 0,
@@ -202,15 +196,14 @@ UNIT_CASE(get__counts_with_bytes_adv)
 {
 	uint8_t p[SAN_SM_HDR + 4 + 255 * 24] = {1};
 	struct san_sm m;
-	uint32_t payload, at;
-	unsigned int n;
+	uint32_t payload;
 
 	p[7] = SAN_SM_ADV;
-	for (at = SAN_SM_HDR + 4; at < sizeof(p); at += 24) {
+	for (uint32_t at = SAN_SM_HDR + 4; at < sizeof(p); at += 24) {
 		p[at + 4] = 1;  /* one piece */
 		p[at + 16] = 1; /* and its length */
 	}
-	for (n = 0; n < 256; n++) {
+	for (unsigned int n = 0; n < 256; n++) {
 		p[SAN_SM_HDR] = (uint8_t)n;
 		assert_int_equal(get(p, SAN_SM_HDR + 4 + 24 * n, &m, &payload) == 0,
 				 n >= 1 && n <= SAN_SM_ADVS);
@@ -256,13 +249,12 @@ UNIT_CASE(get__combinations)
 UNIT_CASE(get__empty_pieces)
 {
 	struct san_sm m;
-	unsigned int i, k;
 
-	for (k = 0; k < SAN_SM_SEGS; k++) {
+	for (unsigned int k = 0; k < SAN_SM_SEGS; k++) {
 		m = stream_sample_get(sample("longest"));
 		m.offer.seg[k].len = 0;
 		assert_int_equal(refused(&m), -EBADMSG);
-		for (i = 0; i < SAN_SM_ADVS; i++) {
+		for (unsigned int i = 0; i < SAN_SM_ADVS; i++) {
 			m = stream_sample_get(sample("longest"));
 			m.adv[i].where.seg[k].len = 0;
 			assert_int_equal(refused(&m), -EBADMSG);
