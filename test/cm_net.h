@@ -337,9 +337,8 @@ cm_net_rx_transport(struct cm_net *net, int i, struct san_wire_pkt *p,
 {
 	struct cm_host *h = &net->h[i];
 	struct san_pdl_conn *c = NULL;
-	enum san_drop drop;
+	enum san_drop drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
 
-	drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
 	if (drop == SAN_DROP_STATE && san_cm_rx_implicit_rtu(h->cm, c->slot, net->now_ns))
 		drop = san_pdl_rx_check(h->pdl, p, ack, net->now_ns, &c);
 	if (drop == SAN_DROP_CID || drop == SAN_DROP_TAG)
@@ -360,9 +359,8 @@ cm_net_rx(struct cm_net *net, int i, struct rte_mbuf *m)
 	struct san_wire_pkt p;
 	struct san_wire_ack ack;
 	struct san_wire_cm msg;
-	enum san_drop drop;
+	enum san_drop drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
 
-	drop = san_wire_parse(m, SAN_WIRE_PORT, &p, &ack);
 	SAN_VERIFY(drop == SAN_DROP_NONE);
 	if (p.op == SAN_OP_CM) {
 		if (san_wire_cm_parse(m, &p, &msg) == SAN_DROP_NONE)

@@ -68,9 +68,8 @@ load_folder(const char *folder)
 {
 	struct dirent **entries;
 	int rc = 0;
-	int n;
+	int n = scandir(folder, &entries, NULL, by_name);
 
-	n = scandir(folder, &entries, NULL, by_name);
 	if (n < 0) {
 		perror(folder);
 		return -1;

@@ -387,9 +387,8 @@ UNIT_CASE(implicit_rtu__opens)
 
 UNIT_CASE(implicit_rtu__only_in_rep_sent)
 {
-	uint16_t slot;
+	uint16_t slot = cm_net_connect(&net, 0, 1);
 
-	slot = cm_net_connect(&net, 0, 1);
 	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, slot, net.now_ns));
 	assert_false(san_cm_rx_implicit_rtu(net.h[0].cm, 9999, net.now_ns));
 	net.h[1].no_accept = true;

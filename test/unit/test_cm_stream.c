@@ -56,9 +56,8 @@ UNIT_CASE(connect__stream_to_stream)
 /* After a failed accept with the wrong kind, the right kind can still accept. */
 UNIT_CASE(connect__other_kind)
 {
-	uint16_t slot;
+	uint16_t slot = request(true);
 
-	slot = request(true);
 	assert_int_equal(answer(slot, false), -EPROTOTYPE);
 	assert_int_equal(san_cm_state(net.h[1].cm, slot), SAN_CM_WAIT_ACCEPT);
 	assert_int_equal(answer(slot, true), 0);
@@ -68,9 +67,8 @@ UNIT_CASE(connect__other_kind)
 
 UNIT_CASE(connect__plain_to_stream)
 {
-	uint16_t slot;
+	uint16_t slot = request(false);
 
-	slot = request(false);
 	assert_int_equal(answer(slot, true), -EPROTOTYPE);
 	assert_int_equal(answer(slot, false), 0);
 	cm_net_run(&net, MS);

@@ -120,10 +120,9 @@ UNIT_CASE(san_pdl_ack_next__refused_is_not_mentioned)
 /* RT-1: the ACK carries the CID of its receiver; RT-25: echo of the newest packet. */
 UNIT_CASE(san_pdl_ack_fill__fields)
 {
-	struct pair_pkt old;
 	uint32_t t1, t2, serial;
+	struct pair_pkt old = data();
 
-	old = data();
 	pair.now += 700;
 	k = data();
 	t1 = (uint32_t)pair.now;

@@ -88,9 +88,8 @@ UNIT_CASE(peek__any_length)
 UNIT_CASE(is_neigh__arp_and_nd)
 {
 	uint8_t frame[64] = {[12] = 0x08, [13] = 0x06};
-	struct rte_mbuf *m;
+	struct rte_mbuf *m = test_eal_exact(test_pool(), frame, 14);
 
-	m = test_eal_exact(test_pool(), frame, 14);
 	assert_true(san_wire_peek_is_neigh(m));
 	rte_pktmbuf_free(m);
 	frame[12] = 0x86;

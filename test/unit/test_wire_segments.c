@@ -144,9 +144,8 @@ UNIT_CASE(parse__shared_but_contiguous)
 	uint16_t len = rte_pktmbuf_data_len(m);
 	struct rte_mbuf *parts = test_eal_exact(test_pool(), data,
 						san_wire_op_hdr_len(SAN_OP_PULL_DATA, 0));
-	uint16_t rest;
+	uint16_t rest = (uint16_t)(len - parts->data_len);
 
-	rest = (uint16_t)(len - parts->data_len);
 	rte_pktmbuf_chain(parts, test_eal_exact(test_pool(), data + parts->data_len, rest));
 	same_result(m, parts);
 	rte_pktmbuf_free(parts);

@@ -225,9 +225,8 @@ refused(struct san_sm *m)
 
 UNIT_CASE(get__combinations)
 {
-	struct san_sm m;
+	struct san_sm m = stream_sample_get(sample("offer"));
 
-	m = stream_sample_get(sample("offer"));
 	m.flags |= SAN_SM_NOTICE;
 	assert_int_equal(refused(&m), -EBADMSG);
 	m = stream_sample_get(sample("notice"));
