@@ -8,9 +8,7 @@
  * tests of packing.
  */
 
-#include "san_seq.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define NEVER   SAN_SOLICIT_NEVER
 #define PACKED  SAN_OP_PUSH_PACKED

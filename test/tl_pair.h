@@ -9,7 +9,12 @@
  * tests, side 1 the target. The test carries the packets. fake_ulp.c is the ULP.
  */
 
+#include <errno.h>
+
+#include "san_seq.h"
 #include "tl_host.h"
+#include "tl_priv.h"
+#include "unit.h"
 
 #define PAIR_LOG  64
 #define PAIR_MEM  (1u << 20)

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-
-#include "unit.h"
-#include "san_seq.h"
 #include "tl_pair.h"
 
 #define CONNS 5

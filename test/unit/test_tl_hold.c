@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
-#include "unit.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define NEVER  SAN_SOLICIT_NEVER
 #define ALWAYS SAN_SOLICIT_ALWAYS

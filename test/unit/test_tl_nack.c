@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-
-#include "unit.h"
-#include "san_seq.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define NEVER   SAN_SOLICIT_NEVER
 #define PUSH(n) pair_push(n, SAN_KIND_PUSH, NEVER, 100)

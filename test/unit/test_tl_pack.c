@@ -2,7 +2,6 @@
 
 /* Packed packets (RT-34): what shares one, and how it ends. */
 
-#include "unit.h"
 #include "tl_pack.h"
 
 UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);

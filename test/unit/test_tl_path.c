@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-
-#include "unit.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define BUDGET 8000
 #define RTT_NS (20 * SAN_NS_PER_US)

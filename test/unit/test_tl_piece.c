@@ -2,9 +2,7 @@
 
 /* Packets that arrive in pieces: taken once, when complete, and bounded before. (RT-37) */
 
-#include "unit.h"
 #include "tl_pack.h"
-#include "tl_priv.h"
 
 #define LEN   900
 #define THIRD (LEN / 3)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "unit.h"
-#include "san_seq.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define NEVER   SAN_SOLICIT_NEVER
 #define ALWAYS  SAN_SOLICIT_ALWAYS

@@ -2,7 +2,6 @@
 
 /* Packed packets (RT-34): refused as a whole, and each message exactly once. */
 
-#include "unit.h"
 #include "tl_pack.h"
 
 UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);

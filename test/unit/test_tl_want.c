@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-
-#include "unit.h"
 #include "tl_pair.h"
-#include "tl_priv.h"
 
 #define COMMON 2 /* records that no connection has reserved; in tests of the budget: */
 #define MANY   16
