@@ -80,12 +80,12 @@ UNIT_CASE(valid__covers_every_bit)
 	uint8_t *at;
 
 	take_cookie(5 * SLOT_NS);
-	for (size_t i = 0; i < RTE_DIM(covered); i++) {
-		at = (covered[i].pkt ? (uint8_t *)&pkt : (uint8_t *)&msg) + covered[i].off;
-		for (size_t bit = 0; bit < covered[i].len * 8; bit++) {
+	UNIT_EACH(r, covered) {
+		at = (r->pkt ? (uint8_t *)&pkt : (uint8_t *)&msg) + r->off;
+		for (size_t bit = 0; bit < r->len * 8; bit++) {
 			at[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			if (is_valid(5 * SLOT_NS))
-				fail_msg("%s bit %zu", covered[i].name, bit);
+				fail_msg("%s bit %zu", r->name, bit);
 			at[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		}
 	}

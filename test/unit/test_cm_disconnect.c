@@ -410,6 +410,7 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 	/* otherwise these numbers might be outstanding in the other window */
 	assert_false(san_pdl_rtx_is_outstanding(c, SAN_WIN_DATA, psn));
 	UNIT_EACH(r, stale_resets) {
+		unit_row(r->what);
 		path = cm_net_path(&net, 1);
 		path.src.b[15] ^= r->src_xor;
 		pkt = (struct san_wire_pkt){

@@ -229,10 +229,11 @@ UNIT_CASE(connect__parameters) /* RULE-7 */
 	struct cm_host *h = &net.h[0];
 	uint16_t slot;
 
-	for (unsigned int i = 0; i < RTE_DIM(param_rows); i++) {
+	UNIT_EACH(r, param_rows) {
+		unit_row(r->what);
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
-						    &param_rows[i].param, 0, net.now_ns, &slot),
-				 param_rows[i].rc);
+						    &r->param, 0, net.now_ns, &slot),
+				 r->rc);
 	}
 	assert_int_equal(h->pdl->nb_conns, 2);
 }
@@ -249,8 +250,8 @@ UNIT_CASE(connect__bad_addresses)
 	struct san_ip v6 = cm_net_ip(0, true), ip;
 	uint16_t slot;
 
-	for (unsigned int i = 0; i < RTE_DIM(bad); i++) {
-		memcpy(ip.b, bad[i], sizeof(ip.b));
+	UNIT_EACH(r, bad) {
+		memcpy(ip.b, *r, sizeof(ip.b));
 		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
 						    &slot),
 				 -EINVAL);

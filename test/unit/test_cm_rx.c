@@ -296,7 +296,7 @@ UNIT_CASE(cookie__no_ping_pong)
 /* ---- refusals ---- */
 
 static void
-expect_rej(struct san_wire_cm *msg, enum san_drop drop, uint8_t reason)
+expect_rej(const struct san_wire_cm *msg, enum san_drop drop, uint8_t reason)
 {
 	struct san_wire_cm ans;
 	uint32_t nb = net.h[1].pdl->nb_conns;
@@ -350,8 +350,8 @@ UNIT_CASE(rej__parameter) /* RULE-7 */
 	bad[6].mtu = 16;
 	bad[7].max_txn = 0;
 	bad[8].data_win = 768;
-	for (unsigned int i = 0; i < RTE_DIM(bad); i++)
-		expect_rej(&bad[i], SAN_DROP_NONE, RTSAN_R_PARAMETER);
+	UNIT_EACH(r, bad)
+		expect_rej(r, SAN_DROP_NONE, RTSAN_R_PARAMETER);
 }
 
 UNIT_CASE(rej__backlog)
@@ -529,8 +529,8 @@ UNIT_CASE(answer_reset__never_to_these)
 	static const uint8_t always[] = {SAN_OP_PUSH_SLCTD_REQ, SAN_OP_ACK, SAN_OP_RESYNC,
 					 SAN_OP_PROBE};
 
-	for (unsigned int i = 0; i < RTE_DIM(never); i++) {
-		pkt = cm_net_stray(&net, never[i]);
+	UNIT_EACH(r, never) {
+		pkt = cm_net_stray(&net, *r);
 		san_cm_rx_answer_reset(net.h[1].cm, &pkt, net.now_ns);
 		assert_no_answer();
 	}
@@ -553,13 +553,13 @@ UNIT_CASE(answers__are_not_answered)
 	struct san_wire_cm msg;
 	enum san_drop stale;
 
-	for (unsigned int i = 0; i < RTE_DIM(types); i++) {
+	UNIT_EACH(r, types) {
 		msg = (struct san_wire_cm){
-			.msg = types[i],
-			.flags = types[i] == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,
+			.msg = *r,
+			.flags = *r == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,
 			.dst_cid = 0xf00003,
 		};
-		stale = types[i] == SAN_CM_RESET ? SAN_DROP_RESET_STALE : SAN_DROP_CM_STALE;
+		stale = *r == SAN_CM_RESET ? SAN_DROP_RESET_STALE : SAN_DROP_CM_STALE;
 		assert_int_equal(cm_net_forge(&net, 0, &msg), stale);
 		assert_no_answer();
 	}

@@ -83,11 +83,11 @@ UNIT_CASE(softrss__known_hashes)
 {
 	struct san_ip src, dst;
 
-	for (unsigned int i = 0; i < RTE_DIM(known); i++) {
-		src = ip(known[i].src);
-		dst = ip(known[i].dst);
-		assert_int_equal(softrss(&src, &dst, known[i].src_port, known[i].dst_port),
-				 known[i].hash);
+	UNIT_EACH(r, known) {
+		src = ip(r->src);
+		dst = ip(r->dst);
+		assert_int_equal(softrss(&src, &dst, r->src_port, r->dst_port),
+				 r->hash);
 	}
 }
 

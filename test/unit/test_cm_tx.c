@@ -193,10 +193,10 @@ UNIT_CASE(measure_path__not_of_what_was_lost)
 		{SAN_CM_RTU, {RTT_NS, 0}},
 	};
 
-	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		open_treating(cases[i].msg, 0, 0, 0);
-		assert_int_equal(path_ns(0), cases[i].path_ns[0]);
-		assert_int_equal(path_ns(1), cases[i].path_ns[1]);
+	UNIT_EACH(r, cases) {
+		open_treating(r->msg, 0, 0, 0);
+		assert_int_equal(path_ns(0), r->path_ns[0]);
+		assert_int_equal(path_ns(1), r->path_ns[1]);
 		cm_teardown();
 		cm_idle();
 	}

@@ -254,11 +254,11 @@ UNIT_CASE(san_pdl_ack_apply__base_within_a_word)
 	for (uint32_t i = 0; i < left; i++)
 		data();
 	a = blank_ack(0);
-	for (uint32_t i = 0; i < RTE_DIM(steps); i++) {
+	UNIT_EACH(r, steps) {
 		a.ack.serial++;
-		a.p.data_ebsn += steps[i];
-		assert_int_equal(hear(&a), steps[i]);
-		left -= steps[i];
+		a.p.data_ebsn += *r;
+		assert_int_equal(hear(&a), *r);
+		left -= *r;
 		assert_int_equal(san_pdl_win_tx_outstanding(&pair.c[0]->tx[SAN_WIN_DATA]), left);
 		assert_int_equal(pair.c[0]->pcb.inflight, left);
 	}

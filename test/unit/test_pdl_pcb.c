@@ -121,10 +121,10 @@ UNIT_CASE(san_pdl_pcb_vwin__formula)
 	};
 
 	open_many(1, 1000);
-	for (size_t i = 0; i < RTE_DIM(rows); i++) {
-		pdl->conns[0].pcb.first_win = rows[i].first_win;
-		pdl->share = rows[i].share;
-		assert_int_equal(san_pdl_pcb_vwin(pdl, &pdl->conns[0]), rows[i].vwin);
+	UNIT_EACH(r, rows) {
+		pdl->conns[0].pcb.first_win = r->first_win;
+		pdl->share = r->share;
+		assert_int_equal(san_pdl_pcb_vwin(pdl, &pdl->conns[0]), r->vwin);
 	}
 }
 

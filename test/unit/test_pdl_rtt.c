@@ -244,8 +244,8 @@ UNIT_CASE(san_pdl_rtt_weigh__never_0)
 {
 	static const uint32_t mbps[] = {0, 1, 1000, 400000};
 
-	for (uint32_t i = 0; i < RTE_DIM(mbps); i++) {
-		pair.pdl[0]->conf.link_mbps = mbps[i];
+	UNIT_EACH(r, mbps) {
+		pair.pdl[0]->conf.link_mbps = *r;
 		path(SAN_NS_PER_MS);
 		for (uint64_t ns = SAN_NS_PER_MS; ns > 0; ns /= 3)
 			assert_true(weigh(ns) >= 1);

@@ -95,12 +95,12 @@ UNIT_CASE(san_pdl_rx_check__drops_leave_state_untouched)
 	/* something is in flight, so that a CNP and an ACK would have an effect */
 	assert_true(pair_send(&pair, 1, SAN_OP_PUSH_UNSLCTD_DATA, 1, &out));
 	for (size_t i = 0; i < RTE_DIM(want); i++) {
-		for (size_t o = 0; o < RTE_DIM(ops); o++) {
+		UNIT_EACH(r, ops) {
 			struct san_wire_pkt p = k.p;
 			struct san_pdl_conn *found;
 			enum san_drop drop;
 
-			p.op = ops[o];
+			p.op = *r;
 			p.ackreq = true;
 			p.ce = true;
 			p.data_ebsn += 1000;

@@ -490,8 +490,8 @@ hold_and_look(const struct holding *h)
 /* RT-35: if its peer does nothing for a record, others get it, and the connection ends. */
 UNIT_CASE_ALONE(san_tl_rxn_end_stale__each_kind)
 {
-	for (unsigned int i = 0; i < RTE_DIM(holdings); i++)
-		hold_and_look(&holdings[i]);
+	UNIT_EACH(r, holdings)
+		hold_and_look(r);
 }
 
 static void

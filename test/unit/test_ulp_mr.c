@@ -179,9 +179,9 @@ UNIT_CASE(san_ulp_mr_access__bounds)
 	uint32_t key = add(RTSAN_REMOTE_PULL, PKEY);
 	uint32_t nb_bad = 0;
 
-	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(try_pull(key, cases[i].addr, cases[i].length), cases[i].status);
-		nb_bad += cases[i].status == SAN_ST_ACCESS;
+	UNIT_EACH(r, cases) {
+		assert_int_equal(try_pull(key, r->addr, r->length), r->status);
+		nb_bad += r->status == SAN_ST_ACCESS;
 	}
 	assert_int_equal(san_ulp_stats(t.ulp)->nb_bounds_errors, nb_bad);
 }

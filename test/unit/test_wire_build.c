@@ -100,14 +100,14 @@ round_trip(const struct wire_sample *s, bool v6)
 
 UNIT_CASE(build__round_trip_v4) /* RT-31 */
 {
-	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++)
-		round_trip(&wire_samples[i], false);
+	UNIT_EACH(r, wire_samples)
+		round_trip(r, false);
 }
 
 UNIT_CASE(build__round_trip_v6) /* RT-31 */
 {
-	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++)
-		round_trip(&wire_samples[i], true);
+	UNIT_EACH(r, wire_samples)
+		round_trip(r, true);
 }
 
 /* RT-37: pieces of a payload add up to it, and each is within its limits. */
@@ -215,14 +215,15 @@ UNIT_CASE(build__bytes_of_extended_headers)
 	struct rte_mbuf *m;
 	uint16_t off;
 
-	for (unsigned int i = 0; i < RTE_DIM(ext_rows); i++) {
+	UNIT_EACH(r, ext_rows) {
 		for (unsigned int v6 = 0; v6 < 2; v6++) {
-			s = wire_sample_get(ext_rows[i].name);
+			unit_row(r->name);
+			s = wire_sample_get(r->name);
 			m = wire_sample_build(test_pool(), s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
-			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + ext_rows[i].len);
+			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + r->len);
 			assert_memory_equal(byte_at(m, off),
-					    ext_rows[i].bytes, ext_rows[i].len);
+					    r->bytes, r->len);
 			rte_pktmbuf_free(m);
 		}
 	}

@@ -89,18 +89,19 @@ UNIT_CASE(parse_cm__user)
 	struct san_wire_cm cm, again;
 	struct rte_mbuf *m;
 
-	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
-		m = sample(rows[i].sample, 0);
-		*byte_at(m, 82 + 39) = (uint8_t)rows[i].features;
-		if (rows[i].service == 0) /* a REP has only the lower half of the service */
+	UNIT_EACH(r, rows) {
+		unit_row(r->sample);
+		m = sample(r->sample, 0);
+		*byte_at(m, 82 + 39) = (uint8_t)r->features;
+		if (r->service == 0) /* a REP has only the lower half of the service */
 			memset(byte_at(m, 82 + 56), 0, 4);
 		for (unsigned int turn = 0; turn < 2; turn++) { /* as it came, and built again */
 			san_wire_icrc_seal(m);
 			assert_int_equal(parse(m), SAN_DROP_NONE);
 			assert_int_equal(san_wire_cm_parse(m, &got, &cm), SAN_DROP_NONE);
-			assert_int_equal(cm.uid, rows[i].uid);
-			assert_int_equal(cm.dst_tag, rows[i].dst_tag);
-			assert_true(cm.service == rows[i].service);
+			assert_int_equal(cm.uid, r->uid);
+			assert_int_equal(cm.dst_tag, r->dst_tag);
+			assert_true(cm.service == r->service);
 			assert_true(turn == 0 || memcmp(&cm, &again, sizeof(cm)) == 0);
 			again = cm;
 			rte_pktmbuf_free(m);

@@ -219,9 +219,9 @@ after_each(each f)
 {
 	nb_all = nb_next = nb_first = 0;
 	for (uint32_t i = 0; i < 2; i++)
-		for (uint32_t k = 0; k < RTE_DIM(kinds); k++)
+		UNIT_EACH(r, kinds)
 			for (uint32_t j = 4; j < 6; j++) { /* with and without padding */
-				last_init(i != 0, kinds[k], payloads[j]);
+				last_init(i != 0, *r, payloads[j]);
 				f();
 			}
 	assert_true(nb_next > 0 && nb_first > 0);
@@ -304,8 +304,8 @@ numbers_of(struct frame *f, uint32_t length)
 		for (uint32_t pad = 0; pad < 4; pad++) {
 			f->b[at->bth + 1] = (uint8_t)(pad << WIRE_BTH_PAD_SHIFT);
 			memset(f->b + f->len - WIRE_ICRC_LEN - pad, 0, pad);
-			for (uint32_t i = 0; i < RTE_DIM(offsets); i++) {
-				put(f, at->ext + 16u, 4, offsets[i]);
+			UNIT_EACH(r, offsets) {
+				put(f, at->ext + 16u, 4, *r);
 				seal(f);
 				check(f, 0);
 			}
@@ -319,12 +319,12 @@ numbers(void)
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
 	struct frame f;
 
-	for (uint32_t i = 0; i < RTE_DIM(payloads); i++)
+	UNIT_EACH(r, payloads)
 		for (uint32_t k = 0; k < RTE_DIM(bounds); k++) {
-			frame_init(&f, kind, payloads[i], 1);
+			frame_init(&f, kind, *r, 1);
 			numbers_of(&f, bounds[k]);
-			frame_init(&f, kind, payloads[i], 1);
-			numbers_of(&f, bounds[k] + payloads[i]);
+			frame_init(&f, kind, *r, 1);
+			numbers_of(&f, bounds[k] + *r);
 		}
 }
 

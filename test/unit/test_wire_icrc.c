@@ -99,6 +99,7 @@ UNIT_CASE(icrc__known_answers)
 	struct rte_mbuf *m;
 
 	UNIT_EACH(w, witnesses) {
+		unit_row(w->name);
 		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		assert_int_equal(model_icrc(w->bytes, w->len - 4u, w->v6), icrc_of(w));
 		assert_int_equal(san_wire_icrc(m, w->v6, w->len - 4u), icrc_of(w));
@@ -131,6 +132,7 @@ UNIT_CASE(icrc__every_bit)
 	bool same;
 
 	UNIT_EACH(w, witnesses) {
+		unit_row(w->name);
 		for (uint32_t at = 0; at < w->len - 4u; at++) {
 			for (uint32_t bit = 0; bit < 8; bit++) {
 				memcpy(frame, w->bytes, w->len);
@@ -176,6 +178,7 @@ UNIT_CASE(seal__known_answers)
 	struct rte_mbuf *m;
 
 	UNIT_EACH(w, witnesses) {
+		unit_row(w->name);
 		m = test_eal_exact(test_pool(), w->bytes, w->len);
 		memset(rte_pktmbuf_mtod_offset(m, char *, w->len - 4), 0x77, 4);
 		san_wire_icrc_seal(m);
@@ -189,8 +192,8 @@ UNIT_CASE(parse__rxe_is_well_formed)
 {
 	struct rte_mbuf *m;
 
-	for (unsigned int i = 0; i < RTE_DIM(witnesses); i++) {
-		m = test_eal_exact(test_pool(), witnesses[i].bytes, witnesses[i].len);
+	UNIT_EACH(r, witnesses) {
+		m = test_eal_exact(test_pool(), r->bytes, r->len);
 		assert_int_equal(parse(m), SAN_DROP_OPCODE);
 		rte_pktmbuf_free(m);
 	}

@@ -265,28 +265,28 @@ UNIT_CASE(parse__pieces)
 	s.length = 200;
 	s.offset = 0;
 	s.flags = SAN_F_PIECE;
-	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+	UNIT_EACH(r, rows) {
 		m = rte_pktmbuf_alloc(test_pool());
-		data = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(4 + rows[i].len));
-		data[0] = (uint8_t)(rows[i].off >> 8);
-		data[1] = (uint8_t)rows[i].off;
-		data[2] = (uint8_t)(rows[i].whole >> 8);
-		data[3] = (uint8_t)rows[i].whole;
-		memset(data + 4, 0, rows[i].len);
+		data = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(4 + r->len));
+		data[0] = (uint8_t)(r->off >> 8);
+		data[1] = (uint8_t)r->off;
+		data[2] = (uint8_t)(r->whole >> 8);
+		data[3] = (uint8_t)r->whole;
+		memset(data + 4, 0, r->len);
 		p = wire_sample_pkt(&s);
 		san_wire_build(m, &path, &p);
 		san_wire_icrc_seal(m);
-		assert_int_equal(parse_exact(m), rows[i].want);
+		assert_int_equal(parse_exact(m), r->want);
 	}
 }
 
 UNIT_CASE(parse__refusals) /* RT-21 */
 {
-	for (unsigned int i = 0; i < RTE_DIM(refusals); i++) {
-		if (refusals[i].how & V4)
-			try_refusal(&refusals[i], false);
-		if (refusals[i].how & V6)
-			try_refusal(&refusals[i], true);
+	UNIT_EACH(r, refusals) {
+		if (r->how & V4)
+			try_refusal(r, false);
+		if (r->how & V6)
+			try_refusal(r, true);
 	}
 }
 
@@ -295,9 +295,9 @@ UNIT_CASE(parse__every_length_is_short)
 {
 	struct rte_mbuf *m, *exact;
 
-	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+	UNIT_EACH(r, wire_samples) {
 		for (unsigned int v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
+			m = wire_sample_build(test_pool(), r, v6);
 			for (uint16_t len = 0; len < rte_pktmbuf_data_len(m); len++) {
 				exact = test_eal_exact(test_pool(), byte_at(m, 0), len);
 				assert_int_equal(parse(exact), SAN_DROP_SHORT);
@@ -417,8 +417,8 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 	enum san_drop want;
 	struct rte_mbuf *m;
 
-	for (unsigned int i = 0; i < RTE_DIM(names); i++) {
-		s = wire_sample_get(names[i]);
+	UNIT_EACH(r, names) {
+		s = wire_sample_get(*r);
 		for (unsigned int flags = 0; flags < 64; flags++) {
 			m = wire_sample_build(test_pool(), s, true);
 			*byte_at(m, 75) = (uint8_t)flags;
@@ -451,12 +451,11 @@ static const struct status_row status_rows[] = {
 
 UNIT_CASE(parse__every_status)
 {
-	const struct status_row *r;
 	enum san_drop drop;
 	struct rte_mbuf *m;
 
-	for (unsigned int i = 0; i < RTE_DIM(status_rows); i++) {
-		r = &status_rows[i];
+	UNIT_EACH(r, status_rows) {
+		unit_row(r->name);
 		for (unsigned int v = 0; v < 256; v++) {
 			m = sample(r->name, false);
 			*byte_at(m, 82 + r->off) = (uint8_t)v;
@@ -496,15 +495,16 @@ UNIT_CASE(parse__payload_of_type)
 	struct san_wire_pkt p;
 	struct rte_mbuf *m;
 
-	for (unsigned int i = 0; i < RTE_DIM(rows); i++) {
+	UNIT_EACH(r, rows) {
+		unit_row(r->name);
 		for (unsigned int len = 0; len <= 32; len++) {
-			p = wire_sample_pkt(wire_sample_get(rows[i].name));
+			p = wire_sample_pkt(wire_sample_get(r->name));
 			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
 			san_wire_build(m, &path, &p);
 			san_wire_icrc_seal(m);
 			assert_int_equal(parse_exact(m),
-					 len >= rows[i].min && len <= rows[i].max ?
+					 len >= r->min && len <= r->max ?
 						 SAN_DROP_NONE :
 						 SAN_DROP_FIELD);
 		}

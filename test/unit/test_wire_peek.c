@@ -49,8 +49,8 @@ UNIT_CASE(peek__attempt)
 	assert_true(san_wire_peek(m, SAN_WIRE_PORT, &a));
 	assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));
 	assert_int_equal(a.cm_attempt, b.cm_attempt);
-	for (unsigned int i = 0; i < RTE_DIM(other); i++) {
-		uint8_t *at = byte_at(again, other[i]);
+	UNIT_EACH(r, other) {
+		uint8_t *at = byte_at(again, *r);
 
 		*at ^= 1;
 		assert_true(san_wire_peek(again, SAN_WIRE_PORT, &b));

@@ -74,9 +74,9 @@ UNIT_CASE(parse__split_headers)
 {
 	struct rte_mbuf *m, *parts;
 
-	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+	UNIT_EACH(r, wire_samples) {
 		for (unsigned int v6 = 0; v6 < 2; v6++) {
-			m = wire_sample_build(test_pool(), &wire_samples[i], v6);
+			m = wire_sample_build(test_pool(), r, v6);
 			for (uint16_t at = 0; at < RTE_MIN(rte_pktmbuf_data_len(m), 160); at++) {
 				parts = in_pieces(m, at, 4000);
 				same_result(m, parts);
@@ -158,10 +158,10 @@ UNIT_CASE(parse__trims_ethernet_padding)
 	struct rte_mbuf *m, *parts;
 	uint16_t len;
 
-	for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++) {
+	UNIT_EACH(r, wire_samples) {
 		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			for (uint16_t extra = 1; extra < 50; extra += 16) {
-				m = wire_sample_build(test_pool(), &wire_samples[i], v6);
+				m = wire_sample_build(test_pool(), r, v6);
 				len = rte_pktmbuf_data_len(m);
 				memset(rte_pktmbuf_append(m, extra), 0x99, extra);
 				parts = in_pieces(m, 130, 20);

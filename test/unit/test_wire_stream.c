@@ -159,11 +159,11 @@ UNIT_CASE(get__values)
 	uint32_t payload, len;
 	struct san_sm m;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		len = stream_sample_put(sample(rows[i].sample), p);
-		p[rows[i].at] = rows[i].value;
+	UNIT_EACH(r, rows) {
+		len = stream_sample_put(sample(r->sample), p);
+		p[r->at] = r->value;
 		if (get(p, len, &m, &payload) != -EBADMSG)
-			fail_msg("%s with byte %u = %u", rows[i].sample, rows[i].at, rows[i].value);
+			fail_msg("%s with byte %u = %u", r->sample, r->at, r->value);
 	}
 }
 
