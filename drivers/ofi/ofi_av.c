@@ -6,15 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
 #define AV_SIZE 64
-
-const union ofi_addr *
-san_ofi_av_find(const struct ofi_av *av, fi_addr_t at)
-{
-	return at < av->nb && av->places[at].uses != 0 ? &av->places[at].addr : NULL;
-}
 
 /* The place of *a*, or else the first free one. 0 or -FI_ENOMEM. */
 static int
@@ -99,15 +93,6 @@ av_insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_
 }
 
 static int
-av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
-	     size_t svccnt, fi_addr_t *out, uint64_t flags, void *context)
-{
-	(void)fid, (void)node, (void)nodecnt, (void)service, (void)svccnt, (void)out, (void)flags;
-	(void)context;
-	return -FI_ENOSYS;
-}
-
-static int
 av_remove(struct fid_av *fid, fi_addr_t *at, size_t count, uint64_t flags)
 {
 	struct ofi_av *av = container_of(fid, struct ofi_av, fid);
@@ -169,7 +154,7 @@ static struct fi_ops_av av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = av_insert,
 	.insertsvc = av_insertsvc,
-	.insertsym = av_insertsym,
+	.insertsym = OFI_NONE,
 	.remove = av_remove,
 	.lookup = av_lookup,
 	.straddr = av_straddr,
@@ -182,11 +167,8 @@ av_close(struct fid *fid)
 {
 	struct ofi_av *av = container_of(fid, struct ofi_av, fid.fid);
 
-	san_ofi_ctx_lock();
-	if (av->refs != 0) {
-		san_ofi_ctx_unlock();
+	if (san_ofi_ctx_lock_unused(&av->refs) != 0)
 		return -FI_EBUSY;
-	}
 	av->domain->refs--;
 	san_ofi_ctx_unlock();
 	free(av->places);
@@ -197,9 +179,9 @@ av_close(struct fid *fid)
 static struct fi_ops av_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = av_close,
-	.bind = san_ofi_none_bind,
-	.control = san_ofi_none_control,
-	.ops_open = san_ofi_none_ops_open,
+	.bind = OFI_NONE,
+	.control = OFI_NONE,
+	.ops_open = OFI_NONE,
 };
 
 int
@@ -216,11 +198,7 @@ san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 	if (attr->type == FI_AV_UNSPEC)
 		attr->type = FI_AV_TABLE;
 	av->domain = container_of(domain, struct ofi_domain, fid);
-	LIST_INIT(&av->rdms);
-	av->fid.fid.fclass = FI_CLASS_AV;
-	av->fid.fid.context = context;
-	av->fid.fid.ops = &av_fid_ops;
-	av->fid.ops = &av_ops;
+	av->fid = (struct fid_av){{FI_CLASS_AV, context, &av_fid_ops}, &av_ops};
 	san_ofi_ctx_lock();
 	av->domain->refs++;
 	san_ofi_ctx_unlock();

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The context of the process. It is opened when the first object needs it and closed with the last
- * one. A child after fork() opens its own, because rings belong to one process.
+ * What all objects share: the provider with its parameters, the lock, and of the context its
+ * addresses, completion queues and send buffers.
  */
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ofi_priv.h"
 
 #define CHUNK_BUFS 64
+#define LANE_NEED  (OFI_SQ_DEPTH + OFI_RQ_DEPTH)
 
 struct ofi_chunk {
 	struct rtsan_mr *mr;
@@ -21,11 +20,74 @@ struct ofi_chunk {
 	struct ofi_buf bufs[CHUNK_BUFS];
 };
 
+static char *ctx_spec, *ctx_users;
 static pthread_mutex_t ctx_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct ofi_ctx *ctx_open;
-static pid_t ctx_pid;
 static union ofi_addr ctx_addrs[OFI_ADDRS];
 static int ctx_nb_addrs; /* of the last context; 0: none was open */
+
+/* ---- the provider ---- */
+
+struct fi_provider san_ofi_ctx_provider = {
+	.version = FI_VERSION(0, 1),
+	/* the headers' version: libfabric passes over a provider that is older than the call */
+	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
+	.name = OFI_NAME,
+};
+
+void
+san_ofi_ctx_read_params(void)
+{
+	struct fi_provider *p = &san_ofi_ctx_provider;
+
+	fi_param_define(p, "spec", FI_PARAM_STRING,
+			"Where the transport is, as for rtsan_open(): unix:PATH of a daemon, "
+			"dpdk:EAL -- PORT, verbs:DEVICE (default: %s)",
+			OFI_DEFAULT_SPEC);
+	if (fi_param_get_str(p, "spec", &ctx_spec) != 0)
+		ctx_spec = NULL;
+	fi_param_define(p, "users", FI_PARAM_STRING,
+			"Other users whose programs may connect: numbers with commas, or any "
+			"(default: none)");
+	if (fi_param_get_str(p, "users", &ctx_users) != 0)
+		ctx_users = NULL;
+	/* so that the lock is free in a child of fork() */
+	pthread_atfork(san_ofi_ctx_lock, san_ofi_ctx_unlock, san_ofi_ctx_unlock);
+}
+
+const char *
+san_ofi_ctx_spec(void)
+{
+	return ctx_spec != NULL ? ctx_spec : OFI_DEFAULT_SPEC;
+}
+
+bool
+san_ofi_ctx_has_user(uint32_t uid)
+{
+	const char *p = ctx_users != NULL ? ctx_users : "";
+	char *end;
+
+	if (strcmp(p, "any") == 0)
+		return true;
+	for (; *p >= '0' && *p <= '9'; p = end + (*end == ','))
+		if (strtoul(p, &end, 10) == uid)
+			return true;
+	return false;
+}
+
+ssize_t
+san_ofi_ctx_none(void)
+{
+	return -FI_ENOSYS;
+}
+
+int
+san_ofi_ctx_fail(int rc, const char *what)
+{
+	OFI_WARN(FI_LOG_CORE, "%s: %s: %s\n", what, fi_strerror(-rc), rtsan_error());
+	return rc;
+}
+
+/* ---- the lock ---- */
 
 void
 san_ofi_ctx_lock(void)
@@ -46,16 +108,19 @@ san_ofi_ctx_trylock(void)
 }
 
 int
-san_ofi_ctx_fail(int rc, const char *what)
+san_ofi_ctx_lock_unused(const uint32_t *refs)
 {
-	OFI_WARN(FI_LOG_CORE, "%s: %s: %s\n", what, fi_strerror(-rc), rtsan_error());
-	return rc;
+	san_ofi_ctx_lock();
+	if (*refs == 0)
+		return 0;
+	san_ofi_ctx_unlock();
+	return -FI_EBUSY;
 }
 
 /* ---- addresses ---- */
 
-static void
-ctx_note_addrs(struct rtsan_ctx *san)
+void
+san_ofi_ctx_note_addrs(struct rtsan_ctx *san)
 {
 	char text[RTSAN_ADDRESS_MAX];
 	uint32_t i;
@@ -73,17 +138,16 @@ ctx_probe(void)
 	struct rtsan_ctx *san;
 	int rc;
 
-	if (strncmp(san_ofi_init_spec(), "dpdk:", 5) == 0)
+	if (strncmp(san_ofi_ctx_spec(), "dpdk:", 5) == 0)
 		return 0;
-	rc = rtsan_open(san_ofi_init_spec(), &san);
+	rc = rtsan_open(san_ofi_ctx_spec(), &san);
 	if (rc != 0) {
 		/* a missing daemon is an error only if the program has named one */
-		FI_LOG(&san_ofi_init_provider,
-		       san_ofi_init_has_spec() ? FI_LOG_WARN : FI_LOG_INFO, FI_LOG_CORE, "%s\n",
-		       rtsan_error());
+		FI_LOG(&san_ofi_ctx_provider, ctx_spec != NULL ? FI_LOG_WARN : FI_LOG_INFO,
+		       FI_LOG_CORE, "%s\n", rtsan_error());
 		return rc;
 	}
-	ctx_note_addrs(san);
+	san_ofi_ctx_note_addrs(san);
 	rtsan_close(san);
 	return 0;
 }
@@ -119,93 +183,7 @@ san_ofi_ctx_addr(int family, union ofi_addr *a)
 	return 0;
 }
 
-/* ---- open, close ---- */
-
-static int
-ctx_create(struct ofi_ctx **out)
-{
-	struct ofi_ctx *ctx = calloc(1, sizeof(*ctx));
-	int rc;
-
-	if (ctx == NULL)
-		return -FI_ENOMEM;
-	rc = rtsan_open(san_ofi_init_spec(), &ctx->san);
-	if (rc != 0) {
-		free(ctx);
-		return san_ofi_ctx_fail(rc, san_ofi_init_spec());
-	}
-	rtsan_query(ctx->san, &ctx->caps);
-	ctx_note_addrs(ctx->san);
-	SLIST_INIT(&ctx->lanes);
-	LIST_INIT(&ctx->bufs);
-	LIST_INIT(&ctx->ops);
-	LIST_INIT(&ctx->eps);
-	STAILQ_INIT(&ctx->dirty);
-	LIST_INIT(&ctx->peps);
-	LIST_INIT(&ctx->rdms);
-	LIST_INIT(&ctx->waits);
-	SLIST_INIT(&ctx->chunks);
-	rc = rtsan_event_fd(ctx->san) == -ENOTSUP ? san_ofi_drive_start(ctx) : 0;
-	if (rc != 0) {
-		rtsan_close(ctx->san);
-		free(ctx);
-		return rc;
-	}
-	*out = ctx;
-	return 0;
-}
-
-int
-san_ofi_ctx_get(struct ofi_ctx **out)
-{
-	int rc;
-
-	if (ctx_open == NULL || ctx_pid != getpid()) {
-		rc = ctx_create(&ctx_open); /* after fork() the old one is the parent's */
-		if (rc != 0) {
-			ctx_open = NULL;
-			return rc;
-		}
-		ctx_pid = getpid();
-	}
-	ctx_open->refs++;
-	*out = ctx_open;
-	return 0;
-}
-
-void
-san_ofi_ctx_put(struct ofi_ctx *ctx)
-{
-	struct ofi_chunk *chunk;
-	struct ofi_lane *lane;
-	struct ofi_op *op;
-
-	if (--ctx->refs != 0)
-		return;
-	if (ctx == ctx_open)
-		ctx_open = NULL;
-	san_ofi_drive_stop(ctx);
-	san_ofi_pep_end_all(ctx);
-	rtsan_close(ctx->san);
-	while ((chunk = SLIST_FIRST(&ctx->chunks)) != NULL) {
-		SLIST_REMOVE_HEAD(&ctx->chunks, link);
-		free(chunk);
-	}
-	while ((lane = SLIST_FIRST(&ctx->lanes)) != NULL) {
-		SLIST_REMOVE_HEAD(&ctx->lanes, link);
-		free(lane);
-	}
-	while ((op = LIST_FIRST(&ctx->ops)) != NULL) {
-		LIST_REMOVE(op, link);
-		free(op);
-	}
-	free(ctx->mrs);
-	free(ctx);
-}
-
 /* ---- completion queues of the transport ---- */
-
-#define LANE_NEED (OFI_SQ_DEPTH + OFI_RQ_DEPTH)
 
 static int
 ctx_lane_create(struct ofi_ctx *ctx, struct ofi_lane **out)
@@ -219,7 +197,7 @@ ctx_lane_create(struct ofi_ctx *ctx, struct ofi_lane **out)
 	lane->room = 2 * ctx->caps.max_wr;
 	rc = rtsan_cq_create(ctx->san, lane->room, &lane->cq);
 	if (rc == 0) {
-		rc = san_ofi_wait_add_lane(ctx, lane);
+		rc = san_ofi_wait_add(ctx, lane);
 		if (rc != 0)
 			rtsan_cq_destroy(lane->cq);
 	}
@@ -235,20 +213,16 @@ ctx_lane_create(struct ofi_ctx *ctx, struct ofi_lane **out)
 int
 san_ofi_ctx_lane_get(struct ofi_ctx *ctx, struct ofi_lane **out)
 {
-	struct ofi_lane *lane;
-	int rc;
+	int rc = 0;
 
-	SLIST_FOREACH(lane, &ctx->lanes, link)
-		if (lane->room >= LANE_NEED)
+	SLIST_FOREACH(*out, &ctx->lanes, link)
+		if ((*out)->room >= LANE_NEED)
 			break;
-	if (lane == NULL) {
-		rc = ctx_lane_create(ctx, &lane);
-		if (rc != 0)
-			return rc;
-	}
-	lane->room -= LANE_NEED;
-	*out = lane;
-	return 0;
+	if (*out == NULL)
+		rc = ctx_lane_create(ctx, out);
+	if (rc == 0)
+		(*out)->room -= LANE_NEED;
+	return rc;
 }
 
 void
@@ -301,4 +275,47 @@ void
 san_ofi_ctx_buf_put(struct ofi_ctx *ctx, struct ofi_buf *buf)
 {
 	LIST_INSERT_HEAD(&ctx->bufs, buf, link);
+}
+
+/* ---- endpoints with something to do ---- */
+
+void
+san_ofi_ctx_mark(struct ofi_ep *ep)
+{
+	if (ep->is_dirty)
+		return;
+	ep->is_dirty = true;
+	STAILQ_INSERT_TAIL(&ep->domain->ctx->dirty, ep, dirty);
+}
+
+void
+san_ofi_ctx_need_room(struct ofi_ep *ep)
+{
+	ep->needs_room = true;
+	san_ofi_wait_wake_all(ep->domain->ctx);
+}
+
+/* ---- the end ---- */
+
+void
+san_ofi_ctx_free(struct ofi_ctx *ctx)
+{
+	struct ofi_chunk *chunk;
+	struct ofi_lane *lane;
+	struct ofi_op *op;
+
+	while ((chunk = SLIST_FIRST(&ctx->chunks)) != NULL) {
+		SLIST_REMOVE_HEAD(&ctx->chunks, link);
+		free(chunk);
+	}
+	while ((lane = SLIST_FIRST(&ctx->lanes)) != NULL) {
+		SLIST_REMOVE_HEAD(&ctx->lanes, link);
+		free(lane);
+	}
+	while ((op = LIST_FIRST(&ctx->ops)) != NULL) {
+		LIST_REMOVE(op, link);
+		free(op);
+	}
+	free(ctx->mrs);
+	free(ctx);
 }

@@ -8,27 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
 #define DELIVER_PLACES(l) ((l) / sizeof(struct ofi_place))
-
-/**
- * A long message that is being read; of FI_EP_MSG also a short one behind it, because receives
- * complete in order.
- */
-struct ofi_fetch {
-	struct ofi_ep *ep;
-	struct ofi_recv *recv;
-	size_t base; /**< in the receive */
-	size_t at;   /**< bytes that were asked for */
-	size_t end;  /**< of those that have room */
-	struct ofi_hdr hdr;
-	struct ofi_place places[OFI_IOV];
-	uint8_t nb, next;
-	bool is_whole; /**< all has come, or nothing more will */
-	int err, prov_errno;
-	STAILQ_ENTRY(ofi_fetch) link;
-};
 
 /* ---- completions ---- */
 
@@ -56,8 +38,8 @@ san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 	ep->nb_offers -= is_offer;
 	if ((hdr->flags & OFI_WANT_ACK) == 0 || ep->state == OFI_EP_ENDED)
 		return;
-	san_ofi_rx_answer(ep, hdr->id, (uint32_t)err, 0);
-	san_ofi_progress_mark(ep);
+	san_ofi_op_ack(ep, hdr->id, (uint32_t)err, 0);
+	san_ofi_ctx_mark(ep);
 }
 
 static void
@@ -107,12 +89,12 @@ deliver_fetch_end(struct ofi_fetch *f)
 		ep->nb_fetches--;
 		deliver_fetch_complete(f);
 	}
-	san_ofi_progress_mark(ep); /* others may begin */
+	san_ofi_ctx_mark(ep); /* others may begin */
 }
 
-/* Read the next part of the message, or end. */
+/* Read the next part of the message, or end: it has been read, or cannot be. */
 static void
-deliver_fetch_next(struct ofi_fetch *f)
+deliver_fetch_next(struct ofi_fetch *f, int err, int prov_errno)
 {
 	struct iovec iov[OFI_IOV];
 	struct ofi_op_args args = {.iov = iov};
@@ -120,6 +102,8 @@ deliver_fetch_next(struct ofi_fetch *f)
 	size_t length;
 	int rc;
 
+	f->err = err;
+	f->prov_errno = prov_errno;
 	if (f->err == 0 && f->ep->state == OFI_EP_ENDED) {
 		f->err = FI_ECANCELED;
 		f->prov_errno = RTSAN_WC_FLUSHED;
@@ -131,7 +115,7 @@ deliver_fetch_next(struct ofi_fetch *f)
 	length = p->length < f->end - f->at ? p->length : f->end - f->at;
 	args.addr = p->addr;
 	args.key = p->key;
-	args.count = san_ofi_iov_slice(f->recv->iov, f->recv->nb_iov, f->base + f->at, length, iov);
+	args.count = san_ofi_op_slice(f->recv->iov, f->recv->nb_iov, f->base + f->at, length, iov);
 	f->next++;
 	f->at += length;
 	rc = san_ofi_op_fetch(f->ep, f, &args);
@@ -139,14 +123,6 @@ deliver_fetch_next(struct ofi_fetch *f)
 		f->err = -rc;
 		deliver_fetch_end(f);
 	}
-}
-
-void
-san_ofi_deliver_on_read(struct ofi_fetch *f, int err, int prov_errno)
-{
-	f->err = err;
-	f->prov_errno = prov_errno;
-	deliver_fetch_next(f);
 }
 
 static void
@@ -157,11 +133,12 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct o
 	size_t room = r->length - base;
 
 	if (f == NULL) {
-		san_ofi_ep_break(ep, "no memory for a message");
+		san_ofi_op_break(ep, "no memory for a message");
 		deliver_complete(ep, r, base, hdr, FI_ENOMEM, 0);
 		return;
 	}
 	*f = (struct ofi_fetch){
+		.on_read = deliver_fetch_next,
 		.ep = ep,
 		.recv = r,
 		.base = base,
@@ -178,7 +155,7 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct o
 	}
 	f->nb = (uint8_t)DELIVER_PLACES(payload);
 	memcpy(f->places, (const uint8_t *)hdr + OFI_HDR_MSG, payload);
-	deliver_fetch_next(f);
+	deliver_fetch_next(f, 0, 0);
 }
 
 /* ---- messages ---- */
@@ -216,8 +193,8 @@ san_ofi_deliver(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, const 
 
 	length -= OFI_HDR_MSG;
 	if (!is_long)
-		san_ofi_iov_write(r->iov, r->nb_iov, base, bytes + OFI_HDR_MSG,
-				  length < room ? length : room);
+		san_ofi_op_scatter(r->iov, r->nb_iov, base, bytes + OFI_HDR_MSG,
+				   length < room ? length : room);
 	if (is_long || !STAILQ_EMPTY(&ep->fetches))
 		deliver_fetch(ep, r, base, hdr, length);
 	else

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * A thread that drives the engine while the program does not call the library (OFI-1). It exists
+ * The context of the process. It is opened when the first object needs it and closed with the last
+ * one. A child after fork() opens its own, because rings belong to one process.
+ *
+ * A thread drives the engine while the program does not call the library (OFI-1). It exists
  * where the program's own polling drives the port (poll=caller): packets are answered and sleepers
  * are woken by it. While the program polls, it only sees that and sleeps.
  */
@@ -28,6 +31,11 @@ struct ofi_drive {
 	bool is_ended;   /* atomic */
 	uint32_t rounds; /* of the context, when it looked last */
 };
+
+static struct ofi_ctx *drive_ctx;
+static pid_t drive_pid;
+
+/* ---- the thread ---- */
 
 /* Nanoseconds until it looks again. */
 static long
@@ -70,8 +78,8 @@ drive_run(void *arg)
 	return NULL;
 }
 
-int
-san_ofi_drive_start(struct ofi_ctx *ctx)
+static int
+drive_start(struct ofi_ctx *ctx)
 {
 	struct ofi_drive *d = calloc(1, sizeof(*d));
 	sigset_t all, before;
@@ -98,24 +106,77 @@ san_ofi_drive_start(struct ofi_ctx *ctx)
 	return 0;
 }
 
-void
-san_ofi_drive_stop(struct ofi_ctx *ctx)
+static void
+drive_stop(struct ofi_drive *d)
 {
-	struct ofi_drive *d = ctx->drive;
-
-	if (d == NULL)
-		return;
 	__atomic_store_n(&d->is_ended, true, __ATOMIC_RELEASE);
 	eventfd_write(d->fd, 1);
 	pthread_join(d->thread, NULL); /* it never waits for the lock */
 	close(d->fd);
 	free(d);
-	ctx->drive = NULL;
 }
 
 void
 san_ofi_drive_wake(struct ofi_ctx *ctx)
 {
+	eventfd_write(ctx->drive->fd, 1);
+}
+
+/* ---- the context ---- */
+
+static int
+drive_open(struct ofi_ctx **out)
+{
+	struct ofi_ctx *ctx = calloc(1, sizeof(*ctx));
+	int rc;
+
+	if (ctx == NULL)
+		return -FI_ENOMEM;
+	rc = rtsan_open(san_ofi_ctx_spec(), &ctx->san);
+	if (rc != 0) {
+		free(ctx);
+		return san_ofi_ctx_fail(rc, san_ofi_ctx_spec());
+	}
+	rtsan_query(ctx->san, &ctx->caps);
+	san_ofi_ctx_note_addrs(ctx->san);
+	STAILQ_INIT(&ctx->dirty); /* other lists are empty if they are zero */
+	rc = rtsan_event_fd(ctx->san) == -ENOTSUP ? drive_start(ctx) : 0;
+	if (rc != 0) {
+		rtsan_close(ctx->san);
+		free(ctx);
+		return rc;
+	}
+	*out = ctx;
+	return 0;
+}
+
+int
+san_ofi_drive_get(struct ofi_ctx **out)
+{
+	int rc;
+
+	if (drive_ctx == NULL || drive_pid != getpid()) {
+		drive_ctx = NULL; /* after fork() the old one is the parent's */
+		rc = drive_open(&drive_ctx);
+		if (rc != 0)
+			return rc;
+		drive_pid = getpid();
+	}
+	drive_ctx->refs++;
+	*out = drive_ctx;
+	return 0;
+}
+
+void
+san_ofi_drive_put(struct ofi_ctx *ctx)
+{
+	if (--ctx->refs != 0)
+		return;
+	if (ctx == drive_ctx)
+		drive_ctx = NULL;
 	if (ctx->drive != NULL)
-		eventfd_write(ctx->drive->fd, 1);
+		drive_stop(ctx->drive);
+	san_ofi_cm_end_all(ctx);
+	rtsan_close(ctx->san);
+	san_ofi_ctx_free(ctx);
 }

@@ -1,62 +1,88 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Fabrics, and fi_trywait(). */
+/* What libfabric finds when it loads the provider; fabrics and domains. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "ofi_priv.h"
 
-static int
-fabric_trywait_one(struct fid *fid)
-{
-	struct ofi_eq *eq;
-	struct ofi_cntr *cntr;
+/* ---- domains ---- */
 
-	switch (fid->fclass) {
-	case FI_CLASS_CQ:
-		return san_ofi_cq_trywait(container_of(fid, struct ofi_cq, fid.fid));
-	case FI_CLASS_EQ:
-		eq = container_of(fid, struct ofi_eq, fid.fid);
-		san_ofi_progress_events(eq->wait.ctx);
-		return STAILQ_EMPTY(&eq->events) ? san_ofi_wait_arm(&eq->wait) : -FI_EAGAIN;
-	case FI_CLASS_CNTR:
-		cntr = container_of(fid, struct ofi_cntr, fid.fid);
-		san_ofi_progress(cntr->domain->ctx);
-		return cntr->value + cntr->errors == cntr->seen ? san_ofi_wait_arm(&cntr->wait) :
-								  -FI_EAGAIN;
-	default:
-		return -FI_EINVAL;
-	}
-}
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = san_ofi_av_open,
+	.cq_open = san_ofi_queue_cq_open,
+	.endpoint = san_ofi_ep_open,
+	.scalable_ep = OFI_NONE,
+	.cntr_open = san_ofi_queue_cntr_open,
+	.poll_open = OFI_NONE,
+	.stx_ctx = OFI_NONE,
+	.srx_ctx = san_ofi_msg_srx_open,
+	.query_atomic = san_ofi_rma_query_atomic,
+	.query_collective = OFI_NONE,
+};
 
 static int
-fabric_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+domain_close(struct fid *fid)
 {
-	int i, rc = 0;
+	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
 
-	(void)fabric;
-	san_ofi_ctx_lock();
-	for (i = 0; i < count && rc == 0; i++)
-		rc = fabric_trywait_one(fids[i]);
+	if (san_ofi_ctx_lock_unused(&domain->refs) != 0)
+		return -FI_EBUSY;
+	san_ofi_drive_put(domain->ctx);
+	domain->fabric->refs--;
 	san_ofi_ctx_unlock();
-	return rc;
+	free(domain);
+	return 0;
 }
 
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = OFI_NONE,
+	.control = OFI_NONE,
+	.ops_open = OFI_NONE,
+};
+
 static int
-fabric_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait)
+fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
+		   void *context)
 {
-	(void)fabric, (void)attr, (void)wait;
-	return -FI_ENOSYS;
+	struct ofi_domain *domain = calloc(1, sizeof(*domain));
+	int rc;
+
+	(void)info;
+	if (domain == NULL)
+		return -FI_ENOMEM;
+	domain->fabric = container_of(fabric, struct ofi_fabric, fid);
+	domain->fid = (struct fid_domain){
+		.fid = {FI_CLASS_DOMAIN, context, &domain_fid_ops},
+		.ops = &domain_ops,
+		.mr = &san_ofi_mr_ops,
+	};
+	san_ofi_ctx_lock();
+	rc = san_ofi_drive_get(&domain->ctx);
+	if (rc == 0)
+		domain->fabric->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0) {
+		free(domain);
+		return rc;
+	}
+	*out = &domain->fid;
+	return 0;
 }
+
+/* ---- fabrics ---- */
 
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
-	.domain = san_ofi_domain_open,
+	.domain = fabric_domain_open,
 	.passive_ep = san_ofi_pep_open,
-	.eq_open = san_ofi_eq_open,
-	.wait_open = fabric_wait_open,
-	.trywait = fabric_trywait,
+	.eq_open = san_ofi_queue_eq_open,
+	.wait_open = OFI_NONE,
+	.trywait = san_ofi_queue_trywait,
 };
 
 static int
@@ -73,13 +99,13 @@ fabric_close(struct fid *fid)
 static struct fi_ops fabric_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = fabric_close,
-	.bind = san_ofi_none_bind,
-	.control = san_ofi_none_control,
-	.ops_open = san_ofi_none_ops_open,
+	.bind = OFI_NONE,
+	.control = OFI_NONE,
+	.ops_open = OFI_NONE,
 };
 
-int
-san_ofi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+static int
+fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
 {
 	struct ofi_fabric *fabric;
 
@@ -88,11 +114,21 @@ san_ofi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 	fabric = calloc(1, sizeof(*fabric));
 	if (fabric == NULL)
 		return -FI_ENOMEM;
-	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
-	fabric->fid.fid.context = context;
-	fabric->fid.fid.ops = &fabric_fid_ops;
-	fabric->fid.ops = &fabric_ops;
-	fabric->fid.api_version = attr->api_version;
+	fabric->fid = (struct fid_fabric){
+		.fid = {FI_CLASS_FABRIC, context, &fabric_fid_ops},
+		.ops = &fabric_ops,
+		.api_version = attr->api_version,
+	};
 	*out = &fabric->fid;
 	return 0;
+}
+
+/* ---- the provider ---- */
+
+FI_EXT_INI
+{
+	san_ofi_ctx_read_params();
+	san_ofi_ctx_provider.getinfo = san_ofi_info_get;
+	san_ofi_ctx_provider.fabric = fabric_open;
+	return &san_ofi_ctx_provider;
 }

@@ -192,7 +192,7 @@ info_domain_name(void)
 {
 	static char name[FI_NAME_MAX];
 
-	snprintf(name, sizeof(name), "%s", san_ofi_init_spec());
+	snprintf(name, sizeof(name), "%s", san_ofi_ctx_spec());
 	return name;
 }
 

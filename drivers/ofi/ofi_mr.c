@@ -10,34 +10,8 @@
 #include <sys/random.h>
 
 #include "ofi_priv.h"
-#include "san_rate.h"
 
-#define MR_NATIVE       (1ull << 63)
-#define MR_TABLE_MIN    64
-#define GUESSES         64   /* of a connection */
-#define GUESSES_AN_HOUR 1000 /* of an origin; half of them at once */
-#define HOUR_MS         3600000u
-#define EACH_MS         (2 * HOUR_MS / GUESSES_AN_HOUR)
-
-bool
-san_ofi_mr_is_native(uint64_t key)
-{
-	return (key & MR_NATIVE) != 0;
-}
-
-uint32_t
-san_ofi_mr_rkey(uint64_t key)
-{
-	return (uint32_t)key;
-}
-
-uint32_t
-san_ofi_mr_lkey(void *desc)
-{
-	const struct ofi_mr *mr = desc;
-
-	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
-}
+#define MR_TABLE_MIN 64
 
 uint32_t
 san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, size_t length,
@@ -53,49 +27,6 @@ san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, si
 		return FI_EACCES;
 	return (mr->access & access) == access ? 0 : FI_EACCES;
 }
-
-/* ---- guesses ---- */
-
-/* The entry of *from*, or the one to replace: that which has spent the least. */
-static struct ofi_guesser *
-mr_guesser_find(struct ofi_ctx *ctx, const struct ofi_origin *from)
-{
-	struct ofi_guesser *g, *least = ctx->guessers;
-
-	for (g = ctx->guessers; g < ctx->guessers + OFI_GUESSERS; g++) {
-		if (memcmp(&g->from, from, sizeof(*from)) == 0)
-			return g;
-		if (g->spent_ms < least->spent_ms)
-			least = g;
-	}
-	*least = (struct ofi_guesser){.from = *from};
-	return least;
-}
-
-/*
- * A peer cannot find keys by trying: the limits are those of the transport's own regions, and so
- * are their effects (lib/ulp/ulp_guess.c).
- */
-uint32_t
-san_ofi_mr_find_for(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length, uint64_t access)
-{
-	uint64_t now_ms = (uint64_t)san_ofi_wait_now_ms() + HOUR_MS;
-	struct ofi_ctx *ctx = ep->domain->ctx;
-	bool may = ep->is_known ||
-		mr_guesser_find(ctx, &ep->origin)->spent_ms + EACH_MS <= now_ms;
-
-	if (may && san_ofi_mr_find(ep->domain, key, addr, length, access) == 0) {
-		ep->is_known = true;
-		return 0;
-	}
-	may = san_rate_take(&mr_guesser_find(ctx, &ep->origin)->spent_ms, EACH_MS,
-			    GUESSES_AN_HOUR / 2, now_ms);
-	if (++ep->nb_guesses >= GUESSES || (!may && ep->is_known))
-		san_ofi_ep_break(ep, "too many requests for memory that it may not use");
-	return FI_EACCES;
-}
-
-/* ---- the table ---- */
 
 static int
 mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
@@ -124,8 +55,6 @@ mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 	mr->fid.key = (uint64_t)(random >> 1) << 32 | i;
 	return 0;
 }
-
-/* ---- calls ---- */
 
 static int
 mr_deregister(struct ofi_mr *mr)
@@ -157,7 +86,7 @@ san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t acc
 	} else {
 		rc = rtsan_mr_reg(ctx->san, iov->iov_base, mr->length, rights, &mr->mr);
 		if (rc == 0)
-			mr->fid.key = MR_NATIVE | rtsan_mr_rkey(mr->mr);
+			mr->fid.key = OFI_MR_NATIVE | rtsan_mr_rkey(mr->mr);
 		else
 			san_ofi_ctx_fail(rc, "fi_mr_reg");
 	}
@@ -176,6 +105,8 @@ san_ofi_mr_free(struct ofi_mr *mr)
 	free(mr);
 }
 
+/* ---- calls ---- */
+
 static int
 mr_close(struct fid *fid)
 {
@@ -193,19 +124,12 @@ mr_close(struct fid *fid)
 	return 0;
 }
 
-static int
-mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	(void)fid, (void)bfid, (void)flags;
-	return -FI_ENOSYS; /* without FI_MR_ENDPOINT and FI_RMA_EVENT there is nothing to bind */
-}
-
 static struct fi_ops mr_fid_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = mr_close,
-	.bind = mr_bind,
-	.control = san_ofi_none_control,
-	.ops_open = san_ofi_none_ops_open,
+	.bind = OFI_NONE,
+	.control = OFI_NONE,
+	.ops_open = OFI_NONE,
 };
 
 static int
@@ -226,9 +150,7 @@ mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struc
 	san_ofi_ctx_unlock();
 	if (rc != 0)
 		return rc;
-	mr->fid.fid.fclass = FI_CLASS_MR;
-	mr->fid.fid.context = attr->context;
-	mr->fid.fid.ops = &mr_fid_ops;
+	mr->fid.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};
 	mr->fid.mem_desc = mr;
 	*out = &mr->fid;
 	return 0;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* fi_send(), fi_recv() and their variants. */
+/*
+ * fi_send(), fi_recv(), their variants, tagged or not, and queues of receives that endpoints share.
+ * Every call fills one record, struct ofi_op_args or struct fi_msg, and takes one path.
+ */
 
-#include "ofi_rdm.h"
+#include <stdlib.h>
+
+#include "ofi_priv.h"
 
 /* ---- sends ---- */
 
@@ -18,113 +23,127 @@ san_ofi_msg_flags(struct fid_ep *fid)
 	return san_ofi_msg_own_flags(fid, container_of(fid, struct ofi_ep, fid)->tx_flags);
 }
 
+/* The connection of an endpoint FI_EP_RDM; while there is none, each call makes progress. */
+static struct ofi_ep *
+msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
+{
+	struct ofi_ep *conn = san_ofi_rdm_conn(ep->rdm, to);
+
+	if (conn != NULL)
+		return conn;
+	if (ep->state == OFI_EP_NEW) {
+		*rc = -FI_EOPBADSTATE;
+		return NULL;
+	}
+	san_ofi_progress_all(ep->domain->ctx);
+	return san_ofi_rdm_reach(ep->rdm, to, rc);
+}
+
 ssize_t
 san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args)
 {
-	ssize_t rc;
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	int rc = 0;
 
 	san_ofi_ctx_lock();
-	rc = san_ofi_op_post(container_of(fid, struct ofi_ep, fid), args);
+	if (ep->rdm != NULL)
+		ep = msg_conn(ep, args->to, &rc);
+	if (rc == 0)
+		rc = san_ofi_op_post(ep, args);
+	if (rc == 0)
+		san_ofi_tx_push(ep);
 	san_ofi_ctx_unlock();
 	return rc;
 }
 
-static ssize_t
-msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
-	  void *context)
+ssize_t
+san_ofi_msg_post_iov(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+		     struct ofi_op_args *args)
 {
-	const struct ofi_op_args args = {
-		.kind = OFI_OP_SEND,
-		.flags = san_ofi_msg_flags(ep),
-		.to = addr,
-		.iov = iov,
-		.desc = desc,
-		.count = count,
-		.context = context,
-	};
-
-	return san_ofi_msg_post(ep, &args);
+	args->iov = iov;
+	args->desc = desc;
+	args->count = count;
+	return san_ofi_msg_post(ep, args);
 }
 
-static ssize_t
-msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+ssize_t
+san_ofi_msg_post_one(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+		     struct ofi_op_args *args)
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-	return msg_sendv(ep, &iov, &desc, 1, addr, context);
+	return san_ofi_msg_post_iov(ep, &iov, &desc, 1, args);
+}
+
+static ssize_t
+msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
+	  void *context)
+{
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
+
+	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
+}
+
+static ssize_t
+msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, void *context)
+{
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
+
+	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
 }
 
 static ssize_t
 msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	const struct ofi_op_args args = {
-		.kind = OFI_OP_SEND,
-		.flags = san_ofi_msg_own_flags(ep, flags & ~FI_TAGGED),
-		.to = msg->addr,
-		.iov = msg->msg_iov,
-		.desc = msg->desc,
-		.count = msg->iov_count,
-		.context = msg->context,
-		.data = msg->data,
-	};
+	struct ofi_op_args args = {.to = msg->addr, .context = msg->context, .data = msg->data};
 
-	return san_ofi_msg_post(ep, &args);
+	args.flags = san_ofi_msg_own_flags(ep, flags & ~FI_TAGGED);
+	return san_ofi_msg_post_iov(ep, msg->msg_iov, msg->desc, msg->iov_count, &args);
 }
 
 static ssize_t
 msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
-	     fi_addr_t addr, void *context)
+	     fi_addr_t to, void *context)
 {
-	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-	const struct ofi_op_args args = {
-		.kind = OFI_OP_SEND,
-		.flags = FI_REMOTE_CQ_DATA | san_ofi_msg_flags(ep),
-		.to = addr,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.context = context,
-		.data = data,
-	};
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
 
-	return san_ofi_msg_post(ep, &args);
+	args.flags |= FI_REMOTE_CQ_DATA;
+	args.data = data;
+	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
 }
 
 /* An inject has no completion, whatever the endpoint's defaults are. */
 static ssize_t
-msg_inject_flags(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t data,
-		 uint64_t flags)
+msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to)
 {
-	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-	const struct ofi_op_args args = {
-		.kind = OFI_OP_SEND,
-		.flags = FI_INJECT | flags,
-		.to = to,
-		.iov = &iov,
-		.count = 1,
-		.data = data,
-	};
+	struct ofi_op_args args = {.flags = FI_INJECT, .to = to};
 
-	return san_ofi_msg_post(ep, &args);
+	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
 }
 
 static ssize_t
-msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
+msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to)
 {
-	return msg_inject_flags(ep, buf, len, addr, 0, 0);
-}
+	struct ofi_op_args args = {.flags = FI_INJECT | FI_REMOTE_CQ_DATA, .to = to, .data = data};
 
-static ssize_t
-msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
-{
-	return msg_inject_flags(ep, buf, len, addr, data, FI_REMOTE_CQ_DATA);
+	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
 }
 
 /* ---- receives ---- */
 
-static ssize_t
-msg_post_recv(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t flags)
+/* Give messages that wait to a receive that is new. */
+static void
+msg_feed(struct ofi_ep *ep)
 {
+	san_ofi_rx_feed(ep);
+	san_ofi_conn_repost(ep);
+	san_ofi_tx_push(ep);
+}
+
+static ssize_t
+msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	int rc;
 
 	san_ofi_ctx_lock();
@@ -138,38 +157,28 @@ msg_post_recv(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t flags)
 		rc = -FI_ENOTCONN;
 	else
 		rc = san_ofi_rxq_post(ep->rxq, msg, flags);
-	if (rc == 0 && ep->is_starving) {
-		san_ofi_rx_feed(ep);
-		san_ofi_rx_repost(ep);
-		san_ofi_tx_push(ep);
-	}
+	if (rc == 0 && ep->is_starving)
+		msg_feed(ep);
 	san_ofi_ctx_unlock();
 	return rc;
 }
 
 static ssize_t
-msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
-{
-	return msg_post_recv(container_of(fid, struct ofi_ep, fid), msg, flags);
-}
-
-static ssize_t
-msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
 	  void *context)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	const struct fi_msg msg = {
-		.msg_iov = iov, .desc = desc, .iov_count = count, .addr = addr, .context = context};
+		.msg_iov = iov, .desc = desc, .iov_count = count, .addr = from, .context = context};
 
-	return msg_post_recv(ep, &msg, ep->rx_flags);
+	return msg_recvmsg(ep, &msg, container_of(ep, struct ofi_ep, fid)->rx_flags);
 }
 
 static ssize_t
-msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, void *context)
 {
 	const struct iovec iov = {buf, len};
 
-	return msg_recvv(ep, &iov, &desc, 1, addr, context);
+	return msg_recvv(ep, &iov, &desc, 1, from, context);
 }
 
 struct fi_ops_msg san_ofi_msg_ops = {
@@ -185,10 +194,149 @@ struct fi_ops_msg san_ofi_msg_ops = {
 	.injectdata = msg_injectdata,
 };
 
-/* ---- shared receives ---- */
+/* ---- tagged messages ---- */
 
 static ssize_t
-msg_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
+	     uint64_t tag, void *context)
+{
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
+
+	args.flags |= FI_TAGGED;
+	args.addr = tag;
+	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
+}
+
+static ssize_t
+tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t tag,
+	    void *context)
+{
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
+
+	args.flags |= FI_TAGGED;
+	args.addr = tag;
+	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
+}
+
+static ssize_t
+tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct ofi_op_args args = {.to = msg->addr, .context = msg->context, .data = msg->data};
+
+	args.flags = FI_TAGGED | san_ofi_msg_own_flags(ep, flags);
+	args.addr = msg->tag;
+	return san_ofi_msg_post_iov(ep, msg->msg_iov, msg->desc, msg->iov_count, &args);
+}
+
+static ssize_t
+tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
+{
+	struct ofi_op_args args = {.flags = FI_TAGGED | FI_INJECT, .to = to, .addr = tag};
+
+	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
+}
+
+static ssize_t
+tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+		fi_addr_t to, uint64_t tag, void *context)
+{
+	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
+
+	args.flags |= FI_TAGGED | FI_REMOTE_CQ_DATA;
+	args.data = data;
+	args.addr = tag;
+	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
+}
+
+static ssize_t
+tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
+		  uint64_t tag)
+{
+	struct ofi_op_args args = {.to = to, .data = data, .addr = tag};
+
+	args.flags = FI_TAGGED | FI_INJECT | FI_REMOTE_CQ_DATA;
+	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
+}
+
+static ssize_t
+tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	const struct fi_msg plain = {
+		.msg_iov = msg->msg_iov,
+		.desc = msg->desc,
+		.iov_count = msg->iov_count,
+		.addr = msg->addr,
+		.context = msg->context,
+	};
+	int rc = -FI_EOPBADSTATE;
+
+	san_ofi_ctx_lock();
+	if ((flags & FI_PEEK) != 0) /* a program may look until a message is there */
+		san_ofi_progress(ep->domain->ctx);
+	if (ep->state != OFI_EP_NEW)
+		rc = san_ofi_tag_post(ep, &plain, msg->tag, msg->ignore,
+				      (flags & ~FI_MULTI_RECV) | FI_TAGGED);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static ssize_t
+tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
+	     uint64_t tag, uint64_t ignore, void *context)
+{
+	const struct fi_msg_tagged msg = {
+		.msg_iov = iov,
+		.desc = desc,
+		.iov_count = count,
+		.addr = from,
+		.tag = tag,
+		.ignore = ignore,
+		.context = context,
+	};
+
+	return tagged_recvmsg(ep, &msg, container_of(ep, struct ofi_ep, fid)->rx_flags);
+}
+
+static ssize_t
+tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t tag,
+	    uint64_t ignore, void *context)
+{
+	const struct iovec iov = {buf, len};
+
+	return tagged_recvv(ep, &iov, &desc, 1, from, tag, ignore, context);
+}
+
+struct fi_ops_tagged san_ofi_msg_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = tagged_recv,
+	.recvv = tagged_recvv,
+	.recvmsg = tagged_recvmsg,
+	.send = tagged_send,
+	.sendv = tagged_sendv,
+	.sendmsg = tagged_sendmsg,
+	.inject = tagged_inject,
+	.senddata = tagged_senddata,
+	.injectdata = tagged_injectdata,
+};
+
+struct fi_ops_tagged san_ofi_msg_no_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = OFI_NONE,
+	.recvv = OFI_NONE,
+	.recvmsg = OFI_NONE,
+	.send = OFI_NONE,
+	.sendv = OFI_NONE,
+	.sendmsg = OFI_NONE,
+	.inject = OFI_NONE,
+	.senddata = OFI_NONE,
+	.injectdata = OFI_NONE,
+};
+
+/* ---- receives that endpoints share ---- */
+
+static ssize_t
+srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid);
 	struct ofi_ep *ep;
@@ -198,37 +346,154 @@ msg_srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 	rc = san_ofi_rxq_post(q, msg, flags);
 	/* one with FI_MULTI_RECV may have room for the messages of several endpoints */
 	while (rc == 0 && !STAILQ_EMPTY(&q->posted) &&
-	       (ep = STAILQ_FIRST(&q->starving)) != NULL) {
-		san_ofi_rx_feed(ep);
-		san_ofi_rx_repost(ep);
-		san_ofi_tx_push(ep);
-	}
+	       (ep = STAILQ_FIRST(&q->starving)) != NULL)
+		msg_feed(ep);
 	san_ofi_ctx_unlock();
 	return rc;
 }
 
 static ssize_t
-msg_srx_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
-	      void *context)
+srx_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
+	  void *context)
 {
 	const struct fi_msg msg = {
 		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
 
 	(void)addr;
-	return msg_srx_recvmsg(ep, &msg, container_of(ep, struct ofi_rxq, fid)->flags);
+	return srx_recvmsg(ep, &msg, container_of(ep, struct ofi_rxq, fid)->flags);
 }
 
 static ssize_t
-msg_srx_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
+srx_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
 {
 	const struct iovec iov = {buf, len};
 
-	return msg_srx_recvv(ep, &iov, &desc, 1, addr, context);
+	return srx_recvv(ep, &iov, &desc, 1, addr, context);
 }
 
-struct fi_ops_msg san_ofi_msg_srx_ops = {
+static struct fi_ops_msg srx_msg_ops = {
 	.size = sizeof(struct fi_ops_msg),
-	.recv = msg_srx_recv,
-	.recvv = msg_srx_recvv,
-	.recvmsg = msg_srx_recvmsg,
+	.recv = srx_recv,
+	.recvv = srx_recvv,
+	.recvmsg = srx_recvmsg,
 };
+
+static ssize_t
+srx_cancel(fid_t fid, void *context)
+{
+	int rc;
+
+	san_ofi_ctx_lock();
+	rc = san_ofi_rxq_cancel(container_of(fid, struct ofi_rxq, fid.fid), NULL, context);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static int
+srx_getopt(fid_t fid, int level, int name, void *value, size_t *len)
+{
+	const struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	return san_ofi_rxq_getopt(q, level, name, value, len);
+}
+
+static int
+srx_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	return san_ofi_rxq_setopt(q, level, name, value, len);
+}
+
+static struct fi_ops_ep srx_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = srx_cancel,
+	.getopt = srx_getopt,
+	.setopt = srx_setopt,
+	.tx_ctx = OFI_NONE,
+	.rx_ctx = OFI_NONE,
+	.rx_size_left = OFI_NONE,
+	.tx_size_left = OFI_NONE,
+};
+
+static struct fi_ops_cm srx_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = OFI_NONE,
+	.getname = OFI_NONE,
+	.getpeer = OFI_NONE,
+	.connect = OFI_NONE,
+	.listen = OFI_NONE,
+	.accept = OFI_NONE,
+	.reject = OFI_NONE,
+	.shutdown = OFI_NONE,
+};
+
+static int
+srx_close(struct fid *fid)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	if (san_ofi_ctx_lock_unused(&q->refs) != 0)
+		return -FI_EBUSY;
+	san_ofi_rxq_flush(q, NULL);
+	if (q->cq != NULL)
+		q->cq->refs--;
+	q->domain->refs--;
+	san_ofi_ctx_unlock();
+	free(q);
+	return 0;
+}
+
+static int
+srx_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+
+	(void)flags;
+	if (bfid->fclass != FI_CLASS_CQ || q->cq != NULL)
+		return -FI_EINVAL;
+	q->cq = container_of(bfid, struct ofi_cq, fid.fid);
+	q->cq->refs++;
+	return 0;
+}
+
+static int
+srx_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid, (void)arg;
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+static struct fi_ops srx_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = srx_close,
+	.bind = srx_bind,
+	.control = srx_control,
+	.ops_open = OFI_NONE,
+};
+
+int
+san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **out,
+		     void *context)
+{
+	struct ofi_rxq *q = calloc(1, sizeof(*q));
+	size_t size = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
+
+	if (q == NULL)
+		return -FI_ENOMEM;
+	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid),
+			 (uint32_t)(size < OFI_RX_MAX ? size : OFI_RX_MAX));
+	q->flags = attr != NULL ? attr->op_flags : 0;
+	q->fid = (struct fid_ep){
+		.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_fid_ops},
+		.ops = &srx_ops,
+		.cm = &srx_cm_ops,
+		.msg = &srx_msg_ops,
+		.tagged = &san_ofi_msg_no_tagged_ops,
+	};
+	san_ofi_ctx_lock();
+	q->domain->refs++;
+	san_ofi_ctx_unlock();
+	*out = &q->fid;
+	return 0;
+}

@@ -5,7 +5,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
+
+/* ---- memory in pieces ---- */
+
+size_t
+san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t length,
+		 struct iovec to[OFI_IOV])
+{
+	size_t i, n, nb = 0;
+
+	for (i = 0; i < nb_from && length != 0; i++) {
+		if (offset >= from[i].iov_len) {
+			offset -= from[i].iov_len;
+			continue;
+		}
+		n = from[i].iov_len - offset;
+		if (n > length)
+			n = length;
+		to[nb].iov_base = (uint8_t *)from[i].iov_base + offset;
+		to[nb++].iov_len = n;
+		offset = 0;
+		length -= n;
+	}
+	return nb;
+}
+
+void
+san_ofi_op_gather(const struct iovec *from, size_t nb_from, size_t offset, void *to, size_t length)
+{
+	struct iovec iov[OFI_IOV];
+	size_t i, nb = san_ofi_op_slice(from, nb_from, offset, length, iov);
+	uint8_t *at = to;
+
+	for (i = 0; i < nb; at += iov[i++].iov_len)
+		memcpy(at, iov[i].iov_base, iov[i].iov_len);
+}
+
+void
+san_ofi_op_scatter(const struct iovec *to, size_t nb_to, size_t offset, const void *from,
+		   size_t length)
+{
+	struct iovec iov[OFI_IOV];
+	size_t i, nb = san_ofi_op_slice(to, nb_to, offset, length, iov);
+	const uint8_t *at = from;
+
+	for (i = 0; i < nb; at += iov[i++].iov_len)
+		memcpy(iov[i].iov_base, at, iov[i].iov_len);
+}
+
+/* ---- end ---- */
 
 /* Flags of a completion, by kind. */
 static const uint64_t op_flags[] = {
@@ -14,6 +63,138 @@ static const uint64_t op_flags[] = {
 	[OFI_OP_READ] = FI_READ | FI_RMA,
 	[OFI_OP_ATOMIC] = FI_ATOMIC,
 };
+
+static void
+op_free(struct ofi_op *op)
+{
+	struct ofi_ctx *ctx = op->ep->domain->ctx;
+	uint8_t i;
+
+	if (op->offer != NULL) {
+		for (i = 0; i < op->offer->nb; i++)
+			san_ofi_mr_free(op->offer->mrs[i]);
+		ctx->nb_offers--;
+		free(op->offer);
+	}
+	if (op->buf != NULL)
+		san_ofi_ctx_buf_put(ctx, op->buf);
+	LIST_REMOVE(op, link);
+	LIST_INSERT_HEAD(&ctx->ops, op, link);
+}
+
+static void
+op_report(struct ofi_op *op)
+{
+	const struct fi_cq_err_entry e = {
+		.op_context = op->context,
+		.flags = ((op->flags & FI_TAGGED) != 0 ? FI_SEND | FI_TAGGED :
+							 op_flags[op->kind]) |
+			(op->kind != OFI_OP_ATOMIC ? 0 :
+				 op->nb_iov != 0   ? FI_READ :
+						     FI_WRITE),
+		.err = op->err,
+		.prov_errno = op->prov_errno,
+	};
+
+	if (op->is_reported)
+		return;
+	op->is_reported = true;
+	san_ofi_report_done(op->ep, &e, (op->flags & FI_COMPLETION) != 0);
+}
+
+static void
+op_finish(struct ofi_op *op)
+{
+	struct ofi_fetch *fetch = op->fetch;
+	int err = op->err, prov_errno = op->prov_errno;
+	struct ofi_ep *ep = op->ep;
+
+	if (san_ofi_op_is_own(op)) {
+		op_report(op);
+		ep->nb_ops--;
+		if (op->has_begun)
+			ep->nb_begun--;
+	} else {
+		ep->nb_answers--;
+	}
+	op_free(op);
+	if (fetch != NULL)
+		fetch->on_read(fetch, err, prov_errno);
+}
+
+void
+san_ofi_op_check(struct ofi_op *op)
+{
+	if (!op->is_posted)
+		return;
+	if (san_ofi_op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
+	    op->err == 0 && op->kind <= OFI_OP_WRITE)
+		op_report(op);
+	if (op->nb_wr == 0 && !op->needs_answer)
+		op_finish(op);
+}
+
+static void
+op_cancel(struct ofi_op *op)
+{
+	if (op->needs_answer)
+		op->ep->requests[op->id] = NULL;
+	if (op->err == 0) {
+		op->err = FI_ECANCELED;
+		op->prov_errno = RTSAN_WC_FLUSHED;
+	}
+	op_finish(op);
+}
+
+void
+san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
+{
+	struct ofi_op *op, *next;
+
+	STAILQ_INIT(&ep->sends);
+	STAILQ_INIT(&ep->answers);
+	for (op = LIST_FIRST(&ep->ops); op != NULL; op = next) {
+		next = LIST_NEXT(op, link);
+		if (op->nb_wr == 0 || all) {
+			op_cancel(op);
+			continue;
+		}
+		if (op->err == 0 && (!op->is_posted || op->needs_answer)) {
+			op->err = FI_ECANCELED;
+			op->prov_errno = RTSAN_WC_FLUSHED;
+		}
+		if (op->needs_answer)
+			ep->requests[op->id] = NULL;
+		op->needs_answer = false;
+		op->is_posted = true;
+	}
+	/* last: receives that are in use are older than posted ones */
+	if (ep->rxq == &ep->own_rxq)
+		san_ofi_rxq_flush(ep->rxq, ep);
+}
+
+void
+san_ofi_op_end_all(struct ofi_ep *ep)
+{
+	if (ep->state == OFI_EP_ENDED)
+		return;
+	ep->state = OFI_EP_ENDED;
+	san_ofi_op_cancel_all(ep, ep->domain->ctx->is_lost);
+}
+
+void
+san_ofi_op_break(struct ofi_ep *ep, const char *why)
+{
+	OFI_WARN(FI_LOG_EP_DATA, "endpoint %p: %s\n", (void *)ep, why);
+	if (ep->state == OFI_EP_ENDED)
+		return;
+	ep->is_shut = true;
+	rtsan_disconnect(ep->qp);
+	san_ofi_report_end(ep, RTSAN_R_REFUSED);
+	san_ofi_op_end_all(ep);
+}
+
+/* ---- begin ---- */
 
 /* Register the memory of a long message, which the peer reads. 0 or -errno. */
 static int
@@ -52,8 +233,6 @@ op_offer_make(struct ofi_op *op)
 	return 0;
 }
 
-/* ---- begin ---- */
-
 static struct ofi_op *
 op_alloc(struct ofi_ep *ep, enum ofi_kind kind)
 {
@@ -71,24 +250,6 @@ op_alloc(struct ofi_ep *ep, enum ofi_kind kind)
 	op->kind = (uint8_t)kind;
 	LIST_INSERT_HEAD(&ep->ops, op, link);
 	return op;
-}
-
-static void
-op_free(struct ofi_op *op)
-{
-	struct ofi_ctx *ctx = op->ep->domain->ctx;
-	uint8_t i;
-
-	if (op->offer != NULL) {
-		for (i = 0; i < op->offer->nb; i++)
-			san_ofi_mr_free(op->offer->mrs[i]);
-		ctx->nb_offers--;
-		free(op->offer);
-	}
-	if (op->buf != NULL)
-		san_ofi_ctx_buf_put(ctx, op->buf);
-	LIST_REMOVE(op, link);
-	LIST_INSERT_HEAD(&ctx->ops, op, link);
 }
 
 /* A number by which the peer answers. There are as many as there may be operations. */
@@ -110,6 +271,13 @@ san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id)
 	return id < OFI_NUMBERS ? ep->requests[id] : NULL;
 }
 
+/* Of a region's descriptor. */
+static uint32_t
+op_lkey(const struct ofi_mr *mr)
+{
+	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
+}
+
 static void
 op_set_iov(struct ofi_op *op, const struct ofi_op_args *args)
 {
@@ -118,7 +286,7 @@ op_set_iov(struct ofi_op *op, const struct ofi_op_args *args)
 	op->nb_iov = (uint8_t)args->count;
 	for (i = 0; i < args->count; i++) {
 		op->iov[i] = args->iov[i];
-		op->lkey[i] = args->desc != NULL ? san_ofi_mr_lkey(args->desc[i]) : 0;
+		op->lkey[i] = args->desc != NULL ? op_lkey(args->desc[i]) : 0;
 		op->length += args->iov[i].iov_len;
 	}
 }
@@ -132,8 +300,8 @@ op_inject(struct ofi_op *op)
 	op->buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 	if (op->buf == NULL)
 		return -FI_EAGAIN;
-	san_ofi_iov_read(op->iov, op->nb_iov, 0, op->buf->data + sizeof(struct ofi_hdr),
-			 op->length);
+	san_ofi_op_gather(op->iov, op->nb_iov, 0, op->buf->data + sizeof(struct ofi_hdr),
+			  op->length);
 	return 0;
 }
 
@@ -153,16 +321,12 @@ op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
 	return ep->nb_ops >= ep->tx_size ? -FI_EAGAIN : 0;
 }
 
-ssize_t
+int
 san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
+	int rc = op_check_args(ep, args);
 	struct ofi_op *op;
-	int rc = 0;
 
-	if (ep->rdm != NULL)
-		ep = san_ofi_rdm_conn(ep, args->to, &rc);
-	if (rc == 0)
-		rc = op_check_args(ep, args);
 	if (rc != 0)
 		return rc;
 	op = op_alloc(ep, args->kind);
@@ -193,7 +357,6 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 		op_need_answer(op);
 	ep->nb_ops++;
 	STAILQ_INSERT_TAIL(&ep->sends, op, queue);
-	san_ofi_tx_push(ep);
 	return 0;
 }
 
@@ -214,7 +377,7 @@ san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_
 		op_need_answer(op);
 	conn->nb_answers++;
 	STAILQ_INSERT_TAIL(&conn->answers, op, queue);
-	san_ofi_progress_mark(conn);
+	san_ofi_ctx_mark(conn);
 	return 0;
 }
 
@@ -227,12 +390,12 @@ san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
 		return NULL;
 	/* a peer may reuse the place of a request before we see that its answer was sent */
 	if (kind != OFI_OP_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
-		san_ofi_ep_break(ep, "too many requests");
+		san_ofi_op_break(ep, "too many requests");
 		return NULL;
 	}
 	op = op_alloc(ep, kind);
 	if (op == NULL) {
-		san_ofi_ep_break(ep, "no memory for an answer");
+		san_ofi_op_break(ep, "no memory for an answer");
 		return NULL;
 	}
 	op->id = id;
@@ -241,68 +404,13 @@ san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
 	return op;
 }
 
-/* ---- end ---- */
-
-static void
-op_report(struct ofi_op *op)
-{
-	const struct fi_cq_err_entry e = {
-		.op_context = op->context,
-		.flags = ((op->flags & FI_TAGGED) != 0 ? FI_SEND | FI_TAGGED :
-							 op_flags[op->kind]) |
-			(op->kind != OFI_OP_ATOMIC ? 0 :
-				 op->nb_iov != 0   ? FI_READ :
-						     FI_WRITE),
-		.err = op->err,
-		.prov_errno = op->prov_errno,
-	};
-
-	if (op->is_reported)
-		return;
-	op->is_reported = true;
-	san_ofi_ep_report(op->ep, &e, (op->flags & FI_COMPLETION) != 0);
-}
-
-static void
-op_finish(struct ofi_op *op)
-{
-	struct ofi_fetch *fetch = op->fetch;
-	int err = op->err, prov_errno = op->prov_errno;
-	struct ofi_ep *ep = op->ep;
-
-	if (san_ofi_op_is_own(op)) {
-		op_report(op);
-		ep->nb_ops--;
-		if (op->has_begun)
-			ep->nb_begun--;
-	} else {
-		ep->nb_answers--;
-	}
-	op_free(op);
-	if (fetch != NULL)
-		san_ofi_deliver_on_read(fetch, err, prov_errno);
-}
-
 void
-san_ofi_op_check(struct ofi_op *op)
+san_ofi_op_ack(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
 {
-	if (!op->is_posted)
-		return;
-	if (san_ofi_op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
-	    op->err == 0 && op->kind <= OFI_OP_WRITE)
-		op_report(op);
-	if (op->nb_wr == 0 && !op->needs_answer)
-		op_finish(op);
-}
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_ACK, id);
 
-void
-san_ofi_op_cancel(struct ofi_op *op)
-{
-	if (op->needs_answer)
-		op->ep->requests[op->id] = NULL;
-	if (op->err == 0) {
-		op->err = FI_ECANCELED;
-		op->prov_errno = RTSAN_WC_FLUSHED;
-	}
-	op_finish(op);
+	if (op == NULL)
+		return;
+	op->status = status;
+	op->data = data;
 }

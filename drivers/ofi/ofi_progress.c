@@ -2,12 +2,15 @@
 
 /* A round of progress: completions of the transport, then sends and receives that they allow. */
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
 #define BURST       32
 #define EVENT_EVERY 64 /* rounds between looks at events */
+
+/* ---- completions ---- */
 
 /* Work requests name an operation (inline: bit 0), a receive (bit 1) or a send buffer. */
 static void
@@ -21,7 +24,7 @@ progress_wc(const struct rtsan_wc *wc)
 		return;
 	}
 	if (wc->status != RTSAN_WC_SUCCESS) {
-		san_ofi_ep_end(ep);
+		san_ofi_op_end_all(ep);
 		return;
 	}
 	rx = (struct ofi_rx *)(uintptr_t)(wc->wr_id & ~(uint64_t)OFI_WR_RX);
@@ -35,15 +38,6 @@ progress_wc(const struct rtsan_wc *wc)
 	san_ofi_rx_on_recv(ep, rx);
 }
 
-void
-san_ofi_progress_mark(struct ofi_ep *ep)
-{
-	if (ep->is_dirty)
-		return;
-	ep->is_dirty = true;
-	STAILQ_INSERT_TAIL(&ep->domain->ctx->dirty, ep, dirty);
-}
-
 static void
 progress_dirty(struct ofi_ctx *ctx)
 {
@@ -55,19 +49,9 @@ progress_dirty(struct ofi_ctx *ctx)
 		ep->needs_room = false;
 		if (!STAILQ_EMPTY(&ep->held) && !ep->is_starving)
 			san_ofi_rx_feed(ep);
-		san_ofi_rx_repost(ep);
+		san_ofi_conn_repost(ep);
 		san_ofi_tx_push(ep);
 	}
-}
-
-void
-san_ofi_progress_need_room(struct ofi_ep *ep)
-{
-	struct ofi_wait *w;
-
-	ep->needs_room = true;
-	LIST_FOREACH(w, &ep->domain->ctx->waits, link)
-		san_ofi_wait_wake(w);
 }
 
 bool
@@ -78,7 +62,7 @@ san_ofi_progress_retry(struct ofi_ctx *ctx)
 
 	LIST_FOREACH(ep, &ctx->eps, link)
 		if (ep->needs_room && ep->state == OFI_EP_CONNECTED) {
-			san_ofi_progress_mark(ep);
+			san_ofi_ctx_mark(ep);
 			retries = true;
 		}
 	progress_dirty(ctx);
@@ -106,24 +90,148 @@ progress_lanes(struct ofi_ctx *ctx)
 	return sum;
 }
 
+/* ---- events of connections ---- */
+
+/* The connection is not made: nothing that is posted will be sent. */
+static void
+progress_failed(struct ofi_ep *ep, int err, uint8_t reason, const void *data, size_t length)
+{
+	struct ofi_event ev = {.err = err, .prov_errno = reason, .length = length};
+
+	ep->conn = OFI_CONN_NONE;
+	san_ofi_report_conn(ep, &ev, data);
+	san_ofi_op_end_all(ep);
+}
+
+static void
+progress_established(struct ofi_ep *ep, const struct rtsan_event *ev)
+{
+	struct ofi_event connected = {.type = FI_CONNECTED};
+	struct ofi_cm_hdr hdr = {0};
+	struct ofi_rx *rx;
+
+	/* a peer that has accepted must be of this provider, and the one that was meant */
+	if (!ep->is_accepted &&
+	    (!san_ofi_cm_read(ev, &hdr) ||
+	     !(ep->owner != NULL ? san_ofi_rdm_is_proved(ep, ev) :
+				   san_ofi_cm_is_user(ev, false)))) {
+		OFI_WARN(FI_LOG_EP_CTRL,
+			 "%s: the peer is no provider of this version, of another user, or not "
+			 "the endpoint of this name\n",
+			 ev->peer);
+		rtsan_disconnect(ep->qp);
+		progress_failed(ep, FI_ECONNREFUSED, RTSAN_R_VERSION, NULL, 0);
+		return;
+	}
+	if (!ep->is_accepted)
+		san_ofi_cm_origin(ev, &ep->origin);
+	ep->credit[OFI_CLASS_MSG] += hdr.nb_msg;
+	ep->credit[OFI_CLASS_RMA] += hdr.nb_rma;
+	if (ep->state == OFI_EP_CONNECTING)
+		ep->state = OFI_EP_CONNECTED;
+	ep->conn = OFI_CONN_UP;
+	connected.length = hdr.length;
+	san_ofi_report_conn(ep, &connected, san_ofi_cm_data(ev));
+	while ((rx = STAILQ_FIRST(&ep->early)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ep->early, link);
+		san_ofi_rx_on_recv(ep, rx);
+	}
+	san_ofi_ctx_mark(ep);
+}
+
+static void
+progress_on_conn(const struct rtsan_event *ev)
+{
+	struct ofi_ep *ep = rtsan_qp_context(ev->qp);
+	struct ofi_cm_hdr hdr = {0};
+
+	OFI_INFO(FI_LOG_EP_CTRL, "endpoint %p: event %u, %s\n", (void *)ep, ev->type,
+		 rtsan_reason_text(ev->reason));
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
+		if (ep->conn == OFI_CONN_BEGUN)
+			progress_established(ep, ev);
+	} else if (ev->type == RTSAN_EV_REJECTED) {
+		progress_failed(ep, FI_ECONNREFUSED, ev->reason, san_ofi_cm_data(ev),
+				san_ofi_cm_read(ev, &hdr) ? hdr.length : 0);
+	} else if (ev->type == RTSAN_EV_UNREACHABLE) {
+		progress_failed(ep, FI_ETIMEDOUT, ev->reason, NULL, 0);
+	} else {
+		san_ofi_report_end(ep, ev->reason);
+		san_ofi_op_end_all(ep);
+	}
+	if (ep->owner != NULL)
+		san_ofi_rdm_on_event(ep, ev);
+}
+
+static struct ofi_connreq *
+progress_add_request(struct ofi_pep *pep, const struct rtsan_event *ev)
+{
+	struct ofi_connreq *req = calloc(1, sizeof(*req));
+
+	if (req == NULL)
+		return NULL;
+	req->fid.fclass = FI_CLASS_CONNREQ;
+	req->pep = pep;
+	req->request = ev->request;
+	if (!san_ofi_cm_read(ev, &req->hdr) || !san_ofi_cm_is_user(ev, false) ||
+	    san_ofi_cm_origin(ev, &req->origin) != 0 ||
+	    san_ofi_addr_parse(&req->peer, ev->peer, req->hdr.port) != 0) {
+		OFI_INFO(FI_LOG_EP_CTRL, "%s: a request of another program, or another user\n",
+			 ev->peer);
+		free(req);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&pep->requests, req, link);
+	return req;
+}
+
+static void
+progress_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev)
+{
+	struct ofi_event event = {.type = FI_CONNREQ};
+	struct ofi_connreq *req = NULL;
+	struct ofi_pep *pep;
+
+	if (san_ofi_rdm_on_request(ctx, ev))
+		return;
+	LIST_FOREACH(pep, &ctx->peps, link)
+		if (pep->listener == ev->listener)
+			break;
+	if (pep != NULL && !pep->is_closed)
+		req = progress_add_request(pep, ev);
+	if (req == NULL) {
+		rtsan_reject(ctx->san, ev->request, NULL, 0);
+		return;
+	}
+	event.fid = &pep->fid.fid;
+	event.info = fi_dupinfo(pep->info);
+	event.length = req->hdr.length;
+	if (event.info == NULL ||
+	    san_ofi_info_set_addrs(event.info, &pep->local, &req->peer) != 0) {
+		fi_freeinfo(event.info);
+		san_ofi_cm_request_reject(req, NULL, 0);
+		return;
+	}
+	event.info->handle = &req->fid;
+	san_ofi_report_event(pep->eq, &event, san_ofi_cm_data(ev));
+}
+
 /* The daemon or the port has ended, and with it all connections. */
 static void
 progress_lose(struct ofi_ctx *ctx)
 {
-	struct ofi_wait *w;
 	struct ofi_ep *ep;
 
 	while (progress_lanes(ctx) != 0) /* completions from before can be polled */
 		;
 	ctx->is_lost = true;
-	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_init_spec(), rtsan_error());
+	OFI_WARN(FI_LOG_CORE, "%s: %s\n", san_ofi_ctx_spec(), rtsan_error());
 	LIST_FOREACH(ep, &ctx->eps, link) {
-		san_ofi_cm_report_end(ep, RTSAN_R_NONE);
-		san_ofi_ep_end(ep);
+		san_ofi_report_end(ep, RTSAN_R_NONE);
+		san_ofi_op_end_all(ep);
 	}
 	san_ofi_rdm_end_all(ctx);
-	LIST_FOREACH(w, &ctx->waits, link)
-		san_ofi_wait_wake(w);
+	san_ofi_wait_wake_all(ctx);
 }
 
 void
@@ -139,16 +247,16 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 		/* all work of a connection that has ended is complete: take that first */
 		while (ev.type == RTSAN_EV_DISCONNECTED && progress_lanes(ctx) != 0)
 			;
-		if (ev.type == RTSAN_EV_CONNECT_REQUEST && !san_ofi_rdm_on_request(ctx, &ev))
-			san_ofi_pep_on_request(ctx, &ev);
-		else if (ev.type != RTSAN_EV_CONNECT_REQUEST)
-			san_ofi_cm_on_event(&ev);
+		if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+			progress_on_request(ctx, &ev);
+		else
+			progress_on_conn(&ev);
 	}
 	/* some may have found no send buffer, or no room for receives */
 	LIST_FOREACH(ep, &ctx->eps, link)
 		if (!STAILQ_EMPTY(&ep->sends) || !STAILQ_EMPTY(&ep->answers) ||
 		    !STAILQ_EMPTY(&ep->consumed))
-			san_ofi_progress_mark(ep);
+			san_ofi_ctx_mark(ep);
 	progress_dirty(ctx);
 	if (rc < 0)
 		progress_lose(ctx);

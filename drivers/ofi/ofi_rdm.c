@@ -15,9 +15,8 @@
 
 #include <sodium.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
-#define RDM_TRIES      64     /* ports */
 #define RDM_GIVE_UP_MS 150000 /* a peer that does not accept may be computing */
 #define RDM_ORIGIN_MAX 512    /* connections from a host, or from a user of this one */
 
@@ -134,7 +133,7 @@ static int
 rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 {
 	const union ofi_addr *a = san_ofi_av_find(rdm->av, at);
-	struct ofi_ep *conn = san_ofi_ep_conn_open(rdm->ep);
+	struct ofi_ep *conn = san_ofi_conn_open(rdm->ep);
 	struct ofi_rdm_req req;
 	int rc;
 
@@ -147,9 +146,9 @@ rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 	rdm_prove(req.knows, RDM_KNOWS, conn->token, 0, conn->nonce);
 	rdm_prove(req.owns, RDM_OWNS, rdm->token, conn->token, conn->nonce);
 	memcpy(req.nonce, conn->nonce, sizeof(req.nonce));
-	rc = san_ofi_cm_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &req, sizeof(req));
+	rc = san_ofi_conn_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &req, sizeof(req));
 	if (rc != 0) {
-		san_ofi_ep_conn_close(conn);
+		san_ofi_conn_close(conn);
 		return rc;
 	}
 	peer->conn = conn;
@@ -158,47 +157,38 @@ rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 	return 0;
 }
 
-/* 0: peer->conn is connected. */
-static int
-rdm_reach(struct ofi_rdm *rdm, fi_addr_t at)
+struct ofi_ep *
+san_ofi_rdm_conn(const struct ofi_rdm *rdm, fi_addr_t to)
 {
-	struct ofi_peer *peer = rdm_peer(rdm, at);
-	int rc;
+	struct ofi_ep *conn = to < rdm->nb_peers ? rdm->peers[to].conn : NULL;
 
-	if (peer == NULL)
-		return -FI_EINVAL;
-	san_ofi_progress_all(rdm->ep->domain->ctx);
-	if (rdm->ep->state == OFI_EP_ENDED)
-		return -FI_ENOTCONN;
+	return conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut ? conn : NULL;
+}
+
+struct ofi_ep *
+san_ofi_rdm_reach(struct ofi_rdm *rdm, fi_addr_t to, int *rc)
+{
+	struct ofi_peer *peer = rdm_peer(rdm, to);
+
+	*rc = peer == NULL ? -FI_EINVAL : rdm->ep->state == OFI_EP_ENDED ? -FI_ENOTCONN :
+									   0;
+	if (*rc != 0)
+		return NULL;
 	if (peer->conn == NULL || !rdm_is_alive(peer->conn)) {
-		peer->conn = rdm_adopt(rdm, at);
+		peer->conn = rdm_adopt(rdm, to);
 		if (peer->conn != NULL) /* our own attempts no longer count */
 			*peer = (struct ofi_peer){.conn = peer->conn};
 	}
 	if (peer->err != 0) {
-		rc = -peer->err;
+		*rc = -peer->err;
 		*peer = (struct ofi_peer){0};
-		return rc;
+		return NULL;
 	}
-	if (peer->conn == NULL) {
-		rc = rdm_connect(rdm, at, peer);
-		if (rc != 0)
-			return rc;
-	}
-	return peer->conn->state == OFI_EP_CONNECTED ? 0 : -FI_EAGAIN;
-}
-
-struct ofi_ep *
-san_ofi_rdm_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
-{
-	struct ofi_rdm *rdm = ep->rdm;
-	struct ofi_ep *conn = to < rdm->nb_peers ? rdm->peers[to].conn : NULL;
-
-	*rc = 0;
-	if (conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut)
-		return conn;
-	*rc = ep->state != OFI_EP_NEW ? rdm_reach(rdm, to) : -FI_EOPBADSTATE;
-	return *rc == 0 ? rdm->peers[to].conn : NULL;
+	if (peer->conn == NULL)
+		*rc = rdm_connect(rdm, to, peer);
+	if (*rc == 0 && peer->conn->state != OFI_EP_CONNECTED)
+		*rc = -FI_EAGAIN;
+	return *rc == 0 ? peer->conn : NULL;
 }
 
 /* ---- the address vector ---- */
@@ -258,7 +248,7 @@ rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 	knows = rdm_proves(req->knows, RDM_KNOWS, rdm->token, 0, req->nonce);
 	if (!san_ofi_cm_is_user(ev, !knows) || !rdm_is_room_for(rdm, &origin))
 		return -FI_EACCES;
-	conn = san_ofi_ep_conn_open(rdm->ep);
+	conn = san_ofi_conn_open(rdm->ep);
 	if (conn == NULL)
 		return -FI_ENOMEM;
 	conn->origin = origin;
@@ -270,9 +260,9 @@ rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 		if (rdm_is_named(conn, san_ofi_av_find(rdm->av, i)))
 			conn->from = i;
 	rdm_prove(accepts, RDM_ACCEPTS, rdm->token, 0, req->nonce);
-	rc = san_ofi_cm_accept(conn, ev->request, &hdr, accepts, sizeof(accepts));
+	rc = san_ofi_conn_accept(conn, ev->request, &hdr, accepts, sizeof(accepts));
 	if (rc != 0)
-		san_ofi_ep_conn_close(conn);
+		san_ofi_conn_close(conn);
 	return rc;
 }
 
@@ -340,7 +330,7 @@ san_ofi_rdm_reap(struct ofi_ctx *ctx)
 				continue;
 			if (conn->from < rdm->nb_peers && rdm->peers[conn->from].conn == conn)
 				rdm->peers[conn->from].conn = NULL;
-			san_ofi_ep_conn_close(conn);
+			san_ofi_conn_close(conn);
 		}
 }
 
@@ -373,73 +363,31 @@ san_ofi_rdm_init(struct ofi_ep *ep)
 	STAILQ_INIT(&rdm->umsgs[1]);
 	LIST_INIT(&rdm->conns);
 	ep->rdm = rdm;
-	ep->fid.cm = &san_ofi_cm_rdm_ops;
-	ep->fid.tagged = &san_ofi_tagged_ops;
 	return 0;
-}
-
-static int
-rdm_listen(struct ofi_ep *ep)
-{
-	struct rtsan_ctx *san = ep->domain->ctx->san;
-	uint16_t port = san_ofi_addr_port(&ep->local);
-	int i, rc = -FI_EADDRINUSE;
-
-	if (port != 0)
-		rc = rtsan_listen(san, OFI_RDM_SERVICE(port), 0, OFI_BACKLOG, &ep->rdm->listener);
-	for (i = 0; port == 0 && i < RDM_TRIES && rc == -FI_EADDRINUSE; i++) {
-		san_ofi_addr_set_port(&ep->local, san_ofi_pep_draw_port());
-		rc = rtsan_listen(san, OFI_RDM_SERVICE(san_ofi_addr_port(&ep->local)), 0,
-				  OFI_BACKLOG, &ep->rdm->listener);
-	}
-	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_enable");
 }
 
 int
 san_ofi_rdm_enable(struct ofi_ep *ep)
 {
+	struct ofi_ctx *ctx = ep->domain->ctx;
 	int rc;
 
 	if (ep->rdm->av == NULL)
 		return -FI_ENOAV;
 	rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
-	if (rc == 0)
-		rc = san_ofi_wait_add_events(ep->domain->ctx);
-	if (rc == 0)
-		rc = rdm_listen(ep);
+	/* from now on, sleepers for completions wait for events of connections, too */
+	if (rc == 0 && !ctx->has_rdm)
+		rc = san_ofi_wait_add(ctx, NULL);
 	if (rc != 0)
 		return rc;
+	ctx->has_rdm = true;
+	rc = san_ofi_cm_listen(ctx, &ep->local, OFI_RDM_SERVICE(0), OFI_BACKLOG,
+			       &ep->rdm->listener);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, "fi_enable");
 	san_ofi_rdm_name(ep);
 	ep->state = OFI_EP_ENABLED;
-	LIST_INSERT_HEAD(&ep->domain->ctx->rdms, ep->rdm, link);
+	LIST_INSERT_HEAD(&ctx->rdms, ep->rdm, link);
 	LIST_INSERT_HEAD(&ep->rdm->av->rdms, ep->rdm, av_link);
 	return 0;
-}
-
-void
-san_ofi_rdm_close(struct ofi_ep *ep, int64_t end_ms)
-{
-	struct ofi_rdm *rdm = ep->rdm;
-	struct ofi_ep *conn;
-
-	if (ep->state != OFI_EP_NEW) {
-		LIST_REMOVE(rdm, link); /* nothing is reaped, nothing new comes */
-		LIST_REMOVE(rdm, av_link);
-		rtsan_listener_destroy(rdm->listener);
-	}
-	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		san_ofi_ep_drain(conn, end_ms);
-	LIST_FOREACH(conn, &rdm->conns, conn_link) /* all at once */
-		if (conn->state == OFI_EP_CONNECTED && !conn->is_shut)
-			san_ofi_tx_finish(conn);
-	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		san_ofi_ep_linger(conn, end_ms);
-	san_ofi_tag_drop_all(rdm);
-	while ((conn = LIST_FIRST(&rdm->conns)) != NULL)
-		san_ofi_ep_conn_close(conn);
-	san_ofi_rxq_flush(&ep->own_rxq, ep);
-	san_ofi_rxq_flush(&rdm->tagged, ep);
-	if (rdm->av != NULL)
-		rdm->av->refs--;
-	free(rdm->peers);
 }

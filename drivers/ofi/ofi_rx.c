@@ -7,84 +7,18 @@
 
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
+#include "san_rate.h"
 
-#define RX_BURST 32
+#define GUESSES         64   /* of a connection */
+#define GUESSES_AN_HOUR 1000 /* of an origin; half of them at once */
+#define HOUR_MS         3600000u
+#define EACH_MS         (2 * HOUR_MS / GUESSES_AN_HOUR)
 
 static const struct ofi_hdr *
 rx_hdr(const struct ofi_rx *rx)
 {
 	return (const struct ofi_hdr *)rx->data;
-}
-
-/* ---- the pool ---- */
-
-static void
-rx_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class)
-{
-	rx->class = class;
-	STAILQ_INSERT_TAIL(&ep->consumed, rx, link);
-	san_ofi_progress_mark(ep);
-}
-
-static int
-rx_post(struct ofi_ep *ep, struct ofi_rx *const *rx, int n)
-{
-	struct rtsan_recv_wr wr[RX_BURST];
-	struct rtsan_sge sge[RX_BURST];
-	int i;
-
-	for (i = 0; i < n; i++) {
-		sge[i] = (struct rtsan_sge){
-			.addr = rx[i]->data,
-			.length = OFI_BUF_SIZE,
-			.lkey = rtsan_mr_lkey(ep->rx_mr),
-		};
-		wr[i] = (struct rtsan_recv_wr){
-			.wr_id = (uintptr_t)rx[i] | OFI_WR_RX,
-			.sge = &sge[i],
-			.nb_sge = 1,
-		};
-	}
-	return rtsan_post_recv(ep->qp, wr, n);
-}
-
-/* Credits are returned only after their receives are posted, which may have to wait for room. */
-void
-san_ofi_rx_repost(struct ofi_ep *ep)
-{
-	struct ofi_rx *rx[RX_BURST], *next;
-	int i, n, posted;
-
-	while (!STAILQ_EMPTY(&ep->consumed)) {
-		n = 0;
-		STAILQ_FOREACH(next, &ep->consumed, link) {
-			rx[n++] = next;
-			if (n == RX_BURST)
-				break;
-		}
-		posted = rx_post(ep, rx, n);
-		for (i = 0; i < posted; i++) {
-			STAILQ_REMOVE_HEAD(&ep->consumed, link);
-			if (rx[i]->class < OFI_CLASSES)
-				ep->due[rx[i]->class]++;
-		}
-		if (posted != n) {
-			san_ofi_progress_need_room(ep);
-			return;
-		}
-	}
-}
-
-void
-san_ofi_rx_answer(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
-{
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_ACK, id);
-
-	if (op == NULL)
-		return;
-	op->status = status;
-	op->data = data;
 }
 
 /* ---- messages ---- */
@@ -118,14 +52,8 @@ san_ofi_rx_feed(struct ofi_ep *ep)
 			san_ofi_deliver(ep, ep->rxq, r, rx->data, rx->length);
 		}
 		STAILQ_REMOVE_HEAD(&ep->held, link);
-		san_ofi_rx_release(ep, rx);
+		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
 	}
-}
-
-void
-san_ofi_rx_release(struct ofi_ep *ep, struct ofi_rx *rx)
-{
-	rx_consume(ep, rx, OFI_CLASS_MSG);
 }
 
 static void
@@ -134,7 +62,7 @@ rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 
 	if (!san_ofi_deliver_is_sound(ep, hdr, rx->length - OFI_HDR_MSG)) {
-		san_ofi_ep_break(ep, "a message of a wrong length, or too many long ones");
+		san_ofi_op_break(ep, "a message of a wrong length, or too many long ones");
 		return;
 	}
 	ep->nb_offers += (hdr->flags & OFI_PLACES) != 0;
@@ -143,11 +71,50 @@ rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 		if (!ep->is_starving)
 			san_ofi_rx_feed(ep);
 	} else if (san_ofi_tag_on_message(ep, rx)) {
-		san_ofi_rx_release(ep, rx);
+		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
 	}
 }
 
 /* ---- requests for memory ---- */
+
+/* The entry of *from*, or the one to replace: that which has spent the least. */
+static struct ofi_guesser *
+rx_find_guesser(struct ofi_ctx *ctx, const struct ofi_origin *from)
+{
+	struct ofi_guesser *g, *least = ctx->guessers;
+
+	for (g = ctx->guessers; g < ctx->guessers + OFI_GUESSERS; g++) {
+		if (memcmp(&g->from, from, sizeof(*from)) == 0)
+			return g;
+		if (g->spent_ms < least->spent_ms)
+			least = g;
+	}
+	*least = (struct ofi_guesser){.from = *from};
+	return least;
+}
+
+/*
+ * A peer cannot find keys by trying: the limits are those of the transport's own regions, and so
+ * are their effects (lib/ulp/ulp_guess.c).
+ */
+static uint32_t
+rx_find_memory(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length, uint64_t access)
+{
+	uint64_t now_ms = (uint64_t)san_ofi_wait_now_ms() + HOUR_MS;
+	struct ofi_ctx *ctx = ep->domain->ctx;
+	bool may = ep->is_known ||
+		rx_find_guesser(ctx, &ep->origin)->spent_ms + EACH_MS <= now_ms;
+
+	if (may && san_ofi_mr_find(ep->domain, key, addr, length, access) == 0) {
+		ep->is_known = true;
+		return 0;
+	}
+	may = san_rate_take(&rx_find_guesser(ctx, &ep->origin)->spent_ms, EACH_MS,
+			    GUESSES_AN_HOUR / 2, now_ms);
+	if (++ep->nb_guesses >= GUESSES || (!may && ep->is_known))
+		san_ofi_op_break(ep, "too many requests for memory that it may not use");
+	return FI_EACCES;
+}
 
 /* Report a write with CQ data to the program. */
 static void
@@ -160,7 +127,7 @@ rx_report_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
 	};
 
 	if (ep->rx_cq != NULL)
-		san_ofi_cq_put(ep->rx_cq, &e);
+		san_ofi_report_cq(ep->rx_cq, &e);
 }
 
 static void
@@ -179,14 +146,14 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 		ep->write_status = 0;
 	if (ep->write_status == 0)
 		ep->write_status =
-			san_ofi_mr_find_for(ep, hdr->key, hdr->addr, length, FI_REMOTE_WRITE);
+			rx_find_memory(ep, hdr->key, hdr->addr, length, FI_REMOTE_WRITE);
 	if (ep->write_status == 0)
 		memcpy((void *)(uintptr_t)hdr->addr, rx->data + OFI_HDR_MEM, length);
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
 	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
 		rx_report_written(ep, hdr);
-	san_ofi_rx_answer(ep, hdr->id, ep->write_status, 0);
+	san_ofi_op_ack(ep, hdr->id, ep->write_status, 0);
 }
 
 /* The memory is looked up again for each part of the answer, because a region may be closed. */
@@ -194,7 +161,7 @@ static void
 rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
-	uint32_t status = san_ofi_mr_find_for(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
+	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
 	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_READ_DATA, hdr->id);
 
 	if (op == NULL)
@@ -214,8 +181,8 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
 	bool fetches = hdr->length != 0;
-	uint32_t status = san_ofi_mr_find_for(ep, hdr->key, hdr->addr, sizeof(*at),
-					      FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
+	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, sizeof(*at),
+					 FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
 
 	if (status == 0 && hdr->addr % sizeof(*at) != 0)
 		status = FI_EINVAL;
@@ -226,7 +193,7 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	else if (status == 0)
 		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
-	san_ofi_rx_answer(ep, hdr->id, status, fetches ? old : 0);
+	san_ofi_op_ack(ep, hdr->id, status, fetches ? old : 0);
 }
 
 /* ---- answers ---- */
@@ -253,13 +220,13 @@ rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 	uint32_t status = hdr->status;
 
 	if (op == NULL || op->kind == OFI_OP_READ) {
-		san_ofi_ep_break(ep, "an answer without a request");
+		san_ofi_op_break(ep, "an answer without a request");
 		return;
 	}
 	if (op->offer != NULL && (op->flags & FI_DELIVERY_COMPLETE) == 0 && status == FI_ETRUNC)
 		status = 0; /* the program has not asked whether there was room */
 	if (op->kind == OFI_OP_ATOMIC && status == 0)
-		san_ofi_iov_write(op->iov, op->nb_iov, 0, &hdr->data, sizeof(hdr->data));
+		san_ofi_op_scatter(op->iov, op->nb_iov, 0, &hdr->data, sizeof(hdr->data));
 	rx_end_request(op, status);
 }
 
@@ -271,15 +238,15 @@ rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 	size_t length = rx->length - OFI_HDR_SHORT;
 
 	if (op == NULL || op->kind != OFI_OP_READ || length > op->length - op->answered) {
-		san_ofi_ep_break(ep, "an answer without a read");
+		san_ofi_op_break(ep, "an answer without a read");
 		return;
 	}
-	san_ofi_iov_write(op->iov, op->nb_iov, op->answered, rx->data + OFI_HDR_SHORT, length);
+	san_ofi_op_scatter(op->iov, op->nb_iov, op->answered, rx->data + OFI_HDR_SHORT, length);
 	op->answered += length;
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
 	if (hdr->status == 0 && op->answered != op->length)
-		san_ofi_ep_break(ep, "a read has too little data");
+		san_ofi_op_break(ep, "a read has too little data");
 	else
 		rx_end_request(op, hdr->status);
 }
@@ -314,19 +281,19 @@ san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 
 	if (ep->state == OFI_EP_ENDED)
 		return; /* broken, and the peer does not know yet */
-	san_ofi_progress_mark(ep);
+	san_ofi_ctx_mark(ep);
 	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
 	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {
-		san_ofi_ep_break(ep, "a message of unknown kind");
+		san_ofi_op_break(ep, "a message of unknown kind");
 		return;
 	}
 	ep->credit[OFI_CLASS_MSG] += hdr->credit[OFI_CLASS_MSG];
 	ep->credit[OFI_CLASS_RMA] += hdr->credit[OFI_CLASS_RMA];
 	if (ep->credit[OFI_CLASS_MSG] > OFI_NB_MSG || ep->credit[OFI_CLASS_RMA] > OFI_NB_RMA) {
-		san_ofi_ep_break(ep, "more credits than receives");
+		san_ofi_op_break(ep, "more credits than receives");
 		return;
 	}
 	rx_types[hdr->type].on(ep, rx);
 	if (hdr->type != OFI_MSG) /* messages may be held */
-		rx_consume(ep, rx, rx_types[hdr->type].class);
+		san_ofi_conn_consume(ep, rx, rx_types[hdr->type].class);
 }

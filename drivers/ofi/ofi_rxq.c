@@ -74,9 +74,9 @@ san_ofi_rxq_done(struct ofi_ep *ep, struct ofi_recv *r, struct fi_cq_err_entry *
 	if ((r->flags & FI_MULTI_RECV) != 0 && r->is_taken && r->nb_active == 0)
 		e->flags |= FI_MULTI_RECV;
 	/* the endpoint says whether that is selective, not the queue that it may share */
-	san_ofi_ep_report(ep, e,
-			  !ep->rx_selective || (r->flags & FI_COMPLETION) != 0 ||
-				  (e->flags & FI_MULTI_RECV) != 0);
+	san_ofi_report_done(ep, e,
+			    !ep->rx_selective || (r->flags & FI_COMPLETION) != 0 ||
+				    (e->flags & FI_MULTI_RECV) != 0);
 	if (r->is_taken && r->nb_active == 0)
 		free(r);
 }
@@ -96,9 +96,9 @@ rxq_report_cancel(struct ofi_rxq *q, struct ofi_ep *ep, const struct ofi_recv *r
 	};
 
 	if (ep != NULL)
-		san_ofi_ep_report(ep, &e, true);
+		san_ofi_report_done(ep, &e, true);
 	else if (q->cq != NULL)
-		san_ofi_cq_put(q->cq, &e);
+		san_ofi_report_cq(q->cq, &e);
 }
 
 void
@@ -160,117 +160,5 @@ san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, si
 	if (room < sizeof(size_t))
 		return -FI_ETOOSMALL;
 	memcpy(value, from, sizeof(size_t));
-	return 0;
-}
-
-/* ---- shared queues ---- */
-
-static ssize_t
-rxq_ep_cancel(fid_t fid, void *context)
-{
-	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
-	int rc;
-
-	san_ofi_ctx_lock();
-	rc = san_ofi_rxq_cancel(q, NULL, context);
-	san_ofi_ctx_unlock();
-	return rc;
-}
-
-static int
-rxq_ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
-{
-	return san_ofi_rxq_getopt(container_of(fid, struct ofi_rxq, fid.fid), level, name, value,
-				  len);
-}
-
-static int
-rxq_ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
-{
-	return san_ofi_rxq_setopt(container_of(fid, struct ofi_rxq, fid.fid), level, name, value,
-				  len);
-}
-
-static struct fi_ops_ep rxq_ep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = rxq_ep_cancel,
-	.getopt = rxq_ep_getopt,
-	.setopt = rxq_ep_setopt,
-	.tx_ctx = san_ofi_none_tx_ctx,
-	.rx_ctx = san_ofi_none_rx_ctx,
-	.rx_size_left = san_ofi_none_size_left,
-	.tx_size_left = san_ofi_none_size_left,
-};
-
-static int
-rxq_close(struct fid *fid)
-{
-	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
-
-	san_ofi_ctx_lock();
-	if (q->refs != 0) {
-		san_ofi_ctx_unlock();
-		return -FI_EBUSY;
-	}
-	san_ofi_rxq_flush(q, NULL);
-	if (q->cq != NULL)
-		q->cq->refs--;
-	q->domain->refs--;
-	san_ofi_ctx_unlock();
-	free(q);
-	return 0;
-}
-
-static int
-rxq_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
-
-	(void)flags;
-	if (bfid->fclass != FI_CLASS_CQ || q->cq != NULL)
-		return -FI_EINVAL;
-	q->cq = container_of(bfid, struct ofi_cq, fid.fid);
-	q->cq->refs++;
-	return 0;
-}
-
-static int
-rxq_control(struct fid *fid, int command, void *arg)
-{
-	(void)fid, (void)arg;
-	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
-}
-
-static struct fi_ops rxq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = rxq_close,
-	.bind = rxq_bind,
-	.control = rxq_control,
-	.ops_open = san_ofi_none_ops_open,
-};
-
-int
-san_ofi_rxq_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **out,
-		 void *context)
-{
-	struct ofi_rxq *q = calloc(1, sizeof(*q));
-	size_t size = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
-
-	if (q == NULL)
-		return -FI_ENOMEM;
-	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid),
-			 (uint32_t)(size < OFI_RX_MAX ? size : OFI_RX_MAX));
-	q->flags = attr != NULL ? attr->op_flags : 0;
-	q->fid.fid.fclass = FI_CLASS_SRX_CTX;
-	q->fid.fid.context = context;
-	q->fid.fid.ops = &rxq_fid_ops;
-	q->fid.ops = &rxq_ep_ops;
-	q->fid.cm = &san_ofi_none_cm;
-	q->fid.msg = &san_ofi_msg_srx_ops;
-	q->fid.tagged = &san_ofi_none_tagged;
-	san_ofi_ctx_lock();
-	q->domain->refs++;
-	san_ofi_ctx_unlock();
-	*out = &q->fid;
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
 #define TAG_IN_POOL    (OFI_NB_MSG / 2) /* messages of a peer that wait uncopied */
 #define TAG_COPIED_MAX (256ul << 20)    /* bytes of copies; then peers wait */
@@ -45,7 +45,7 @@ tag_keep(struct ofi_rdm *rdm, struct ofi_ep *conn, struct ofi_rx *rx, bool is_ta
 		u = malloc(sizeof(*u));
 	}
 	if (u == NULL) {
-		san_ofi_ep_break(conn, "no memory for a message");
+		san_ofi_op_break(conn, "no memory for a message");
 		return true;
 	}
 	u->conn = conn;
@@ -88,7 +88,7 @@ tag_drop(struct ofi_rdm *rdm, struct ofi_umsgs *list, struct ofi_umsg *u)
 	u->conn->nb_held--;
 	if (u->rx != NULL) {
 		u->conn->nb_in_pool--;
-		san_ofi_rx_release(u->conn, u->rx);
+		san_ofi_conn_consume(u->conn, u->rx, OFI_CLASS_MSG);
 	} else {
 		rdm->copied -= u->length;
 	}
@@ -139,7 +139,7 @@ tag_report(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, ui
 		u->claim = r->context;
 	}
 	if (rdm->ep->rx_cq != NULL)
-		san_ofi_cq_put(rdm->ep->rx_cq, &e);
+		san_ofi_report_cq(rdm->ep->rx_cq, &e);
 }
 
 /* Flags of tagged receives that look for a message which is there. */
@@ -151,8 +151,6 @@ tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
 
 	if ((flags & (FI_PEEK | FI_CLAIM)) == 0 || ((flags & FI_CLAIM) != 0 && !like->context))
 		return -FI_EINVAL;
-	if (!claims)
-		san_ofi_progress(rdm->ep->domain->ctx);
 	u = tag_find(&rdm->umsgs[1], like, claims ? like->context : NULL);
 	if (claims && u == NULL)
 		return -FI_EINVAL;
@@ -202,7 +200,7 @@ san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint
 		conn = u->conn;
 		san_ofi_deliver(conn, q, r, tag_bytes(u), u->length);
 		tag_drop(rdm, list, u);
-		san_ofi_rx_repost(conn);
+		san_ofi_conn_repost(conn);
 		san_ofi_tx_push(conn);
 		/* it is freed with its last message */
 		more = (flags & FI_MULTI_RECV) != 0 && tag_last(q) == r;

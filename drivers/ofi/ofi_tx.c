@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ofi_rdm.h"
+#include "ofi_priv.h"
 
 /** Payload begins there in a send buffer; a shorter header lies right before it. */
 #define TX_AT       sizeof(struct ofi_hdr)
@@ -121,7 +121,7 @@ tx_post(struct ofi_op *op, struct rtsan_send_wr *wr, struct ofi_buf *buf)
 	if (buf != NULL && buf != op->buf)
 		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
 	if (rc == 0 && ep->nb_wr == 0) /* else a completion makes room */
-		san_ofi_progress_need_room(ep);
+		san_ofi_ctx_need_room(ep);
 	return rc;
 }
 
@@ -135,7 +135,7 @@ tx_post_inline(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 	if (op->buf != NULL) /* injected */
 		memcpy(bytes + p->hdr_size, op->buf->data + TX_AT + op->posted, p->length);
 	else
-		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, bytes + p->hdr_size, p->length);
+		san_ofi_op_gather(op->iov, op->nb_iov, op->posted, bytes + p->hdr_size, p->length);
 	wr->sge = &sge;
 	wr->nb_sge = sge.length != 0;
 	wr->flags = RTSAN_WR_INLINE;
@@ -152,7 +152,7 @@ tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 		buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 		if (buf == NULL)
 			return 0;
-		san_ofi_iov_read(op->iov, op->nb_iov, op->posted, buf->data + TX_AT, p->length);
+		san_ofi_op_gather(op->iov, op->nb_iov, op->posted, buf->data + TX_AT, p->length);
 	}
 	sge.addr = buf->data + TX_AT - p->hdr_size;
 	sge.length = (uint32_t)(p->hdr_size + p->length);
@@ -211,7 +211,7 @@ static bool
 tx_advance(struct ofi_op *op, int rc, size_t length)
 {
 	if (rc < 0 && rc != -ENOTCONN)
-		san_ofi_ep_break(op->ep, rtsan_error());
+		san_ofi_op_break(op->ep, rtsan_error());
 	if (rc != 1)
 		return false;
 	op->posted += length;
@@ -272,7 +272,7 @@ tx_native_memory(struct ofi_op *op)
 	struct rtsan_send_wr wr = {
 		.opcode = reads ? RTSAN_WR_PULL : RTSAN_WR_PUSH,
 		.remote_addr = op->addr + op->posted,
-		.rkey = san_ofi_mr_rkey(op->key),
+		.rkey = (uint32_t)op->key,
 	};
 	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
 	size_t rest = op->length - op->posted;
@@ -310,7 +310,7 @@ tx_native_atomic(struct ofi_op *op)
 	struct rtsan_send_wr wr = {
 		.opcode = adds ? RTSAN_WR_FETCH_ADD : RTSAN_WR_CMP_SWAP,
 		.remote_addr = op->addr,
-		.rkey = san_ofi_mr_rkey(op->key),
+		.rkey = (uint32_t)op->key,
 		.operand = adds ? op->operand : op->compare,
 		.swap = op->operand,
 		.nb_sge = 1,
@@ -441,10 +441,10 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 	}
 	if (buf != NULL) {
 		if (wc->status == RTSAN_WC_SUCCESS && buf->length != 0)
-			san_ofi_iov_write(op->iov, op->nb_iov, buf->offset, buf->data, buf->length);
+			san_ofi_op_scatter(op->iov, op->nb_iov, buf->offset, buf->data, buf->length);
 		LIST_REMOVE(buf, link);
 		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
 	}
 	san_ofi_op_check(op);
-	san_ofi_progress_mark(ep);
+	san_ofi_ctx_mark(ep);
 }

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What an endpoint has of the transport: a queue pair, a pool of receives, a connection. */
+
+#include <stdlib.h>
+
+#include "ofi_priv.h"
+
+#define CONN_BURST 32
+
+/* ---- the pool ---- */
+
+void
+san_ofi_conn_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class)
+{
+	rx->class = class;
+	STAILQ_INSERT_TAIL(&ep->consumed, rx, link);
+	san_ofi_ctx_mark(ep);
+}
+
+static int
+conn_post(struct ofi_ep *ep, struct ofi_rx *const *rx, int n)
+{
+	struct rtsan_recv_wr wr[CONN_BURST];
+	struct rtsan_sge sge[CONN_BURST];
+	int i;
+
+	for (i = 0; i < n; i++) {
+		sge[i] = (struct rtsan_sge){
+			.addr = rx[i]->data,
+			.length = OFI_BUF_SIZE,
+			.lkey = rtsan_mr_lkey(ep->rx_mr),
+		};
+		wr[i] = (struct rtsan_recv_wr){
+			.wr_id = (uintptr_t)rx[i] | OFI_WR_RX,
+			.sge = &sge[i],
+			.nb_sge = 1,
+		};
+	}
+	return rtsan_post_recv(ep->qp, wr, n);
+}
+
+/* Credits are returned only after their receives are posted, which may have to wait for room. */
+void
+san_ofi_conn_repost(struct ofi_ep *ep)
+{
+	struct ofi_rx *rx[CONN_BURST], *next;
+	int i, n, posted;
+
+	while (!STAILQ_EMPTY(&ep->consumed)) {
+		n = 0;
+		STAILQ_FOREACH(next, &ep->consumed, link) {
+			rx[n++] = next;
+			if (n == CONN_BURST)
+				break;
+		}
+		posted = conn_post(ep, rx, n);
+		for (i = 0; i < posted; i++) {
+			STAILQ_REMOVE_HEAD(&ep->consumed, link);
+			if (rx[i]->class < OFI_CLASSES)
+				ep->due[rx[i]->class]++;
+		}
+		if (posted != n) {
+			san_ofi_ctx_need_room(ep);
+			return;
+		}
+	}
+}
+
+/* ---- beginning, end ---- */
+
+static int
+conn_create_pool(struct ofi_ep *ep)
+{
+	uint32_t i;
+	int rc = rtsan_mr_alloc(ep->domain->ctx->san, OFI_NB_RX * OFI_BUF_SIZE, 0, &ep->rx_mr);
+
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, "receives of an endpoint");
+	for (i = 0; i < OFI_NB_RX; i++) {
+		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
+		ep->rx[i].class = OFI_CLASS_NONE; /* private data has these credits */
+		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
+	}
+	san_ofi_conn_repost(ep);
+	return 0;
+}
+
+int
+san_ofi_conn_enable(struct ofi_ep *ep)
+{
+	struct rtsan_qp_attr attr = {
+		.sq_depth = OFI_SQ_DEPTH,
+		.rq_depth = OFI_RQ_DEPTH,
+		.context = ep,
+	};
+	int rc;
+
+	if (ep->eq == NULL && ep->rdm == NULL && ep->owner == NULL)
+		return -FI_ENOEQ;
+	/* counters do not report errors, and one queue at least makes progress */
+	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) != 0 && ep->tx_cq == NULL) ||
+	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL) ||
+	    (ep->tx_cq == NULL && ep->rx_cq == NULL))
+		return -FI_ENOCQ;
+	if (ep->state != OFI_EP_NEW)
+		return 0;
+	if (ep->rdm != NULL)
+		return 0; /* its connections have what follows */
+	rc = san_ofi_ctx_lane_get(ep->domain->ctx, &ep->lane);
+	if (rc != 0)
+		return rc;
+	attr.send_cq = attr.recv_cq = ep->lane->cq;
+	rc = rtsan_qp_create(ep->domain->ctx->san, &attr, &ep->qp);
+	rc = rc == 0 ? conn_create_pool(ep) : san_ofi_ctx_fail(rc, "endpoint");
+	if (rc != 0) {
+		if (ep->qp != NULL)
+			rtsan_qp_destroy(ep->qp);
+		san_ofi_ctx_lane_put(ep->lane);
+		ep->qp = NULL;
+		ep->lane = NULL;
+		return rc;
+	}
+	ep->state = OFI_EP_ENABLED;
+	LIST_INSERT_HEAD(&ep->domain->ctx->eps, ep, link);
+	return 0;
+}
+
+struct ofi_ep *
+san_ofi_conn_alloc(struct ofi_domain *domain)
+{
+	struct ofi_ep *ep = calloc(1, sizeof(*ep));
+
+	if (ep == NULL)
+		return NULL;
+	ep->domain = domain;
+	ep->from = FI_ADDR_NOTAVAIL;
+	ep->rxq = &ep->own_rxq;
+	STAILQ_INIT(&ep->consumed);
+	STAILQ_INIT(&ep->held);
+	STAILQ_INIT(&ep->early);
+	STAILQ_INIT(&ep->fetches);
+	STAILQ_INIT(&ep->sends);
+	STAILQ_INIT(&ep->answers);
+	LIST_INIT(&ep->ops);
+	LIST_INIT(&ep->bufs);
+	return ep;
+}
+
+static void
+conn_release(struct ofi_ep *ep)
+{
+	struct ofi_ctx *ctx = ep->domain->ctx;
+	struct ofi_buf *buf;
+
+	if (ep->is_dirty)
+		STAILQ_REMOVE(&ctx->dirty, ep, ofi_ep, dirty);
+	if (ep->is_starving)
+		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
+	if (ep->state == OFI_EP_NEW)
+		return;
+	LIST_REMOVE(ep, link);
+	rtsan_qp_destroy(ep->qp);
+	ep->state = OFI_EP_ENDED;
+	san_ofi_op_cancel_all(ep, true);
+	while ((buf = LIST_FIRST(&ep->bufs)) != NULL) {
+		LIST_REMOVE(buf, link);
+		san_ofi_ctx_buf_put(ctx, buf);
+	}
+	rtsan_mr_dereg(ep->rx_mr);
+	san_ofi_ctx_lane_put(ep->lane);
+}
+
+static void
+conn_unbind(struct ofi_ep *ep)
+{
+	int i;
+
+	if (ep->eq != NULL) {
+		san_ofi_report_forget(ep->eq, &ep->fid.fid);
+		ep->eq->refs--;
+	}
+	if (ep->tx_cq != NULL)
+		ep->tx_cq->refs--;
+	if (ep->rx_cq != NULL)
+		ep->rx_cq->refs--;
+	for (i = 0; i < OFI_CNTRS; i++)
+		if (ep->cntrs[i] != NULL)
+			ep->cntrs[i]->refs--;
+	if (ep->rxq != &ep->own_rxq)
+		ep->rxq->refs--;
+}
+
+void
+san_ofi_conn_free(struct ofi_ep *ep)
+{
+	if (ep->rdm == NULL)
+		conn_release(ep);
+	conn_unbind(ep);
+	ep->domain->refs--;
+	free(ep->rdm);
+	free(ep);
+}
+
+struct ofi_ep *
+san_ofi_conn_open(struct ofi_ep *owner)
+{
+	struct ofi_ep *conn = san_ofi_conn_alloc(owner->domain);
+	int i;
+
+	if (conn == NULL)
+		return NULL;
+	conn->owner = owner;
+	conn->local = owner->local;
+	conn->tx_size = owner->tx_size;
+	conn->tx_selective = owner->tx_selective;
+	conn->rx_selective = owner->rx_selective;
+	san_ofi_rxq_init(&conn->own_rxq, conn->domain, 0);
+	conn->tx_cq = owner->tx_cq;
+	conn->rx_cq = owner->rx_cq;
+	if (conn->tx_cq != NULL)
+		conn->tx_cq->refs++;
+	if (conn->rx_cq != NULL)
+		conn->rx_cq->refs++;
+	for (i = 0; i < OFI_CNTRS; i++) {
+		conn->cntrs[i] = owner->cntrs[i];
+		if (conn->cntrs[i] != NULL)
+			conn->cntrs[i]->refs++;
+	}
+	conn->domain->refs++;
+	LIST_INSERT_HEAD(&owner->rdm->conns, conn, conn_link);
+	return conn;
+}
+
+void
+san_ofi_conn_close(struct ofi_ep *conn)
+{
+	LIST_REMOVE(conn, conn_link);
+	san_ofi_conn_free(conn);
+}
+
+/* ---- connecting ---- */
+
+int
+san_ofi_conn_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
+{
+	char text[RTSAN_ADDRESS_MAX];
+	uint8_t data[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param conn = {.private_data = data};
+	int rc = san_ofi_conn_enable(ep);
+
+	if (rc != 0)
+		return rc;
+	if (ep->state != OFI_EP_ENABLED)
+		return -FI_EISCONN;
+	/* an own address of the peer's family, if the program has not chosen one */
+	rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
+	if (rc != 0)
+		return rc;
+	conn.private_len =
+		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
+	san_ofi_addr_text(&ep->peer, text);
+	rc = rtsan_connect(ep->qp, text, service, &conn);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, text);
+	ep->state = OFI_EP_CONNECTING;
+	ep->conn = OFI_CONN_BEGUN;
+	return 0;
+}
+
+int
+san_ofi_conn_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *hdr,
+		    const void *param, size_t paramlen)
+{
+	uint8_t data[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param conn = {.private_data = data};
+	int rc;
+
+	rc = san_ofi_conn_enable(ep);
+	if (rc != 0)
+		return rc;
+	if (ep->state != OFI_EP_ENABLED)
+		return -FI_EISCONN;
+	conn.private_len =
+		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
+	rc = rtsan_accept(ep->domain->ctx->san, request, ep->qp, &conn);
+	if (rc != 0)
+		return san_ofi_ctx_fail(rc, "fi_accept");
+	ep->credit[OFI_CLASS_MSG] += hdr->nb_msg;
+	ep->credit[OFI_CLASS_RMA] += hdr->nb_rma;
+	ep->is_accepted = true;
+	ep->state = OFI_EP_CONNECTING;
+	ep->conn = OFI_CONN_BEGUN;
+	return 0;
+}

@@ -1,0 +1,757 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Completion queues, counters and event queues: what programs read, and sleep on. A completion
+ * queue is a ring that grows, so that it never overruns.
+ */
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "ofi_priv.h"
+
+#define CQ_SIZE_MIN 64
+#define CQ_SIZE_MAX 4096 /* to begin with */
+
+/* ---- sleeping ---- */
+
+/* 0; 1: there are completions or events; or -errno. */
+static int
+queue_arm_transport(struct ofi_wait *w)
+{
+	struct ofi_lane *lane;
+	int rc = 0;
+
+	if (w->ctx->drive != NULL) {
+		san_ofi_drive_wake(w->ctx);
+		return 0;
+	}
+	if (san_ofi_wait_has_events(w))
+		rc = rtsan_event_arm(w->ctx->san);
+	if (rc == 1 && !w->for_events)
+		san_ofi_progress_events(w->ctx);
+	if (rc != 0 || w->for_events)
+		return rc;
+	SLIST_FOREACH(lane, &w->ctx->lanes, link) {
+		rc = rtsan_cq_arm(lane->cq);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Before a sleep. 0; -FI_EAGAIN: there was progress, look again; or -errno. */
+static int
+queue_arm(struct ofi_wait *w)
+{
+	eventfd_t n;
+	int rc;
+
+	if (w->obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	if (san_ofi_progress_retry(w->ctx))
+		return -FI_EAGAIN;
+	eventfd_read(w->evfd, &n);
+	rc = queue_arm_transport(w);
+	if (rc == 1) /* some queues are disarmed now, for other waiters as well */
+		san_ofi_wait_wake_all(w->ctx);
+	if (rc != 0)
+		return rc == 1 ? -FI_EAGAIN : rc;
+	w->armed = true;
+	return 0;
+}
+
+/** A call that may sleep. */
+struct queue_nap {
+	struct ofi_wait *w;
+	int timeout_ms; /**< -1: no limit */
+	int64_t end_ms;
+	bool is_interrupted; /**< by a signal: the program gets what is there now */
+};
+
+static struct queue_nap
+queue_nap_begin(struct ofi_wait *w, int timeout_ms)
+{
+	return (struct queue_nap){w, timeout_ms, san_ofi_wait_now_ms() + timeout_ms, false};
+}
+
+/*
+ * Sleep once, because there is nothing to read: the lock is held before and after. 0: look again;
+ * -FI_ETIMEDOUT; -FI_EIO: nothing will come; -FI_EAGAIN: a signal came.
+ */
+static int
+queue_nap(struct queue_nap *nap)
+{
+	struct ofi_wait *w = nap->w;
+	struct pollfd p = {.fd = w->epfd, .events = POLLIN};
+	int64_t left_ms = nap->end_ms - san_ofi_wait_now_ms();
+
+	if (nap->timeout_ms >= 0 && left_ms <= 0)
+		return -FI_ETIMEDOUT;
+	if (nap->is_interrupted)
+		return -FI_EAGAIN;
+	if (w->ctx->is_lost)
+		return -FI_EIO;
+	if (queue_arm(w) != 0)
+		return 0;
+	w->sleepers++;
+	san_ofi_ctx_unlock();
+	nap->is_interrupted = poll(&p, 1, nap->timeout_ms < 0 ? -1 : (int)left_ms) < 0;
+	san_ofi_ctx_lock();
+	w->sleepers--;
+	w->armed = false;
+	return 0;
+}
+
+/* A thread that may have slept returns to the program: others that sleep have to arm anew. */
+static void
+queue_nap_end(struct queue_nap *nap)
+{
+	if (nap->w->sleepers != 0)
+		eventfd_write(nap->w->evfd, 1);
+}
+
+static struct ofi_wait *
+queue_wait(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ:
+		return &container_of(fid, struct ofi_cq, fid.fid)->wait;
+	case FI_CLASS_CNTR:
+		return &container_of(fid, struct ofi_cntr, fid.fid)->wait;
+	default:
+		return &container_of(fid, struct ofi_eq, fid.fid)->wait;
+	}
+}
+
+static int
+queue_control(struct fid *fid, int command, void *arg)
+{
+	const struct ofi_wait *w = queue_wait(fid);
+
+	if (arg == NULL)
+		return -FI_EINVAL;
+	if (command == FI_GETWAITOBJ) {
+		*(enum fi_wait_obj *)arg = w->obj;
+		return 0;
+	}
+	if (command != FI_GETWAIT)
+		return -FI_ENOSYS;
+	if (w->obj != FI_WAIT_FD)
+		return -FI_ENODATA;
+	*(int *)arg = w->epfd;
+	return 0;
+}
+
+/* ---- completion queues ---- */
+
+static const struct fi_cq_err_entry *
+cq_first(const struct ofi_cq *cq)
+{
+	return cq->nb != 0 ? &cq->ring[cq->head] : NULL;
+}
+
+static void
+cq_drop_first(struct ofi_cq *cq)
+{
+	cq->head = (cq->head + 1) & (cq->size - 1);
+	cq->nb--;
+}
+
+/* All formats are beginnings of fi_cq_err_entry. */
+static ssize_t
+cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *from)
+{
+	static const size_t sizes[] = {
+		[FI_CQ_FORMAT_CONTEXT] = sizeof(struct fi_cq_entry),
+		[FI_CQ_FORMAT_MSG] = sizeof(struct fi_cq_msg_entry),
+		[FI_CQ_FORMAT_DATA] = sizeof(struct fi_cq_data_entry),
+		[FI_CQ_FORMAT_TAGGED] = sizeof(struct fi_cq_tagged_entry),
+	};
+	size_t size = sizes[cq->format], n;
+	const struct fi_cq_err_entry *e;
+
+	for (n = 0; n < count; n++) {
+		e = cq_first(cq);
+		if (e == NULL || e->err != 0)
+			break;
+		memcpy((uint8_t *)buf + n * size, e, size);
+		if (from != NULL)
+			from[n] = (fi_addr_t)e->err_data_size - 1; /* see ofi_deliver.c */
+		cq_drop_first(cq);
+	}
+	if (n != 0)
+		return (ssize_t)n;
+	return cq_first(cq) != NULL && cq_first(cq)->err != 0 ? -FI_EAVAIL : -FI_EAGAIN;
+}
+
+static ssize_t
+cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	ssize_t n;
+
+	san_ofi_ctx_lock();
+	if (cq->nb < count || count == 0)
+		san_ofi_progress(cq->domain->ctx);
+	n = cq_take(cq, buf, count, from);
+	san_ofi_ctx_unlock();
+	return n;
+}
+
+static ssize_t
+cq_read(struct fid_cq *fid, void *buf, size_t count)
+{
+	return cq_readfrom(fid, buf, count, NULL);
+}
+
+static ssize_t
+cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const void *cond,
+	     int timeout)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	struct queue_nap nap = queue_nap_begin(&cq->wait, timeout);
+	int rc = 0;
+	ssize_t n;
+
+	(void)cond;
+	if (cq->wait.obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	san_ofi_ctx_lock();
+	do {
+		san_ofi_progress(cq->domain->ctx);
+		n = cq_take(cq, buf, count, from);
+		if (n == -FI_EAGAIN && !cq->is_signaled)
+			rc = queue_nap(&nap);
+	} while (n == -FI_EAGAIN && !cq->is_signaled && rc == 0);
+	cq->is_signaled = false;
+	queue_nap_end(&nap);
+	san_ofi_ctx_unlock();
+	return rc == -FI_EIO ? rc : n;
+}
+
+static ssize_t
+cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
+{
+	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
+}
+
+static ssize_t
+cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	size_t size = FI_VERSION_GE(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5)) ?
+		sizeof(*buf) :
+		offsetof(struct fi_cq_err_entry, err_data_size);
+	ssize_t n = 1;
+
+	(void)flags;
+	san_ofi_ctx_lock();
+	if (cq_first(cq) == NULL || cq_first(cq)->err == 0) {
+		n = -FI_EAGAIN;
+	} else {
+		memcpy(buf, cq_first(cq), size);
+		cq_drop_first(cq);
+	}
+	san_ofi_ctx_unlock();
+	return n;
+}
+
+static int
+cq_signal(struct fid_cq *fid)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+
+	if (cq->wait.obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	san_ofi_ctx_lock();
+	cq->is_signaled = true;
+	san_ofi_wait_wake(&cq->wait);
+	san_ofi_ctx_unlock();
+	return 0;
+}
+
+static const char *
+cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+{
+	const char *text = rtsan_status_text((uint8_t)prov_errno);
+
+	(void)fid, (void)err_data;
+	if (prov_errno >= OFI_ERRNO) /* the peer's provider has refused it */
+		text = fi_strerror(prov_errno - OFI_ERRNO);
+	if (buf != NULL && len != 0)
+		snprintf(buf, len, "%s", text);
+	return text;
+}
+
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof(struct fi_ops_cq),
+	.read = cq_read,
+	.readfrom = cq_readfrom,
+	.readerr = cq_readerr,
+	.sread = cq_sread,
+	.sreadfrom = cq_sreadfrom,
+	.signal = cq_signal,
+	.strerror = cq_strerror,
+};
+
+static int
+cq_close(struct fid *fid)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
+
+	if (san_ofi_ctx_lock_unused(&cq->refs) != 0)
+		return -FI_EBUSY;
+	san_ofi_wait_fini(&cq->wait);
+	cq->domain->refs--;
+	san_ofi_ctx_unlock();
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops cq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cq_close,
+	.bind = OFI_NONE,
+	.control = queue_control,
+	.ops_open = OFI_NONE,
+};
+
+int
+san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out,
+		      void *context)
+{
+	struct ofi_cq *cq;
+	int rc = -FI_ENOMEM;
+
+	if (attr->format > FI_CQ_FORMAT_TAGGED || (attr->flags & ~FI_AFFINITY) != 0)
+		return -FI_EINVAL;
+	cq = calloc(1, sizeof(*cq));
+	if (cq == NULL)
+		return -FI_ENOMEM;
+	cq->domain = container_of(domain, struct ofi_domain, fid);
+	cq->format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
+	for (cq->size = CQ_SIZE_MIN; cq->size < attr->size && cq->size < CQ_SIZE_MAX;)
+		cq->size *= 2;
+	cq->ring = malloc(cq->size * sizeof(*cq->ring));
+	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &cq_fid_ops}, &cq_ops};
+	san_ofi_ctx_lock();
+	if (cq->ring != NULL)
+		rc = san_ofi_wait_init(&cq->wait, cq->domain->ctx, attr->wait_obj, false);
+	if (rc == 0)
+		cq->domain->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0) {
+		free(cq->ring);
+		free(cq);
+		return rc;
+	}
+	*out = &cq->fid;
+	return 0;
+}
+
+/* ---- counters ---- */
+
+/* Value, or the number of errors, after a round of progress. */
+static uint64_t
+cntr_get(struct fid_cntr *fid, bool errors)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	uint64_t value;
+
+	san_ofi_ctx_lock();
+	san_ofi_progress(cntr->domain->ctx);
+	value = errors ? cntr->errors : cntr->value;
+	cntr->seen = cntr->value + cntr->errors;
+	san_ofi_ctx_unlock();
+	return value;
+}
+
+static uint64_t
+cntr_read(struct fid_cntr *fid)
+{
+	return cntr_get(fid, false);
+}
+
+static uint64_t
+cntr_readerr(struct fid_cntr *fid)
+{
+	return cntr_get(fid, true);
+}
+
+/* Set to *value*, or add it. */
+static int
+cntr_change(struct fid_cntr *fid, bool errors, bool add, uint64_t value)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	uint64_t *to = errors ? &cntr->errors : &cntr->value;
+
+	san_ofi_ctx_lock();
+	*to = add ? *to + value : value;
+	san_ofi_wait_wake(&cntr->wait);
+	san_ofi_ctx_unlock();
+	return 0;
+}
+
+static int
+cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, false, true, value);
+}
+
+static int
+cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, false, false, value);
+}
+
+static int
+cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, true, true, value);
+}
+
+static int
+cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, true, false, value);
+}
+
+static int
+cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	struct queue_nap nap = queue_nap_begin(&cntr->wait, timeout);
+	uint64_t errors;
+	int rc = 0;
+
+	if (cntr->wait.obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	san_ofi_ctx_lock();
+	errors = cntr->errors;
+	do {
+		san_ofi_progress(cntr->domain->ctx);
+		if (cntr->value >= threshold)
+			break;
+		rc = cntr->errors != errors ? -FI_EAVAIL : queue_nap(&nap);
+	} while (rc == 0);
+	queue_nap_end(&nap);
+	san_ofi_ctx_unlock();
+	return rc;
+}
+
+static struct fi_ops_cntr cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cntr_read,
+	.readerr = cntr_readerr,
+	.add = cntr_add,
+	.set = cntr_set,
+	.wait = cntr_wait,
+	.adderr = cntr_adderr,
+	.seterr = cntr_seterr,
+};
+
+static int
+cntr_close(struct fid *fid)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
+
+	if (san_ofi_ctx_lock_unused(&cntr->refs) != 0)
+		return -FI_EBUSY;
+	san_ofi_wait_fini(&cntr->wait);
+	cntr->domain->refs--;
+	san_ofi_ctx_unlock();
+	free(cntr);
+	return 0;
+}
+
+static struct fi_ops cntr_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cntr_close,
+	.bind = OFI_NONE,
+	.control = queue_control,
+	.ops_open = OFI_NONE,
+};
+
+int
+san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+			struct fid_cntr **out, void *context)
+{
+	struct ofi_cntr *cntr;
+	int rc;
+
+	if (attr != NULL && (attr->events != FI_CNTR_EVENTS_COMP || attr->flags != 0))
+		return -FI_EINVAL;
+	cntr = calloc(1, sizeof(*cntr));
+	if (cntr == NULL)
+		return -FI_ENOMEM;
+	cntr->domain = container_of(domain, struct ofi_domain, fid);
+	cntr->fid = (struct fid_cntr){{FI_CLASS_CNTR, context, &cntr_fid_ops}, &cntr_ops};
+	san_ofi_ctx_lock();
+	rc = san_ofi_wait_init(&cntr->wait, cntr->domain->ctx,
+			       attr != NULL ? attr->wait_obj : FI_WAIT_UNSPEC, false);
+	if (rc == 0)
+		cntr->domain->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0) {
+		free(cntr);
+		return rc;
+	}
+	*out = &cntr->fid;
+	return 0;
+}
+
+/* ---- event queues ---- */
+
+/* Copy an event to a program's buffer. Bytes, or -FI_ETOOSMALL. */
+static ssize_t
+eq_copy(const struct ofi_event *ev, void *buf, size_t len)
+{
+	const struct fi_eq_cm_entry entry = {.fid = ev->fid, .info = ev->info};
+	size_t room;
+
+	if (ev->is_user) {
+		if (len < ev->length)
+			return -FI_ETOOSMALL;
+		memcpy(buf, ev->data, ev->length);
+		return (ssize_t)ev->length;
+	}
+	if (len < sizeof(entry))
+		return -FI_ETOOSMALL;
+	room = len - sizeof(entry);
+	if (room > ev->length)
+		room = ev->length;
+	memcpy(buf, &entry, sizeof(entry));
+	memcpy((uint8_t *)buf + sizeof(entry), ev->data, room);
+	return (ssize_t)(sizeof(entry) + room);
+}
+
+static ssize_t
+eq_take(struct ofi_eq *eq, uint32_t *type, void *buf, size_t len, uint64_t flags)
+{
+	struct ofi_event *ev = STAILQ_FIRST(&eq->events);
+	ssize_t n;
+
+	san_ofi_report_free(eq->shown);
+	eq->shown = NULL;
+	if (ev == NULL)
+		return -FI_EAGAIN;
+	if (ev->err != 0)
+		return -FI_EAVAIL;
+	n = eq_copy(ev, buf, len);
+	if (n < 0)
+		return n;
+	*type = ev->type;
+	if ((flags & FI_PEEK) == 0) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		ev->info = NULL; /* the program's */
+		san_ofi_report_free(ev);
+	}
+	return n;
+}
+
+static ssize_t
+eq_read(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, uint64_t flags)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
+	ssize_t n;
+
+	san_ofi_ctx_lock();
+	if (STAILQ_EMPTY(&eq->events))
+		san_ofi_progress_events(eq->wait.ctx);
+	n = eq_take(eq, type, buf, len, flags);
+	san_ofi_ctx_unlock();
+	return n;
+}
+
+static ssize_t
+eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout, uint64_t flags)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
+	struct queue_nap nap = queue_nap_begin(&eq->wait, timeout);
+	int rc = 0;
+	ssize_t n;
+
+	if (eq->wait.obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	san_ofi_ctx_lock();
+	do {
+		san_ofi_progress_events(eq->wait.ctx);
+		n = eq_take(eq, type, buf, len, flags);
+		if (n == -FI_EAGAIN)
+			rc = queue_nap(&nap);
+	} while (n == -FI_EAGAIN && rc == 0);
+	queue_nap_end(&nap);
+	san_ofi_ctx_unlock();
+	return rc == -FI_EIO ? rc : n;
+}
+
+static ssize_t
+eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
+	struct ofi_event *ev;
+	size_t room = buf->err_data_size;
+	ssize_t n = sizeof(*buf);
+
+	san_ofi_ctx_lock();
+	ev = STAILQ_FIRST(&eq->events);
+	if (ev == NULL || ev->err == 0) {
+		n = -FI_EAGAIN;
+	} else {
+		buf->fid = ev->fid;
+		buf->context = ev->fid != NULL ? ev->fid->context : NULL;
+		buf->data = 0;
+		buf->err = ev->err;
+		buf->prov_errno = ev->prov_errno;
+		buf->err_data_size = ev->length;
+		if (room == 0 || FI_VERSION_LT(eq->fabric->fid.api_version, FI_VERSION(1, 5))) {
+			buf->err_data = ev->data;
+		} else {
+			buf->err_data_size = room < ev->length ? room : ev->length;
+			memcpy(buf->err_data, ev->data, buf->err_data_size);
+		}
+		if ((flags & FI_PEEK) == 0) {
+			STAILQ_REMOVE_HEAD(&eq->events, link);
+			san_ofi_report_free(eq->shown);
+			eq->shown = ev;
+		}
+	}
+	san_ofi_ctx_unlock();
+	return n;
+}
+
+static ssize_t
+eq_write(struct fid_eq *fid, uint32_t type, const void *buf, size_t len, uint64_t flags)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
+	const struct ofi_event ev = {.type = type, .is_user = true, .length = len};
+
+	(void)flags;
+	san_ofi_ctx_lock();
+	san_ofi_report_event(eq, &ev, buf);
+	san_ofi_ctx_unlock();
+	return (ssize_t)len;
+}
+
+static const char *
+eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+{
+	const char *text = rtsan_reason_text((uint8_t)prov_errno);
+
+	(void)fid, (void)err_data;
+	if (buf != NULL && len != 0)
+		snprintf(buf, len, "%s", text);
+	return text;
+}
+
+static struct fi_ops_eq eq_ops = {
+	.size = sizeof(struct fi_ops_eq),
+	.read = eq_read,
+	.readerr = eq_readerr,
+	.write = eq_write,
+	.sread = eq_sread,
+	.strerror = eq_strerror,
+};
+
+static int
+eq_close(struct fid *fid)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
+	struct ofi_event *ev;
+
+	if (san_ofi_ctx_lock_unused(&eq->refs) != 0)
+		return -FI_EBUSY;
+	while ((ev = STAILQ_FIRST(&eq->events)) != NULL) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		san_ofi_report_free(ev);
+	}
+	san_ofi_report_free(eq->shown);
+	san_ofi_wait_fini(&eq->wait);
+	san_ofi_drive_put(eq->wait.ctx);
+	eq->fabric->refs--;
+	san_ofi_ctx_unlock();
+	free(eq);
+	return 0;
+}
+
+static struct fi_ops eq_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = eq_close,
+	.bind = OFI_NONE,
+	.control = queue_control,
+	.ops_open = OFI_NONE,
+};
+
+int
+san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **out,
+		      void *context)
+{
+	struct ofi_eq *eq = calloc(1, sizeof(*eq));
+	struct ofi_ctx *ctx;
+	int rc;
+
+	if (eq == NULL)
+		return -FI_ENOMEM;
+	eq->fabric = container_of(fabric, struct ofi_fabric, fid);
+	STAILQ_INIT(&eq->events);
+	eq->fid = (struct fid_eq){{FI_CLASS_EQ, context, &eq_fid_ops}, &eq_ops};
+	san_ofi_ctx_lock();
+	rc = san_ofi_drive_get(&ctx);
+	if (rc == 0) {
+		rc = san_ofi_wait_init(&eq->wait, ctx,
+				       attr != NULL ? attr->wait_obj : FI_WAIT_NONE, true);
+		if (rc != 0)
+			san_ofi_drive_put(ctx);
+	}
+	if (rc == 0)
+		eq->fabric->refs++;
+	san_ofi_ctx_unlock();
+	if (rc != 0) {
+		free(eq);
+		return rc;
+	}
+	*out = &eq->fid;
+	return 0;
+}
+
+/* ---- fi_trywait() ---- */
+
+/* Make progress. True: there is something to read. */
+static bool
+queue_has_news(struct fid *fid)
+{
+	struct ofi_wait *w = queue_wait(fid);
+	const struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
+
+	if (fid->fclass == FI_CLASS_EQ) {
+		san_ofi_progress_events(w->ctx);
+		return !STAILQ_EMPTY(&container_of(fid, struct ofi_eq, fid.fid)->events);
+	}
+	san_ofi_progress(w->ctx);
+	if (fid->fclass == FI_CLASS_CQ)
+		return container_of(fid, struct ofi_cq, fid.fid)->nb != 0;
+	return cntr->value + cntr->errors != cntr->seen;
+}
+
+int
+san_ofi_queue_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
+{
+	int i, rc = 0;
+
+	(void)fabric;
+	san_ofi_ctx_lock();
+	for (i = 0; i < count && rc == 0; i++) {
+		if (fids[i]->fclass != FI_CLASS_CQ && fids[i]->fclass != FI_CLASS_EQ &&
+		    fids[i]->fclass != FI_CLASS_CNTR)
+			rc = -FI_EINVAL;
+		else
+			rc = queue_has_news(fids[i]) ? -FI_EAGAIN : queue_arm(queue_wait(fids[i]));
+	}
+	san_ofi_ctx_unlock();
+	return rc;
+}

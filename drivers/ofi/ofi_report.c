@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What a program reads: completions, counters and events. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi_priv.h"
+
+/* ---- completions ---- */
+
+static bool
+report_grow(struct ofi_cq *cq)
+{
+	struct fi_cq_err_entry *ring = malloc(2 * cq->size * sizeof(*ring));
+	uint32_t i;
+
+	if (ring == NULL)
+		return false;
+	for (i = 0; i < cq->nb; i++)
+		ring[i] = cq->ring[(cq->head + i) & (cq->size - 1)];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->head = 0;
+	cq->size *= 2;
+	return true;
+}
+
+void
+san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e)
+{
+	if (cq->nb == cq->size && !report_grow(cq)) {
+		OFI_WARN(FI_LOG_CQ, "no memory: a completion is lost\n");
+		return;
+	}
+	cq->ring[(cq->head + cq->nb++) & (cq->size - 1)] = *e;
+	san_ofi_wait_wake(&cq->wait);
+}
+
+void
+san_ofi_report_done(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted)
+{
+	bool receives = (e->flags & FI_RECV) != 0;
+	struct ofi_cq *cq = receives ? ep->rx_cq : ep->tx_cq;
+	struct ofi_cntr *cntr = ep->cntrs[receives                          ? OFI_CNTR_RECV :
+						  (e->flags & FI_SEND) != 0 ? OFI_CNTR_SEND :
+						  (e->flags & FI_READ) != 0 ? OFI_CNTR_READ :
+									      OFI_CNTR_WRITE];
+
+	if (cq != NULL && (is_wanted || e->err != 0))
+		san_ofi_report_cq(cq, e);
+	if (cntr == NULL)
+		return;
+	if (e->err != 0)
+		cntr->errors++;
+	else
+		cntr->value++;
+	san_ofi_wait_wake(&cntr->wait);
+}
+
+/* ---- events ---- */
+
+void
+san_ofi_report_free(struct ofi_event *ev)
+{
+	if (ev != NULL && ev->info != NULL) {
+		san_ofi_cm_request_drop(
+			container_of(ev->info->handle, struct ofi_connreq, fid));
+		fi_freeinfo(ev->info);
+	}
+	free(ev);
+}
+
+void
+san_ofi_report_event(struct ofi_eq *eq, const struct ofi_event *ev, const void *data)
+{
+	struct ofi_event *copy = malloc(sizeof(*copy) + ev->length);
+
+	if (copy == NULL) {
+		OFI_WARN(FI_LOG_EQ, "no memory: event %u is lost\n", ev->type);
+		return;
+	}
+	*copy = *ev;
+	if (ev->length != 0)
+		memcpy(copy->data, data, ev->length);
+	STAILQ_INSERT_TAIL(&eq->events, copy, link);
+	san_ofi_wait_wake(&eq->wait);
+}
+
+void
+san_ofi_report_forget(struct ofi_eq *eq, fid_t fid)
+{
+	struct ofi_event *ev, *next;
+
+	for (ev = STAILQ_FIRST(&eq->events); ev != NULL; ev = next) {
+		next = STAILQ_NEXT(ev, link);
+		if (ev->fid != fid || ev->is_user)
+			continue;
+		STAILQ_REMOVE(&eq->events, ev, ofi_event, link);
+		san_ofi_report_free(ev);
+	}
+}
+
+void
+san_ofi_report_conn(struct ofi_ep *ep, struct ofi_event *ev, const void *data)
+{
+	ev->fid = &ep->fid.fid;
+	if (ep->eq != NULL) /* a connection of FI_EP_RDM has none */
+		san_ofi_report_event(ep->eq, ev, data);
+}
+
+void
+san_ofi_report_end(struct ofi_ep *ep, uint8_t reason)
+{
+	struct ofi_event end = {.type = FI_SHUTDOWN};
+	struct ofi_event failure = {.err = FI_ECONNABORTED, .prov_errno = reason};
+
+	if (ep->conn != OFI_CONN_NONE)
+		san_ofi_report_conn(ep, ep->conn == OFI_CONN_UP ? &end : &failure, NULL);
+	ep->conn = OFI_CONN_NONE;
+}
