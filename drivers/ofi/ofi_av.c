@@ -63,10 +63,10 @@ av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, ui
 	fi_addr_t at;
 	int rc, n = 0;
 	size_t i;
+	OFI_LOCKED;
 
 	if ((flags & ~(FI_MORE | FI_SYNC_ERR)) != 0)
 		return -FI_EBADFLAGS;
-	san_ofi_ctx_lock();
 	for (i = 0; i < count; i++) {
 		rc = san_ofi_addr_read(&a, from, sizeof(a)); /* its length is that of its family */
 		from += san_ofi_addr_len(&a);
@@ -78,7 +78,6 @@ av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out, ui
 			errors[i] = -rc;
 		n += rc == 0;
 	}
-	san_ofi_ctx_unlock();
 	return n;
 }
 
@@ -99,10 +98,10 @@ av_remove(struct fid_av *fid, fi_addr_t *at, size_t count, uint64_t flags)
 	struct ofi_rdm *rdm;
 	int rc = 0;
 	size_t i;
+	OFI_LOCKED;
 
 	if (flags != 0)
 		return -FI_EBADFLAGS;
-	san_ofi_ctx_lock();
 	for (i = 0; i < count; i++) {
 		if (san_ofi_av_find(av, at[i]) == NULL) {
 			rc = -FI_EINVAL;
@@ -113,7 +112,6 @@ av_remove(struct fid_av *fid, fi_addr_t *at, size_t count, uint64_t flags)
 		LIST_FOREACH(rdm, &av->rdms, av_link)
 			san_ofi_rdm_on_remove(rdm, at[i]);
 	}
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -122,13 +120,13 @@ av_lookup(struct fid_av *fid, fi_addr_t at, void *addr, size_t *addrlen)
 {
 	const struct ofi_av *av = container_of(fid, struct ofi_av, fid);
 	const union ofi_addr *a;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	a = san_ofi_av_find(av, at);
-	if (a != NULL)
-		san_ofi_addr_copy(a, addr, addrlen); /* cut, if there is no room */
-	san_ofi_ctx_unlock();
-	return a != NULL ? 0 : -FI_EINVAL;
+	if (a == NULL)
+		return -FI_EINVAL;
+	san_ofi_addr_copy(a, addr, addrlen); /* cut, if there is no room */
+	return 0;
 }
 
 static const char *
@@ -189,6 +187,7 @@ san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 		void *context)
 {
 	struct ofi_av *av;
+	OFI_LOCKED;
 
 	if ((attr->flags & ~FI_SYMMETRIC) != 0 || attr->name != NULL || attr->rx_ctx_bits != 0)
 		return -FI_ENOSYS; /* neither asynchronous nor shared by processes */
@@ -199,9 +198,7 @@ san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 		attr->type = FI_AV_TABLE;
 	av->domain = container_of(domain, struct ofi_domain, fid);
 	av->fid = (struct fid_av){{FI_CLASS_AV, context, &av_fid_ops}, &av_ops};
-	san_ofi_ctx_lock();
 	av->domain->refs++;
-	san_ofi_ctx_unlock();
 	*out = &av->fid;
 	return 0;
 }

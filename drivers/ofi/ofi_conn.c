@@ -3,6 +3,7 @@
 /* What an endpoint has of the transport: a queue pair, a pool of receives, a connection. */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ofi_priv.h"
 
@@ -18,47 +19,31 @@ san_ofi_conn_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class)
 	san_ofi_ctx_mark(ep);
 }
 
-static int
-conn_post(struct ofi_ep *ep, struct ofi_rx *const *rx, int n)
-{
-	struct rtsan_recv_wr wr[CONN_BURST];
-	struct rtsan_sge sge[CONN_BURST];
-	int i;
-
-	for (i = 0; i < n; i++) {
-		sge[i] = (struct rtsan_sge){
-			.addr = rx[i]->data,
-			.length = OFI_BUF_SIZE,
-			.lkey = rtsan_mr_lkey(ep->rx_mr),
-		};
-		wr[i] = (struct rtsan_recv_wr){
-			.wr_id = (uintptr_t)rx[i] | OFI_WR_RX,
-			.sge = &sge[i],
-			.nb_sge = 1,
-		};
-	}
-	return rtsan_post_recv(ep->qp, wr, n);
-}
-
 /* Credits are returned only after their receives are posted, which may have to wait for room. */
 void
 san_ofi_conn_repost(struct ofi_ep *ep)
 {
-	struct ofi_rx *rx[CONN_BURST], *next;
+	struct rtsan_recv_wr wr[CONN_BURST];
+	struct rtsan_sge sge[CONN_BURST];
+	struct ofi_rx *rx;
 	int i, n, posted;
 
 	while (!STAILQ_EMPTY(&ep->consumed)) {
 		n = 0;
-		STAILQ_FOREACH(next, &ep->consumed, link) {
-			rx[n++] = next;
-			if (n == CONN_BURST)
+		STAILQ_FOREACH(rx, &ep->consumed, link) {
+			sge[n] = (struct rtsan_sge){
+				rx->data, OFI_BUF_SIZE, rtsan_mr_lkey(ep->rx_mr)};
+			wr[n] = (struct rtsan_recv_wr){
+				.wr_id = (uintptr_t)rx | OFI_WR_RX, .sge = &sge[n], .nb_sge = 1};
+			if (++n == CONN_BURST)
 				break;
 		}
-		posted = conn_post(ep, rx, n);
+		posted = rtsan_post_recv(ep->qp, wr, n);
 		for (i = 0; i < posted; i++) {
+			rx = STAILQ_FIRST(&ep->consumed);
 			STAILQ_REMOVE_HEAD(&ep->consumed, link);
-			if (rx[i]->class < OFI_CLASSES)
-				ep->due[rx[i]->class]++;
+			if (rx->class < OFI_CLASSES)
+				ep->due[rx->class]++;
 		}
 		if (posted != n) {
 			san_ofi_ctx_need_room(ep);
@@ -142,13 +127,11 @@ san_ofi_conn_alloc(struct ofi_domain *domain)
 	STAILQ_INIT(&ep->fetches);
 	STAILQ_INIT(&ep->sends);
 	STAILQ_INIT(&ep->answers);
-	LIST_INIT(&ep->ops);
-	LIST_INIT(&ep->bufs);
 	return ep;
 }
 
-static void
-conn_release(struct ofi_ep *ep)
+void
+san_ofi_conn_release(struct ofi_ep *ep)
 {
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct ofi_buf *buf;
@@ -171,42 +154,10 @@ conn_release(struct ofi_ep *ep)
 	san_ofi_ctx_lane_put(ep->lane);
 }
 
-static void
-conn_unbind(struct ofi_ep *ep)
-{
-	int i;
-
-	if (ep->eq != NULL) {
-		san_ofi_report_forget(ep->eq, &ep->fid.fid);
-		ep->eq->refs--;
-	}
-	if (ep->tx_cq != NULL)
-		ep->tx_cq->refs--;
-	if (ep->rx_cq != NULL)
-		ep->rx_cq->refs--;
-	for (i = 0; i < OFI_CNTRS; i++)
-		if (ep->cntrs[i] != NULL)
-			ep->cntrs[i]->refs--;
-	if (ep->rxq != &ep->own_rxq)
-		ep->rxq->refs--;
-}
-
-void
-san_ofi_conn_free(struct ofi_ep *ep)
-{
-	if (ep->rdm == NULL)
-		conn_release(ep);
-	conn_unbind(ep);
-	ep->domain->refs--;
-	free(ep->rdm);
-	free(ep);
-}
-
 struct ofi_ep *
 san_ofi_conn_open(struct ofi_ep *owner)
 {
 	struct ofi_ep *conn = san_ofi_conn_alloc(owner->domain);
-	int i;
 
 	if (conn == NULL)
 		return NULL;
@@ -216,18 +167,10 @@ san_ofi_conn_open(struct ofi_ep *owner)
 	conn->tx_selective = owner->tx_selective;
 	conn->rx_selective = owner->rx_selective;
 	san_ofi_rxq_init(&conn->own_rxq, conn->domain, 0);
+	/* the owner, which lives longer, has the references */
 	conn->tx_cq = owner->tx_cq;
 	conn->rx_cq = owner->rx_cq;
-	if (conn->tx_cq != NULL)
-		conn->tx_cq->refs++;
-	if (conn->rx_cq != NULL)
-		conn->rx_cq->refs++;
-	for (i = 0; i < OFI_CNTRS; i++) {
-		conn->cntrs[i] = owner->cntrs[i];
-		if (conn->cntrs[i] != NULL)
-			conn->cntrs[i]->refs++;
-	}
-	conn->domain->refs++;
+	memcpy(conn->cntrs, owner->cntrs, sizeof(conn->cntrs));
 	LIST_INSERT_HEAD(&owner->rdm->conns, conn, conn_link);
 	return conn;
 }
@@ -236,10 +179,20 @@ void
 san_ofi_conn_close(struct ofi_ep *conn)
 {
 	LIST_REMOVE(conn, conn_link);
-	san_ofi_conn_free(conn);
+	san_ofi_conn_release(conn);
+	free(conn);
 }
 
 /* ---- connecting ---- */
+
+/* Make *ep* ready to connect or accept. */
+static int
+conn_prepare(struct ofi_ep *ep)
+{
+	int rc = san_ofi_conn_enable(ep);
+
+	return rc == 0 && ep->state != OFI_EP_ENABLED ? -FI_EISCONN : rc;
+}
 
 int
 san_ofi_conn_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
@@ -247,14 +200,11 @@ san_ofi_conn_connect(struct ofi_ep *ep, uint64_t service, const void *param, siz
 	char text[RTSAN_ADDRESS_MAX];
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param conn = {.private_data = data};
-	int rc = san_ofi_conn_enable(ep);
+	int rc = conn_prepare(ep);
 
-	if (rc != 0)
-		return rc;
-	if (ep->state != OFI_EP_ENABLED)
-		return -FI_EISCONN;
 	/* an own address of the peer's family, if the program has not chosen one */
-	rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
+	if (rc == 0)
+		rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
 	if (rc != 0)
 		return rc;
 	conn.private_len =
@@ -274,13 +224,10 @@ san_ofi_conn_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr
 {
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param conn = {.private_data = data};
-	int rc;
+	int rc = conn_prepare(ep);
 
-	rc = san_ofi_conn_enable(ep);
 	if (rc != 0)
 		return rc;
-	if (ep->state != OFI_EP_ENABLED)
-		return -FI_EISCONN;
 	conn.private_len =
 		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
 	rc = rtsan_accept(ep->domain->ctx->san, request, ep->qp, &conn);

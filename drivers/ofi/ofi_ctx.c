@@ -156,14 +156,12 @@ int
 san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS])
 {
 	int rc = 0;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (ctx_nb_addrs == 0)
 		rc = ctx_probe();
 	memcpy(addrs, ctx_addrs, sizeof(ctx_addrs));
-	rc = rc != 0 ? rc : ctx_nb_addrs;
-	san_ofi_ctx_unlock();
-	return rc;
+	return rc != 0 ? rc : ctx_nb_addrs;
 }
 
 int

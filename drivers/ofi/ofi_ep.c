@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Endpoints: the calls for their parts, names and connections. */
+/* Endpoints: their parts, names and connections. Passive ones hand out connection requests. */
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ofi_priv.h"
 
@@ -22,12 +23,12 @@ ep_bind_cq(struct ofi_ep *ep, struct ofi_cq *cq, uint64_t flags)
 	if ((flags & FI_TRANSMIT) != 0) {
 		ep->tx_cq = cq;
 		ep->tx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-		cq->refs++;
+		cq->wait.refs++;
 	}
 	if ((flags & FI_RECV) != 0) {
 		ep->rx_cq = cq;
 		ep->rx_selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-		cq->refs++;
+		cq->wait.refs++;
 	}
 	return 0;
 }
@@ -57,20 +58,25 @@ ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 		if ((flags & bits[i]) == 0)
 			continue;
 		ep->cntrs[i] = cntr;
-		cntr->refs++;
+		cntr->wait.refs++;
 	}
 	return 0;
 }
 
 static int
-ep_bind_one(struct ofi_ep *ep, struct fid *bfid, uint64_t flags)
+ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	OFI_LOCKED;
+
+	if (ep->state != OFI_EP_NEW)
+		return -FI_EOPBADSTATE;
 	switch (bfid->fclass) {
 	case FI_CLASS_EQ:
 		if (ep->eq != NULL)
 			return -FI_EINVAL;
 		ep->eq = container_of(bfid, struct ofi_eq, fid.fid);
-		ep->eq->refs++;
+		ep->eq->wait.refs++;
 		return 0;
 	case FI_CLASS_CQ:
 		return ep_bind_cq(ep, container_of(bfid, struct ofi_cq, fid.fid), flags);
@@ -93,16 +99,24 @@ ep_bind_one(struct ofi_ep *ep, struct fid *bfid, uint64_t flags)
 	}
 }
 
-static int
-ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+static void
+ep_unbind(struct ofi_ep *ep)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc;
+	int i;
 
-	san_ofi_ctx_lock();
-	rc = ep->state == OFI_EP_NEW ? ep_bind_one(ep, bfid, flags) : -FI_EOPBADSTATE;
-	san_ofi_ctx_unlock();
-	return rc;
+	if (ep->eq != NULL) {
+		san_ofi_report_forget(ep->eq, &ep->fid.fid);
+		ep->eq->wait.refs--;
+	}
+	if (ep->tx_cq != NULL)
+		ep->tx_cq->wait.refs--;
+	if (ep->rx_cq != NULL)
+		ep->rx_cq->wait.refs--;
+	for (i = 0; i < OFI_CNTRS; i++)
+		if (ep->cntrs[i] != NULL)
+			ep->cntrs[i]->wait.refs--;
+	if (ep->rxq != &ep->own_rxq)
+		ep->rxq->refs--;
 }
 
 /* ---- connections ---- */
@@ -146,24 +160,19 @@ static int
 ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t paramlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc = 0;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (ep->connreq != NULL || ep->is_accepted || paramlen > OFI_CM_DATA)
-		rc = -FI_EINVAL;
-	else if (addr != NULL) /* its length is that of its family */
-		rc = san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer));
-	else if (ep->peer.sa.sa_family == 0)
-		rc = -FI_EINVAL;
-	if (rc == 0 && san_ofi_addr_token(&ep->peer) != 0) {
+		return -FI_EINVAL;
+	/* the length of *addr* is that of its family */
+	if (addr != NULL ? san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer)) != 0 :
+			   ep->peer.sa.sa_family == 0)
+		return -FI_EINVAL;
+	if (san_ofi_addr_token(&ep->peer) != 0) {
 		san_ofi_cm_warn(&ep->peer, "it is FI_EP_RDM, this endpoint is FI_EP_MSG" OFI_KINDS);
-		rc = -FI_ECONNREFUSED;
+		return -FI_ECONNREFUSED;
 	}
-	if (rc == 0)
-		rc = san_ofi_conn_connect(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), param,
-					  paramlen);
-	san_ofi_ctx_unlock();
-	return rc;
+	return san_ofi_conn_connect(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), param, paramlen);
 }
 
 static int
@@ -171,79 +180,88 @@ ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	struct ofi_connreq *req;
-	int rc = -FI_EINVAL;
+	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	req = ep->connreq;
-	if (req != NULL && !req->is_done && paramlen <= OFI_CM_DATA)
-		rc = san_ofi_conn_accept(ep, req->request, &req->hdr, param, paramlen);
-	if (rc == 0) {
-		ep->peer = req->peer;
-		ep->origin = req->origin;
-		ep->connreq = NULL;
-		san_ofi_cm_request_free(req);
-	}
-	san_ofi_ctx_unlock();
-	return rc;
+	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
+		return -FI_EINVAL;
+	rc = san_ofi_conn_accept(ep, req->request, &req->hdr, param, paramlen);
+	if (rc != 0)
+		return rc;
+	ep->peer = req->peer;
+	ep->origin = req->origin;
+	ep->connreq = NULL;
+	san_ofi_cm_request_free(req);
+	return 0;
 }
 
 static int
 ep_shutdown(struct fid_ep *fid, uint64_t flags)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc = 0;
+	OFI_LOCKED;
 
 	if (flags != 0)
 		return -FI_EBADFLAGS;
-	san_ofi_ctx_lock();
-	if (ep->state == OFI_EP_CONNECTED && !ep->is_shut)
-		rc = ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
-	else if (ep->state != OFI_EP_ENDED) /* else the peer was faster */
-		rc = -FI_ENOTCONN;
-	san_ofi_ctx_unlock();
-	return rc;
+	if (ep->state == OFI_EP_ENDED)
+		return 0; /* the peer was faster */
+	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
+		return -FI_ENOTCONN;
+	return ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
+}
+
+/* The name of an endpoint, active or passive, and whether it can still be set. */
+static union ofi_addr *
+ep_name(fid_t fid, bool *is_free)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+
+	if (fid->fclass == FI_CLASS_PEP) {
+		*is_free = pep->listener == NULL;
+		return &pep->local;
+	}
+	*is_free = ep->state < (ep->rdm != NULL ? OFI_EP_ENABLED : OFI_EP_CONNECTING);
+	return &ep->local;
 }
 
 static int
 ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc = -FI_EOPBADSTATE;
+	union ofi_addr *name;
+	bool is_free;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
-	if (ep->state < (ep->rdm != NULL ? OFI_EP_ENABLED : OFI_EP_CONNECTING))
-		rc = san_ofi_addr_read(&ep->local, addr, addrlen);
-	san_ofi_ctx_unlock();
-	return rc;
+	name = ep_name(fid, &is_free);
+	return is_free ? san_ofi_addr_read(name, addr, addrlen) : -FI_EOPBADSTATE;
 }
 
 static int
 ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc;
+	union ofi_addr *name;
+	bool is_free;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
-	rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);
-	if (rc == 0 && ep->rdm != NULL)
+	name = ep_name(fid, &is_free);
+	if (san_ofi_ctx_addr(name->sa.sa_family, name) != 0)
+		return -FI_EADDRNOTAVAIL;
+	if (fid->fclass == FI_CLASS_EP && ep->rdm != NULL)
 		san_ofi_rdm_name(ep);
-	if (rc == 0)
-		rc = san_ofi_addr_copy(&ep->local, addr, addrlen);
-	san_ofi_ctx_unlock();
-	return rc;
+	return san_ofi_addr_copy(name, addr, addrlen);
 }
 
 static int
 ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc = -FI_ENOTCONN;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
-	if (ep->state == OFI_EP_CONNECTED)
-		rc = san_ofi_addr_copy(&ep->peer, addr, addrlen);
-	san_ofi_ctx_unlock();
-	return rc;
+	if (ep->state != OFI_EP_CONNECTED)
+		return -FI_ENOTCONN;
+	return san_ofi_addr_copy(&ep->peer, addr, addrlen);
 }
 
 static struct fi_ops_cm ep_cm_ops = {
@@ -272,38 +290,27 @@ static struct fi_ops_cm ep_rdm_cm_ops = {
 
 /* ---- options ---- */
 
-/* One direction's default flags, which *flags* names. */
 static int
-ep_control_flags(struct ofi_ep *ep, bool is_set, uint64_t *flags)
+ep_control(struct fid *fid, int command, void *arg)
 {
 	const uint64_t both = FI_TRANSMIT | FI_RECV;
-	uint64_t way = flags != NULL ? *flags & both : 0;
-	uint64_t *own = way == FI_TRANSMIT ? &ep->tx_flags : &ep->rx_flags;
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	uint64_t *flags = arg, *own;
+	OFI_LOCKED;
 
-	if (way == 0 || way == both)
+	if (command == FI_ENABLE)
+		return ep->rdm != NULL ? san_ofi_rdm_enable(ep) : san_ofi_conn_enable(ep);
+	if (command != FI_GETOPSFLAG && command != FI_SETOPSFLAG)
+		return -FI_ENOSYS;
+	/* the default flags of one direction, which *arg* names */
+	if (flags == NULL || (*flags & both) == 0 || (*flags & both) == both)
 		return -FI_EINVAL;
-	if (is_set)
+	own = (*flags & FI_TRANSMIT) != 0 ? &ep->tx_flags : &ep->rx_flags;
+	if (command == FI_SETOPSFLAG)
 		*own = *flags & ~both;
 	else
 		*flags = *own;
 	return 0;
-}
-
-static int
-ep_control(struct fid *fid, int command, void *arg)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc = -FI_ENOSYS;
-
-	san_ofi_ctx_lock();
-	if (command == FI_ENABLE)
-		rc = san_ofi_conn_enable(ep);
-	else if (command == FI_GETOPSFLAG || command == FI_SETOPSFLAG)
-		rc = ep_control_flags(ep, command == FI_SETOPSFLAG, arg);
-	if (command == FI_ENABLE && rc == 0 && ep->rdm != NULL && ep->state == OFI_EP_NEW)
-		rc = san_ofi_rdm_enable(ep);
-	san_ofi_ctx_unlock();
-	return rc;
 }
 
 static ssize_t
@@ -311,12 +318,11 @@ ep_cancel(fid_t fid, void *context)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
 	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	rc = san_ofi_rxq_cancel(ep->rxq, ep, context);
 	if (rc == -FI_ENOENT && ep->rdm != NULL)
 		rc = san_ofi_rxq_cancel(&ep->rdm->tagged, ep, context);
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -381,16 +387,20 @@ static int
 ep_close(struct fid *fid)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (ep->rdm != NULL)
 		ep_close_rdm(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 	else
 		ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 	if (ep->connreq != NULL)
 		san_ofi_cm_request_drop(ep->connreq);
-	san_ofi_conn_free(ep);
-	san_ofi_ctx_unlock();
+	if (ep->rdm == NULL)
+		san_ofi_conn_release(ep);
+	ep_unbind(ep);
+	ep->domain->refs--;
+	free(ep->rdm);
+	free(ep);
 	return 0;
 }
 
@@ -453,6 +463,7 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 {
 	struct ofi_ep *ep = san_ofi_conn_alloc(container_of(domain, struct ofi_domain, fid));
 	int rc;
+	OFI_LOCKED;
 
 	if (ep == NULL)
 		return -FI_ENOMEM;
@@ -474,9 +485,191 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 		ep->fid.cm = &ep_rdm_cm_ops;
 		ep->fid.tagged = &san_ofi_msg_tagged_ops;
 	}
-	san_ofi_ctx_lock();
 	ep->domain->refs++;
-	san_ofi_ctx_unlock();
 	*out = &ep->fid;
+	return 0;
+}
+
+/* ---- passive endpoints ---- */
+
+/* Take over what a closed passive endpoint has left at the port: the transport has one listener. */
+static bool
+pep_adopt(struct ofi_pep *pep)
+{
+	uint16_t port = san_ofi_addr_port(&pep->local);
+	struct ofi_connreq *req;
+	struct ofi_pep *old;
+
+	LIST_FOREACH(old, &pep->ctx->peps, link)
+		if (port != 0 && old->is_closed && san_ofi_addr_port(&old->local) == port)
+			break;
+	if (old == NULL)
+		return false;
+	pep->listener = old->listener;
+	old->listener = NULL;
+	while ((req = LIST_FIRST(&old->requests)) != NULL) {
+		LIST_REMOVE(req, link);
+		LIST_INSERT_HEAD(&pep->requests, req, link);
+		req->pep = pep;
+	}
+	san_ofi_cm_pep_free(old);
+	return true;
+}
+
+static int
+pep_listen(struct fid_pep *fid)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid);
+	int rc;
+	OFI_LOCKED;
+
+	if (pep->eq == NULL)
+		return -FI_ENOEQ;
+	if (pep->listener != NULL)
+		return -FI_EOPBADSTATE;
+	/* peers get an own address, also if the program binds to any */
+	rc = san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
+	if (rc != 0 || pep_adopt(pep))
+		return rc;
+	rc = san_ofi_cm_listen(pep->ctx, &pep->local, OFI_SERVICE(0), pep->backlog, &pep->listener);
+	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_listen");
+}
+
+static int
+pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
+{
+	struct ofi_connreq *req = container_of(handle, struct ofi_connreq, fid);
+	OFI_LOCKED;
+
+	if (handle == NULL || handle->fclass != FI_CLASS_CONNREQ || paramlen > OFI_CM_DATA ||
+	    req->pep != container_of(fid, struct ofi_pep, fid) || req->is_done)
+		return -FI_EINVAL;
+	return san_ofi_cm_request_reject(req, param, paramlen);
+}
+
+static struct fi_ops_cm pep_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = ep_setname,
+	.getname = ep_getname,
+	.getpeer = OFI_NONE,
+	.connect = OFI_NONE,
+	.listen = pep_listen,
+	.accept = OFI_NONE,
+	.reject = pep_reject,
+	.shutdown = OFI_NONE,
+};
+
+static int
+pep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
+{
+	static const struct ofi_rxq defaults = {.min_multi = OFI_MULTI_RECV};
+
+	(void)fid;
+	return san_ofi_rxq_getopt(&defaults, level, name, value, len);
+}
+
+static int
+pep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+{
+	(void)fid, (void)level, (void)name, (void)value, (void)len;
+	return -FI_ENOPROTOOPT;
+}
+
+static struct fi_ops_ep pep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = OFI_NONE,
+	.getopt = pep_getopt,
+	.setopt = pep_setopt,
+	.tx_ctx = OFI_NONE,
+	.rx_ctx = OFI_NONE,
+	.rx_size_left = OFI_NONE,
+	.tx_size_left = OFI_NONE,
+};
+
+static int
+pep_close(struct fid *fid)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
+	struct ofi_ctx *ctx = pep->ctx;
+	OFI_LOCKED;
+
+	if (pep->eq != NULL) {
+		san_ofi_report_forget(pep->eq, &pep->fid.fid);
+		pep->eq->wait.refs--;
+	}
+	pep->fabric->refs--;
+	pep->is_closed = true;
+	if (LIST_EMPTY(&pep->requests))
+		san_ofi_cm_pep_free(pep);
+	san_ofi_drive_put(ctx);
+	return 0;
+}
+
+static int
+pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
+	OFI_LOCKED;
+
+	(void)flags;
+	if (bfid->fclass != FI_CLASS_EQ || pep->eq != NULL)
+		return -FI_EINVAL;
+	pep->eq = container_of(bfid, struct ofi_eq, fid.fid);
+	pep->eq->wait.refs++;
+	return 0;
+}
+
+static int
+pep_control(struct fid *fid, int command, void *arg)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
+	int backlog;
+
+	if (command != FI_BACKLOG || arg == NULL)
+		return -FI_ENOSYS;
+	memcpy(&backlog, arg, sizeof(backlog));
+	if (backlog < 1 || backlog > UINT16_MAX)
+		return -FI_EINVAL;
+	pep->backlog = (uint16_t)backlog;
+	return 0;
+}
+
+static struct fi_ops pep_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = pep_close,
+	.bind = pep_bind,
+	.control = pep_control,
+	.ops_open = OFI_NONE,
+};
+
+int
+san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **out,
+			void *context)
+{
+	struct ofi_pep *pep = calloc(1, sizeof(*pep));
+	int rc = -FI_ENOMEM;
+	OFI_LOCKED;
+
+	if (pep == NULL)
+		return rc;
+	pep->fabric = container_of(fabric, struct ofi_fabric, fid);
+	pep->backlog = OFI_BACKLOG;
+	pep->fid = (struct fid_pep){
+		{FI_CLASS_PEP, context, &pep_fid_ops}, &pep_ops, &pep_cm_ops};
+	pep->info = fi_dupinfo(info);
+	if (pep->info != NULL)
+		rc = info->src_addr == NULL ?
+			0 :
+			san_ofi_addr_read(&pep->local, info->src_addr, info->src_addrlen);
+	if (rc == 0)
+		rc = san_ofi_drive_get(&pep->ctx);
+	if (rc != 0) {
+		fi_freeinfo(pep->info);
+		free(pep);
+		return rc;
+	}
+	pep->fabric->refs++;
+	LIST_INSERT_HEAD(&pep->ctx->peps, pep, link);
+	*out = &pep->fid;
 	return 0;
 }

@@ -51,6 +51,7 @@ fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 {
 	struct ofi_domain *domain = calloc(1, sizeof(*domain));
 	int rc;
+	OFI_LOCKED;
 
 	(void)info;
 	if (domain == NULL)
@@ -61,15 +62,12 @@ fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 		.ops = &domain_ops,
 		.mr = &san_ofi_mr_ops,
 	};
-	san_ofi_ctx_lock();
 	rc = san_ofi_drive_get(&domain->ctx);
-	if (rc == 0)
-		domain->fabric->refs++;
-	san_ofi_ctx_unlock();
 	if (rc != 0) {
 		free(domain);
 		return rc;
 	}
+	domain->fabric->refs++;
 	*out = &domain->fid;
 	return 0;
 }
@@ -79,7 +77,7 @@ fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
 	.domain = fabric_domain_open,
-	.passive_ep = san_ofi_pep_open,
+	.passive_ep = san_ofi_ep_passive_open,
 	.eq_open = san_ofi_queue_eq_open,
 	.wait_open = OFI_NONE,
 	.trywait = san_ofi_queue_trywait,

@@ -112,14 +112,12 @@ mr_close(struct fid *fid)
 {
 	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
 	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	rc = mr_deregister(mr);
-	if (rc == 0)
-		mr->domain->refs--;
-	san_ofi_ctx_unlock();
 	if (rc != 0)
 		return rc;
+	mr->domain->refs--;
 	free(mr);
 	return 0;
 }
@@ -138,18 +136,16 @@ mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struc
 	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
 	struct ofi_mr *mr;
 	int rc;
+	OFI_LOCKED;
 
 	if (fid->fclass != FI_CLASS_DOMAIN || attr->iov_count != 1 || flags != 0)
 		return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
 	if (attr->iface != FI_HMEM_SYSTEM)
 		return -FI_ENOSYS;
-	san_ofi_ctx_lock();
 	rc = san_ofi_mr_open(domain, &attr->mr_iov[0], attr->access, &mr);
-	if (rc == 0)
-		domain->refs++;
-	san_ofi_ctx_unlock();
 	if (rc != 0)
 		return rc;
+	domain->refs++;
 	mr->fid.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};
 	mr->fid.mem_desc = mr;
 	*out = &mr->fid;

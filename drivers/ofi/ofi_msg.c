@@ -44,15 +44,14 @@ san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	int rc = 0;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (ep->rdm != NULL)
 		ep = msg_conn(ep, args->to, &rc);
 	if (rc == 0)
 		rc = san_ofi_op_post(ep, args);
 	if (rc == 0)
 		san_ofi_tx_push(ep);
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -145,21 +144,19 @@ msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (ep->state == OFI_EP_NEW)
-		rc = -FI_EOPBADSTATE;
-	else if (ep->rdm != NULL)
-		rc = san_ofi_tag_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
-	else if (ep->rxq != &ep->own_rxq)
-		rc = -FI_EINVAL;
-	else if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
-		rc = -FI_ENOTCONN;
-	else
-		rc = san_ofi_rxq_post(ep->rxq, msg, flags);
+		return -FI_EOPBADSTATE;
+	if (ep->rdm != NULL)
+		return san_ofi_tag_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
+	if (ep->rxq != &ep->own_rxq)
+		return -FI_EINVAL;
+	if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
+		return -FI_ENOTCONN;
+	rc = san_ofi_rxq_post(ep->rxq, msg, flags);
 	if (rc == 0 && ep->is_starving)
 		msg_feed(ep);
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -269,16 +266,14 @@ tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t fla
 		.addr = msg->addr,
 		.context = msg->context,
 	};
-	int rc = -FI_EOPBADSTATE;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if ((flags & FI_PEEK) != 0) /* a program may look until a message is there */
 		san_ofi_progress(ep->domain->ctx);
-	if (ep->state != OFI_EP_NEW)
-		rc = san_ofi_tag_post(ep, &plain, msg->tag, msg->ignore,
-				      (flags & ~FI_MULTI_RECV) | FI_TAGGED);
-	san_ofi_ctx_unlock();
-	return rc;
+	if (ep->state == OFI_EP_NEW)
+		return -FI_EOPBADSTATE;
+	return san_ofi_tag_post(ep, &plain, msg->tag, msg->ignore,
+				(flags & ~FI_MULTI_RECV) | FI_TAGGED);
 }
 
 static ssize_t
@@ -341,14 +336,13 @@ srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid);
 	struct ofi_ep *ep;
 	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	rc = san_ofi_rxq_post(q, msg, flags);
 	/* one with FI_MULTI_RECV may have room for the messages of several endpoints */
 	while (rc == 0 && !STAILQ_EMPTY(&q->posted) &&
 	       (ep = STAILQ_FIRST(&q->starving)) != NULL)
 		msg_feed(ep);
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -381,12 +375,9 @@ static struct fi_ops_msg srx_msg_ops = {
 static ssize_t
 srx_cancel(fid_t fid, void *context)
 {
-	int rc;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
-	rc = san_ofi_rxq_cancel(container_of(fid, struct ofi_rxq, fid.fid), NULL, context);
-	san_ofi_ctx_unlock();
-	return rc;
+	return san_ofi_rxq_cancel(container_of(fid, struct ofi_rxq, fid.fid), NULL, context);
 }
 
 static int
@@ -437,7 +428,7 @@ srx_close(struct fid *fid)
 		return -FI_EBUSY;
 	san_ofi_rxq_flush(q, NULL);
 	if (q->cq != NULL)
-		q->cq->refs--;
+		q->cq->wait.refs--;
 	q->domain->refs--;
 	san_ofi_ctx_unlock();
 	free(q);
@@ -453,7 +444,7 @@ srx_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (bfid->fclass != FI_CLASS_CQ || q->cq != NULL)
 		return -FI_EINVAL;
 	q->cq = container_of(bfid, struct ofi_cq, fid.fid);
-	q->cq->refs++;
+	q->cq->wait.refs++;
 	return 0;
 }
 
@@ -478,6 +469,7 @@ san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 {
 	struct ofi_rxq *q = calloc(1, sizeof(*q));
 	size_t size = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
+	OFI_LOCKED;
 
 	if (q == NULL)
 		return -FI_ENOMEM;
@@ -491,9 +483,7 @@ san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 		.msg = &srx_msg_ops,
 		.tagged = &san_ofi_msg_no_tagged_ops,
 	};
-	san_ofi_ctx_lock();
 	q->domain->refs++;
-	san_ofi_ctx_unlock();
 	*out = &q->fid;
 	return 0;
 }

@@ -134,18 +134,6 @@ san_ofi_op_check(struct ofi_op *op)
 		op_finish(op);
 }
 
-static void
-op_cancel(struct ofi_op *op)
-{
-	if (op->needs_answer)
-		op->ep->requests[op->id] = NULL;
-	if (op->err == 0) {
-		op->err = FI_ECANCELED;
-		op->prov_errno = RTSAN_WC_FLUSHED;
-	}
-	op_finish(op);
-}
-
 void
 san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
 {
@@ -155,11 +143,7 @@ san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
 	STAILQ_INIT(&ep->answers);
 	for (op = LIST_FIRST(&ep->ops); op != NULL; op = next) {
 		next = LIST_NEXT(op, link);
-		if (op->nb_wr == 0 || all) {
-			op_cancel(op);
-			continue;
-		}
-		if (op->err == 0 && (!op->is_posted || op->needs_answer)) {
+		if (op->err == 0 && (all || !op->is_posted || op->needs_answer)) {
 			op->err = FI_ECANCELED;
 			op->prov_errno = RTSAN_WC_FLUSHED;
 		}
@@ -167,6 +151,8 @@ san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
 			ep->requests[op->id] = NULL;
 		op->needs_answer = false;
 		op->is_posted = true;
+		if (op->nb_wr == 0 || all)
+			op_finish(op);
 	}
 	/* last: receives that are in use are older than posted ones */
 	if (ep->rxq == &ep->own_rxq)

@@ -69,6 +69,16 @@ ssize_t san_ofi_ctx_none(void);
 int san_ofi_ctx_fail(int rc, const char *what);
 void san_ofi_ctx_lock(void);
 void san_ofi_ctx_unlock(void);
+static inline void
+san_ofi_ctx_unlock_at(const bool *is_locked)
+{
+	(void)is_locked;
+	san_ofi_ctx_unlock();
+}
+/** Among the declarations of a function: hold the lock from here to its return. */
+#define OFI_LOCKED                                      \
+	__attribute__((cleanup(san_ofi_ctx_unlock_at))) \
+	const bool is_locked = (san_ofi_ctx_lock(), true)
 /** True: it is locked. Never waits. */
 bool san_ofi_ctx_trylock(void);
 /** Lock, to close an object. -FI_EBUSY, and no lock: others refer to it. */
@@ -253,7 +263,8 @@ void san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc);
 
 /** An endpoint without its parts, or NULL. */
 struct ofi_ep *san_ofi_conn_alloc(struct ofi_domain *domain);
-void san_ofi_conn_free(struct ofi_ep *ep);
+/** Return what it has of the transport. */
+void san_ofi_conn_release(struct ofi_ep *ep);
 /** A connection of an endpoint FI_EP_RDM, or NULL. */
 struct ofi_ep *san_ofi_conn_open(struct ofi_ep *owner);
 void san_ofi_conn_close(struct ofi_ep *conn);
@@ -384,7 +395,7 @@ int san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct f
 		    void *context);
 int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		    void *context);
-int san_ofi_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-		     void *context);
+int san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info,
+			    struct fid_pep **pep, void *context);
 
 #endif /* OFI_PRIV_H */

@@ -146,6 +146,56 @@ queue_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
+/* ---- open, close ---- */
+
+/* Begin an object that is part of one with *parent_refs*. 0 or -errno. */
+static int
+queue_open(struct fid *fid, struct ofi_ctx *ctx, enum fi_wait_obj obj, uint32_t *parent_refs)
+{
+	struct ofi_wait *w = queue_wait(fid);
+	int rc = san_ofi_wait_init(w, ctx, obj, fid->fclass == FI_CLASS_EQ);
+
+	if (rc != 0)
+		return rc;
+	w->parent_refs = parent_refs;
+	(*parent_refs)++;
+	return 0;
+}
+
+static int
+queue_close(struct fid *fid)
+{
+	struct ofi_wait *w = queue_wait(fid);
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
+	struct ofi_event *ev;
+
+	if (san_ofi_ctx_lock_unused(&w->refs) != 0)
+		return -FI_EBUSY;
+	(*w->parent_refs)--;
+	san_ofi_wait_fini(w);
+	if (fid->fclass == FI_CLASS_CQ)
+		free(container_of(fid, struct ofi_cq, fid.fid)->ring);
+	if (fid->fclass == FI_CLASS_EQ) {
+		while ((ev = STAILQ_FIRST(&eq->events)) != NULL) {
+			STAILQ_REMOVE_HEAD(&eq->events, link);
+			san_ofi_report_free(ev);
+		}
+		san_ofi_report_free(eq->shown);
+		san_ofi_drive_put(w->ctx);
+	}
+	free(fid); /* it begins the object */
+	san_ofi_ctx_unlock();
+	return 0;
+}
+
+static struct fi_ops queue_fid_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = queue_close,
+	.bind = OFI_NONE,
+	.control = queue_control,
+	.ops_open = OFI_NONE,
+};
+
 /* ---- completion queues ---- */
 
 static const struct fi_cq_err_entry *
@@ -192,14 +242,11 @@ static ssize_t
 cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	ssize_t n;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (cq->nb < count || count == 0)
 		san_ofi_progress(cq->domain->ctx);
-	n = cq_take(cq, buf, count, from);
-	san_ofi_ctx_unlock();
-	return n;
+	return cq_take(cq, buf, count, from);
 }
 
 static ssize_t
@@ -216,11 +263,11 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	struct queue_nap nap = queue_nap_begin(&cq->wait, timeout);
 	int rc = 0;
 	ssize_t n;
+	OFI_LOCKED;
 
 	(void)cond;
 	if (cq->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	san_ofi_ctx_lock();
 	do {
 		san_ofi_progress(cq->domain->ctx);
 		n = cq_take(cq, buf, count, from);
@@ -229,7 +276,6 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	} while (n == -FI_EAGAIN && !cq->is_signaled && rc == 0);
 	cq->is_signaled = false;
 	queue_nap_end(&nap);
-	san_ofi_ctx_unlock();
 	return rc == -FI_EIO ? rc : n;
 }
 
@@ -246,31 +292,26 @@ cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 	size_t size = FI_VERSION_GE(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5)) ?
 		sizeof(*buf) :
 		offsetof(struct fi_cq_err_entry, err_data_size);
-	ssize_t n = 1;
+	OFI_LOCKED;
 
 	(void)flags;
-	san_ofi_ctx_lock();
-	if (cq_first(cq) == NULL || cq_first(cq)->err == 0) {
-		n = -FI_EAGAIN;
-	} else {
-		memcpy(buf, cq_first(cq), size);
-		cq_drop_first(cq);
-	}
-	san_ofi_ctx_unlock();
-	return n;
+	if (cq_first(cq) == NULL || cq_first(cq)->err == 0)
+		return -FI_EAGAIN;
+	memcpy(buf, cq_first(cq), size);
+	cq_drop_first(cq);
+	return 1;
 }
 
 static int
 cq_signal(struct fid_cq *fid)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	OFI_LOCKED;
 
 	if (cq->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	san_ofi_ctx_lock();
 	cq->is_signaled = true;
 	san_ofi_wait_wake(&cq->wait);
-	san_ofi_ctx_unlock();
 	return 0;
 }
 
@@ -298,53 +339,29 @@ static struct fi_ops_cq cq_ops = {
 	.strerror = cq_strerror,
 };
 
-static int
-cq_close(struct fid *fid)
-{
-	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
-
-	if (san_ofi_ctx_lock_unused(&cq->refs) != 0)
-		return -FI_EBUSY;
-	san_ofi_wait_fini(&cq->wait);
-	cq->domain->refs--;
-	san_ofi_ctx_unlock();
-	free(cq->ring);
-	free(cq);
-	return 0;
-}
-
-static struct fi_ops cq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cq_close,
-	.bind = OFI_NONE,
-	.control = queue_control,
-	.ops_open = OFI_NONE,
-};
-
 int
 san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out,
 		      void *context)
 {
+	struct ofi_domain *parent = container_of(domain, struct ofi_domain, fid);
 	struct ofi_cq *cq;
-	int rc = -FI_ENOMEM;
+	int rc;
+	OFI_LOCKED;
 
 	if (attr->format > FI_CQ_FORMAT_TAGGED || (attr->flags & ~FI_AFFINITY) != 0)
 		return -FI_EINVAL;
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return -FI_ENOMEM;
-	cq->domain = container_of(domain, struct ofi_domain, fid);
+	cq->domain = parent;
 	cq->format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
 	for (cq->size = CQ_SIZE_MIN; cq->size < attr->size && cq->size < CQ_SIZE_MAX;)
 		cq->size *= 2;
 	cq->ring = malloc(cq->size * sizeof(*cq->ring));
-	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &cq_fid_ops}, &cq_ops};
-	san_ofi_ctx_lock();
-	if (cq->ring != NULL)
-		rc = san_ofi_wait_init(&cq->wait, cq->domain->ctx, attr->wait_obj, false);
-	if (rc == 0)
-		cq->domain->refs++;
-	san_ofi_ctx_unlock();
+	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &queue_fid_ops}, &cq_ops};
+	rc = cq->ring == NULL ?
+		-FI_ENOMEM :
+		queue_open(&cq->fid.fid, parent->ctx, attr->wait_obj, &parent->refs);
 	if (rc != 0) {
 		free(cq->ring);
 		free(cq);
@@ -361,14 +378,11 @@ static uint64_t
 cntr_get(struct fid_cntr *fid, bool errors)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
-	uint64_t value;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	san_ofi_progress(cntr->domain->ctx);
-	value = errors ? cntr->errors : cntr->value;
 	cntr->seen = cntr->value + cntr->errors;
-	san_ofi_ctx_unlock();
-	return value;
+	return errors ? cntr->errors : cntr->value;
 }
 
 static uint64_t
@@ -389,11 +403,10 @@ cntr_change(struct fid_cntr *fid, bool errors, bool add, uint64_t value)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
 	uint64_t *to = errors ? &cntr->errors : &cntr->value;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	*to = add ? *to + value : value;
 	san_ofi_wait_wake(&cntr->wait);
-	san_ofi_ctx_unlock();
 	return 0;
 }
 
@@ -428,10 +441,10 @@ cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	struct queue_nap nap = queue_nap_begin(&cntr->wait, timeout);
 	uint64_t errors;
 	int rc = 0;
+	OFI_LOCKED;
 
 	if (cntr->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	san_ofi_ctx_lock();
 	errors = cntr->errors;
 	do {
 		san_ofi_progress(cntr->domain->ctx);
@@ -440,7 +453,6 @@ cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		rc = cntr->errors != errors ? -FI_EAVAIL : queue_nap(&nap);
 	} while (rc == 0);
 	queue_nap_end(&nap);
-	san_ofi_ctx_unlock();
 	return rc;
 }
 
@@ -455,48 +467,24 @@ static struct fi_ops_cntr cntr_ops = {
 	.seterr = cntr_seterr,
 };
 
-static int
-cntr_close(struct fid *fid)
-{
-	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
-
-	if (san_ofi_ctx_lock_unused(&cntr->refs) != 0)
-		return -FI_EBUSY;
-	san_ofi_wait_fini(&cntr->wait);
-	cntr->domain->refs--;
-	san_ofi_ctx_unlock();
-	free(cntr);
-	return 0;
-}
-
-static struct fi_ops cntr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = cntr_close,
-	.bind = OFI_NONE,
-	.control = queue_control,
-	.ops_open = OFI_NONE,
-};
-
 int
 san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 			struct fid_cntr **out, void *context)
 {
+	struct ofi_domain *parent = container_of(domain, struct ofi_domain, fid);
 	struct ofi_cntr *cntr;
 	int rc;
+	OFI_LOCKED;
 
 	if (attr != NULL && (attr->events != FI_CNTR_EVENTS_COMP || attr->flags != 0))
 		return -FI_EINVAL;
 	cntr = calloc(1, sizeof(*cntr));
 	if (cntr == NULL)
 		return -FI_ENOMEM;
-	cntr->domain = container_of(domain, struct ofi_domain, fid);
-	cntr->fid = (struct fid_cntr){{FI_CLASS_CNTR, context, &cntr_fid_ops}, &cntr_ops};
-	san_ofi_ctx_lock();
-	rc = san_ofi_wait_init(&cntr->wait, cntr->domain->ctx,
-			       attr != NULL ? attr->wait_obj : FI_WAIT_UNSPEC, false);
-	if (rc == 0)
-		cntr->domain->refs++;
-	san_ofi_ctx_unlock();
+	cntr->domain = parent;
+	cntr->fid = (struct fid_cntr){{FI_CLASS_CNTR, context, &queue_fid_ops}, &cntr_ops};
+	rc = queue_open(&cntr->fid.fid, parent->ctx,
+			attr != NULL ? attr->wait_obj : FI_WAIT_UNSPEC, &parent->refs);
 	if (rc != 0) {
 		free(cntr);
 		return rc;
@@ -558,14 +546,11 @@ static ssize_t
 eq_read(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, uint64_t flags)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
-	ssize_t n;
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	if (STAILQ_EMPTY(&eq->events))
 		san_ofi_progress_events(eq->wait.ctx);
-	n = eq_take(eq, type, buf, len, flags);
-	san_ofi_ctx_unlock();
-	return n;
+	return eq_take(eq, type, buf, len, flags);
 }
 
 static ssize_t
@@ -575,10 +560,10 @@ eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout,
 	struct queue_nap nap = queue_nap_begin(&eq->wait, timeout);
 	int rc = 0;
 	ssize_t n;
+	OFI_LOCKED;
 
 	if (eq->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
-	san_ofi_ctx_lock();
 	do {
 		san_ofi_progress_events(eq->wait.ctx);
 		n = eq_take(eq, type, buf, len, flags);
@@ -586,7 +571,6 @@ eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout,
 			rc = queue_nap(&nap);
 	} while (n == -FI_EAGAIN && rc == 0);
 	queue_nap_end(&nap);
-	san_ofi_ctx_unlock();
 	return rc == -FI_EIO ? rc : n;
 }
 
@@ -596,33 +580,29 @@ eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
 	struct ofi_event *ev;
 	size_t room = buf->err_data_size;
-	ssize_t n = sizeof(*buf);
+	OFI_LOCKED;
 
-	san_ofi_ctx_lock();
 	ev = STAILQ_FIRST(&eq->events);
-	if (ev == NULL || ev->err == 0) {
-		n = -FI_EAGAIN;
+	if (ev == NULL || ev->err == 0)
+		return -FI_EAGAIN;
+	buf->fid = ev->fid;
+	buf->context = ev->fid != NULL ? ev->fid->context : NULL;
+	buf->data = 0;
+	buf->err = ev->err;
+	buf->prov_errno = ev->prov_errno;
+	buf->err_data_size = ev->length;
+	if (room == 0 || FI_VERSION_LT(eq->fabric->fid.api_version, FI_VERSION(1, 5))) {
+		buf->err_data = ev->data;
 	} else {
-		buf->fid = ev->fid;
-		buf->context = ev->fid != NULL ? ev->fid->context : NULL;
-		buf->data = 0;
-		buf->err = ev->err;
-		buf->prov_errno = ev->prov_errno;
-		buf->err_data_size = ev->length;
-		if (room == 0 || FI_VERSION_LT(eq->fabric->fid.api_version, FI_VERSION(1, 5))) {
-			buf->err_data = ev->data;
-		} else {
-			buf->err_data_size = room < ev->length ? room : ev->length;
-			memcpy(buf->err_data, ev->data, buf->err_data_size);
-		}
-		if ((flags & FI_PEEK) == 0) {
-			STAILQ_REMOVE_HEAD(&eq->events, link);
-			san_ofi_report_free(eq->shown);
-			eq->shown = ev;
-		}
+		buf->err_data_size = room < ev->length ? room : ev->length;
+		memcpy(buf->err_data, ev->data, buf->err_data_size);
 	}
-	san_ofi_ctx_unlock();
-	return n;
+	if ((flags & FI_PEEK) == 0) {
+		STAILQ_REMOVE_HEAD(&eq->events, link);
+		san_ofi_report_free(eq->shown);
+		eq->shown = ev;
+	}
+	return sizeof(*buf);
 }
 
 static ssize_t
@@ -630,11 +610,10 @@ eq_write(struct fid_eq *fid, uint32_t type, const void *buf, size_t len, uint64_
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
 	const struct ofi_event ev = {.type = type, .is_user = true, .length = len};
+	OFI_LOCKED;
 
 	(void)flags;
-	san_ofi_ctx_lock();
 	san_ofi_report_event(eq, &ev, buf);
-	san_ofi_ctx_unlock();
 	return (ssize_t)len;
 }
 
@@ -658,35 +637,6 @@ static struct fi_ops_eq eq_ops = {
 	.strerror = eq_strerror,
 };
 
-static int
-eq_close(struct fid *fid)
-{
-	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
-	struct ofi_event *ev;
-
-	if (san_ofi_ctx_lock_unused(&eq->refs) != 0)
-		return -FI_EBUSY;
-	while ((ev = STAILQ_FIRST(&eq->events)) != NULL) {
-		STAILQ_REMOVE_HEAD(&eq->events, link);
-		san_ofi_report_free(ev);
-	}
-	san_ofi_report_free(eq->shown);
-	san_ofi_wait_fini(&eq->wait);
-	san_ofi_drive_put(eq->wait.ctx);
-	eq->fabric->refs--;
-	san_ofi_ctx_unlock();
-	free(eq);
-	return 0;
-}
-
-static struct fi_ops eq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = eq_close,
-	.bind = OFI_NONE,
-	.control = queue_control,
-	.ops_open = OFI_NONE,
-};
-
 int
 san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **out,
 		      void *context)
@@ -694,23 +644,20 @@ san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct
 	struct ofi_eq *eq = calloc(1, sizeof(*eq));
 	struct ofi_ctx *ctx;
 	int rc;
+	OFI_LOCKED;
 
 	if (eq == NULL)
 		return -FI_ENOMEM;
 	eq->fabric = container_of(fabric, struct ofi_fabric, fid);
+	eq->fid = (struct fid_eq){{FI_CLASS_EQ, context, &queue_fid_ops}, &eq_ops};
 	STAILQ_INIT(&eq->events);
-	eq->fid = (struct fid_eq){{FI_CLASS_EQ, context, &eq_fid_ops}, &eq_ops};
-	san_ofi_ctx_lock();
 	rc = san_ofi_drive_get(&ctx);
 	if (rc == 0) {
-		rc = san_ofi_wait_init(&eq->wait, ctx,
-				       attr != NULL ? attr->wait_obj : FI_WAIT_NONE, true);
+		rc = queue_open(&eq->fid.fid, ctx, attr != NULL ? attr->wait_obj : FI_WAIT_NONE,
+				&eq->fabric->refs);
 		if (rc != 0)
 			san_ofi_drive_put(ctx);
 	}
-	if (rc == 0)
-		eq->fabric->refs++;
-	san_ofi_ctx_unlock();
 	if (rc != 0) {
 		free(eq);
 		return rc;
@@ -742,16 +689,14 @@ int
 san_ofi_queue_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 {
 	int i, rc = 0;
+	OFI_LOCKED;
 
 	(void)fabric;
-	san_ofi_ctx_lock();
 	for (i = 0; i < count && rc == 0; i++) {
 		if (fids[i]->fclass != FI_CLASS_CQ && fids[i]->fclass != FI_CLASS_EQ &&
 		    fids[i]->fclass != FI_CLASS_CNTR)
-			rc = -FI_EINVAL;
-		else
-			rc = queue_has_news(fids[i]) ? -FI_EAGAIN : queue_arm(queue_wait(fids[i]));
+			return -FI_EINVAL;
+		rc = queue_has_news(fids[i]) ? -FI_EAGAIN : queue_arm(queue_wait(fids[i]));
 	}
-	san_ofi_ctx_unlock();
 	return rc;
 }

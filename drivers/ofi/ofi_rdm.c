@@ -372,6 +372,9 @@ san_ofi_rdm_enable(struct ofi_ep *ep)
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	int rc;
 
+	rc = san_ofi_conn_enable(ep);
+	if (rc != 0 || ep->state != OFI_EP_NEW)
+		return rc;
 	if (ep->rdm->av == NULL)
 		return -FI_ENOAV;
 	rc = san_ofi_ctx_addr(ep->local.sa.sa_family, &ep->local);

@@ -202,23 +202,38 @@ atomic_post(struct fid_ep *ep, const struct atomic_call *c)
 	return san_ofi_msg_post(ep, &args);
 }
 
+/* A call by arrays; *c* has these. */
 static ssize_t
-atomic_post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_call c,
+atomic_post_arrays(struct fid_ep *ep, struct atomic_call *c, fi_addr_t to, uint64_t addr,
+		   uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	c->to = to;
+	c->addr = addr;
+	c->key = key;
+	c->datatype = datatype;
+	c->op = op;
+	c->context = context;
+	c->flags = san_ofi_msg_flags(ep);
+	return atomic_post(ep, c);
+}
+
+static ssize_t
+atomic_post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_call *c,
 		uint64_t flags)
 {
 	const struct fi_rma_ioc none = {0};
 	const struct fi_rma_ioc *at = msg->rma_iov_count == 1 ? msg->rma_iov : &none;
 
-	c.from = msg->msg_iov;
-	c.nb_from = at->count == 1 ? msg->iov_count : 0; /* 0 is refused */
-	c.to = msg->addr;
-	c.addr = at->addr;
-	c.key = at->key;
-	c.datatype = msg->datatype;
-	c.op = msg->op;
-	c.context = msg->context;
-	c.flags = san_ofi_msg_own_flags(ep, flags);
-	return atomic_post(ep, &c);
+	c->from = msg->msg_iov;
+	c->nb_from = at->count == 1 ? msg->iov_count : 0; /* 0 is refused */
+	c->to = msg->addr;
+	c->addr = at->addr;
+	c->key = at->key;
+	c->datatype = msg->datatype;
+	c->op = msg->op;
+	c->context = msg->context;
+	c->flags = san_ofi_msg_own_flags(ep, flags);
+	return atomic_post(ep, c);
 }
 
 /* ---- without a result ---- */
@@ -227,20 +242,10 @@ static ssize_t
 atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t to,
 	      uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	const struct atomic_call c = {
-		.from = iov,
-		.nb_from = count,
-		.to = to,
-		.addr = addr,
-		.key = key,
-		.datatype = datatype,
-		.op = op,
-		.context = context,
-		.flags = san_ofi_msg_flags(ep),
-	};
+	struct atomic_call c = {.from = iov, .nb_from = count};
 
 	(void)desc;
-	return atomic_post(ep, &c);
+	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
 }
 
 static ssize_t
@@ -255,7 +260,7 @@ atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_ad
 static ssize_t
 atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return atomic_post_msg(ep, msg, (struct atomic_call){0}, flags);
+	return atomic_post_msg(ep, msg, &(struct atomic_call){0}, flags);
 }
 
 static ssize_t
@@ -263,7 +268,7 @@ atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, ui
 	      uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	const struct fi_ioc iov = {(void *)(uintptr_t)buf, count};
-	const struct atomic_call c = {
+	struct atomic_call c = {
 		.from = &iov,
 		.nb_from = 1,
 		.to = to,
@@ -284,23 +289,16 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
 		  void *context)
 {
-	const struct atomic_call c = {
+	struct atomic_call c = {
 		.kind = FI_FETCH_ATOMIC,
 		.from = iov,
 		.nb_from = count,
 		.result = resultv,
 		.nb_result = result_count,
-		.to = to,
-		.addr = addr,
-		.key = key,
-		.datatype = datatype,
-		.op = op,
-		.context = context,
-		.flags = san_ofi_msg_flags(ep),
 	};
 
 	(void)desc, (void)result_desc;
-	return atomic_post(ep, &c);
+	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
 }
 
 static ssize_t
@@ -319,14 +317,14 @@ static ssize_t
 atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
 		    void **result_desc, size_t result_count, uint64_t flags)
 {
-	const struct atomic_call c = {
+	struct atomic_call c = {
 		.kind = FI_FETCH_ATOMIC,
 		.result = resultv,
 		.nb_result = result_count,
 	};
 
 	(void)result_desc;
-	return atomic_post_msg(ep, msg, c, flags);
+	return atomic_post_msg(ep, msg, &c, flags);
 }
 
 /* ---- with a comparison ---- */
@@ -338,7 +336,7 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
 		  void *context)
 {
-	const struct atomic_call c = {
+	struct atomic_call c = {
 		.kind = FI_COMPARE_ATOMIC,
 		.from = iov,
 		.nb_from = count,
@@ -346,17 +344,10 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 		.nb_compare = compare_count,
 		.result = resultv,
 		.nb_result = result_count,
-		.to = to,
-		.addr = addr,
-		.key = key,
-		.datatype = datatype,
-		.op = op,
-		.context = context,
-		.flags = san_ofi_msg_flags(ep),
 	};
 
 	(void)desc, (void)compare_desc, (void)result_desc;
-	return atomic_post(ep, &c);
+	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
 }
 
 static ssize_t
@@ -377,7 +368,7 @@ atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 		    const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
 		    struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	const struct atomic_call c = {
+	struct atomic_call c = {
 		.kind = FI_COMPARE_ATOMIC,
 		.compare = comparev,
 		.nb_compare = compare_count,
@@ -386,7 +377,7 @@ atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 	};
 
 	(void)compare_desc, (void)result_desc;
-	return atomic_post_msg(ep, msg, c, flags);
+	return atomic_post_msg(ep, msg, &c, flags);
 }
 
 /* ---- what is valid ---- */

@@ -118,22 +118,16 @@ rx_find_memory(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length, ui
 
 /* Report a write with CQ data to the program. */
 static void
-rx_report_written(struct ofi_ep *ep, const struct ofi_hdr *hdr)
+rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct fi_cq_err_entry e = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-		.data = hdr->data,
+		.data = rx_hdr(rx)->data,
 		.err_data_size = (size_t)ep->from + 1, /* see ofi_deliver.c */
 	};
 
 	if (ep->rx_cq != NULL)
 		san_ofi_report_cq(ep->rx_cq, &e);
-}
-
-static void
-rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
-{
-	rx_report_written(ep, rx_hdr(rx));
 }
 
 static void
@@ -152,7 +146,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
 	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
-		rx_report_written(ep, hdr);
+		rx_on_data(ep, rx);
 	san_ofi_op_ack(ep, hdr->id, ep->write_status, 0);
 }
 

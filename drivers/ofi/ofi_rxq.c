@@ -83,8 +83,9 @@ san_ofi_rxq_done(struct ofi_ep *ep, struct ofi_recv *r, struct fi_cq_err_entry *
 
 /* ---- cancelling ---- */
 
+/* If it is in use, the end of its last message frees it, and returns a buffer for many. */
 static void
-rxq_report_cancel(struct ofi_rxq *q, struct ofi_ep *ep, const struct ofi_recv *r)
+rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r)
 {
 	const struct fi_cq_err_entry e = {
 		.op_context = r->context,
@@ -95,24 +96,21 @@ rxq_report_cancel(struct ofi_rxq *q, struct ofi_ep *ep, const struct ofi_recv *r
 		.prov_errno = RTSAN_WC_FLUSHED,
 	};
 
+	rxq_remove(q, r);
+	if (r->nb_active != 0)
+		return;
 	if (ep != NULL)
 		san_ofi_report_done(ep, &e, true);
 	else if (q->cq != NULL)
 		san_ofi_report_cq(q->cq, &e);
+	free(r);
 }
 
 void
 san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep)
 {
-	struct ofi_recv *r;
-
-	while ((r = STAILQ_FIRST(&q->posted)) != NULL) {
-		rxq_remove(q, r);
-		if (r->nb_active != 0)
-			continue; /* the end of its last message frees it */
-		rxq_report_cancel(q, ep, r);
-		free(r);
-	}
+	while (!STAILQ_EMPTY(&q->posted))
+		rxq_cancel(q, ep, STAILQ_FIRST(&q->posted));
 }
 
 int
@@ -125,11 +123,7 @@ san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
 			break;
 	if (r == NULL)
 		return -FI_ENOENT;
-	rxq_remove(q, r);
-	if (r->nb_active != 0)
-		return 0; /* the end of its last message returns the buffer */
-	rxq_report_cancel(q, ep, r);
-	free(r);
+	rxq_cancel(q, ep, r);
 	return 0;
 }
 

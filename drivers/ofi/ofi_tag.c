@@ -121,31 +121,11 @@ tag_find(const struct ofi_umsgs *list, const struct ofi_recv *r, const void *cla
 	return u;
 }
 
-/* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a message. */
-static void
-tag_report(struct ofi_rdm *rdm, const struct ofi_recv *r, struct ofi_umsg *u, uint64_t flags)
-{
-	struct fi_cq_err_entry e = {.flags = FI_RECV | FI_TAGGED, .tag = r->tag};
-
-	if (u == NULL)
-		e.err = FI_ENOMSG;
-	else
-		san_ofi_deliver_fill(&e, u->conn, (const struct ofi_hdr *)tag_bytes(u));
-	e.op_context = r->context;
-	if (u != NULL && (flags & FI_DISCARD) != 0) {
-		san_ofi_deliver_answer(u->conn, (const struct ofi_hdr *)tag_bytes(u), 0);
-		tag_drop(rdm, &rdm->umsgs[1], u);
-	} else if (u != NULL && (flags & FI_CLAIM) != 0) {
-		u->claim = r->context;
-	}
-	if (rdm->ep->rx_cq != NULL)
-		san_ofi_report_cq(rdm->ep->rx_cq, &e);
-}
-
-/* Flags of tagged receives that look for a message which is there. */
+/* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a message that is there. */
 static int
 tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
 {
+	struct fi_cq_err_entry e = {.flags = FI_RECV | FI_TAGGED, .tag = like->tag};
 	bool claims = (flags & FI_PEEK) == 0;
 	struct ofi_umsg *u;
 
@@ -154,7 +134,19 @@ tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
 	u = tag_find(&rdm->umsgs[1], like, claims ? like->context : NULL);
 	if (claims && u == NULL)
 		return -FI_EINVAL;
-	tag_report(rdm, like, u, flags);
+	if (u == NULL)
+		e.err = FI_ENOMSG;
+	else
+		san_ofi_deliver_fill(&e, u->conn, (const struct ofi_hdr *)tag_bytes(u));
+	e.op_context = like->context;
+	if (u != NULL && (flags & FI_DISCARD) != 0) {
+		san_ofi_deliver_answer(u->conn, (const struct ofi_hdr *)tag_bytes(u), 0);
+		tag_drop(rdm, &rdm->umsgs[1], u);
+	} else if (u != NULL && (flags & FI_CLAIM) != 0) {
+		u->claim = like->context;
+	}
+	if (rdm->ep->rx_cq != NULL)
+		san_ofi_report_cq(rdm->ep->rx_cq, &e);
 	return 0;
 }
 

@@ -441,7 +441,8 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 	}
 	if (buf != NULL) {
 		if (wc->status == RTSAN_WC_SUCCESS && buf->length != 0)
-			san_ofi_op_scatter(op->iov, op->nb_iov, buf->offset, buf->data, buf->length);
+			san_ofi_op_scatter(op->iov, op->nb_iov, buf->offset, buf->data,
+					   buf->length);
 		LIST_REMOVE(buf, link);
 		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
 	}

@@ -138,7 +138,9 @@ struct ofi_wait {
 	int epfd, evfd;  /**< -1: FI_WAIT_NONE */
 	bool for_events; /**< of connections; else completions */
 	bool armed;
-	uint32_t sleepers; /**< threads in san_ofi_wait_sleep() */
+	uint32_t sleepers; /**< threads that sleep on it */
+	uint32_t refs;     /**< objects that report to it */
+	uint32_t *parent_refs;
 	LIST_ENTRY(ofi_wait) link;
 };
 
@@ -158,7 +160,6 @@ struct ofi_eq {
 	struct fid_eq fid;
 	struct ofi_fabric *fabric;
 	struct ofi_wait wait;
-	uint32_t refs;
 	STAILQ_HEAD(, ofi_event) events;
 	struct ofi_event *shown; /**< its error data belongs to the program until the next read */
 };
@@ -180,7 +181,6 @@ struct ofi_cq {
 	struct ofi_domain *domain;
 	struct ofi_wait wait;
 	enum fi_cq_format format;
-	uint32_t refs;
 	struct fi_cq_err_entry *ring;
 	uint32_t size, head, nb;
 	bool is_signaled; /**< fi_cq_signal() */
@@ -190,7 +190,6 @@ struct ofi_cntr {
 	struct fid_cntr fid;
 	struct ofi_domain *domain;
 	struct ofi_wait wait;
-	uint32_t refs;
 	uint64_t value, errors;
 	uint64_t seen; /**< their sum when the program read last */
 };
