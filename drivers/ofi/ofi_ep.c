@@ -373,7 +373,7 @@ ep_close_rdm(struct ofi_ep *ep, int64_t end_ms)
 			san_ofi_tx_finish(conn);
 	LIST_FOREACH(conn, &rdm->conns, conn_link)
 		ep_linger(conn, end_ms);
-	san_ofi_tag_drop_all(rdm);
+	san_ofi_deliver_drop_all(rdm);
 	while ((conn = LIST_FIRST(&rdm->conns)) != NULL)
 		san_ofi_conn_close(conn);
 	san_ofi_rxq_flush(&ep->own_rxq, ep);

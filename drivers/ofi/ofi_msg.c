@@ -134,7 +134,7 @@ msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi
 static void
 msg_feed(struct ofi_ep *ep)
 {
-	san_ofi_rx_feed(ep);
+	san_ofi_deliver_feed(ep);
 	san_ofi_conn_repost(ep);
 	san_ofi_tx_push(ep);
 }
@@ -149,7 +149,7 @@ msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
 	if (ep->state == OFI_EP_NEW)
 		return -FI_EOPBADSTATE;
 	if (ep->rdm != NULL)
-		return san_ofi_tag_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
+		return san_ofi_deliver_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
 	if (ep->rxq != &ep->own_rxq)
 		return -FI_EINVAL;
 	if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
@@ -272,8 +272,8 @@ tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t fla
 		san_ofi_progress(ep->domain->ctx);
 	if (ep->state == OFI_EP_NEW)
 		return -FI_EOPBADSTATE;
-	return san_ofi_tag_post(ep, &plain, msg->tag, msg->ignore,
-				(flags & ~FI_MULTI_RECV) | FI_TAGGED);
+	return san_ofi_deliver_post(ep, &plain, msg->tag, msg->ignore,
+				    (flags & ~FI_MULTI_RECV) | FI_TAGGED);
 }
 
 static ssize_t

@@ -279,34 +279,21 @@ void san_ofi_conn_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class c
 /** Post the consumed receives of the pool again. */
 void san_ofi_conn_repost(struct ofi_ep *ep);
 
-/* ---- ofi_deliver.c: a message and its receive ---- */
+/* ---- ofi_deliver.c: messages and receives ---- */
 
-/** Whether a message with *payload* bytes behind its header keeps to the protocol. */
-bool san_ofi_deliver_is_sound(const struct ofi_ep *ep, const struct ofi_hdr *hdr, size_t payload);
-/** Give a message, *length* bytes with its header, to receive *r* of *q*. */
-void san_ofi_deliver(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r,
-		     const uint8_t *bytes, size_t length);
-/** Describe a message in a completion. */
-void san_ofi_deliver_fill(struct fi_cq_err_entry *e, const struct ofi_ep *ep,
-			  const struct ofi_hdr *hdr);
-/** Answer a message, if the sender waits for that. */
-void san_ofi_deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err);
-
-/* ---- ofi_tag.c: messages of endpoints FI_EP_RDM ---- */
-
-/** A message has come. False: it stays in the receive of the pool. */
-bool san_ofi_tag_on_message(struct ofi_ep *conn, struct ofi_rx *rx);
-/** Post a receive, tagged or not. */
-int san_ofi_tag_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint64_t ignore,
-		     uint64_t flags);
+/** A message has come. */
+void san_ofi_deliver_on_message(struct ofi_ep *ep, struct ofi_rx *rx);
+/** Give messages of FI_EP_MSG that wait to receives. */
+void san_ofi_deliver_feed(struct ofi_ep *ep);
+/** Post a receive of an endpoint FI_EP_RDM, tagged or not. */
+int san_ofi_deliver_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag,
+			 uint64_t ignore, uint64_t flags);
 /** Drop the messages that wait for a receive. */
-void san_ofi_tag_drop_all(struct ofi_rdm *rdm);
+void san_ofi_deliver_drop_all(struct ofi_rdm *rdm);
 
 /* ---- ofi_rx.c ---- */
 
 void san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx);
-/** Give held messages to receives. */
-void san_ofi_rx_feed(struct ofi_ep *ep);
 
 /* ---- ofi_rdm.c: connections of endpoints FI_EP_RDM ---- */
 

@@ -48,7 +48,7 @@ progress_dirty(struct ofi_ctx *ctx)
 		ep->is_dirty = false;
 		ep->needs_room = false;
 		if (!STAILQ_EMPTY(&ep->held) && !ep->is_starving)
-			san_ofi_rx_feed(ep);
+			san_ofi_deliver_feed(ep);
 		san_ofi_conn_repost(ep);
 		san_ofi_tx_push(ep);
 	}

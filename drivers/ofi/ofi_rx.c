@@ -21,60 +21,6 @@ rx_hdr(const struct ofi_rx *rx)
 	return (const struct ofi_hdr *)rx->data;
 }
 
-/* ---- messages ---- */
-
-/* A long message whose sender is no longer there takes no receive that others could use. */
-static bool
-rx_is_lost(const struct ofi_ep *ep, const struct ofi_rx *rx)
-{
-	return ep->state == OFI_EP_ENDED && ep->rxq != &ep->own_rxq &&
-		(rx_hdr(rx)->flags & OFI_PLACES) != 0;
-}
-
-void
-san_ofi_rx_feed(struct ofi_ep *ep)
-{
-	struct ofi_recv *r;
-	struct ofi_rx *rx;
-
-	if (ep->is_starving) {
-		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
-		ep->is_starving = false;
-	}
-	while ((rx = STAILQ_FIRST(&ep->held)) != NULL && ep->nb_fetches < OFI_REQUESTS) {
-		if (!rx_is_lost(ep, rx)) {
-			r = STAILQ_FIRST(&ep->rxq->posted);
-			if (r == NULL) {
-				ep->is_starving = true;
-				STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
-				return;
-			}
-			san_ofi_deliver(ep, ep->rxq, r, rx->data, rx->length);
-		}
-		STAILQ_REMOVE_HEAD(&ep->held, link);
-		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
-	}
-}
-
-static void
-rx_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
-{
-	const struct ofi_hdr *hdr = rx_hdr(rx);
-
-	if (!san_ofi_deliver_is_sound(ep, hdr, rx->length - OFI_HDR_MSG)) {
-		san_ofi_op_break(ep, "a message of a wrong length, or too many long ones");
-		return;
-	}
-	ep->nb_offers += (hdr->flags & OFI_PLACES) != 0;
-	if (ep->owner == NULL) {
-		STAILQ_INSERT_TAIL(&ep->held, rx, link);
-		if (!ep->is_starving)
-			san_ofi_rx_feed(ep);
-	} else if (san_ofi_tag_on_message(ep, rx)) {
-		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
-	}
-}
-
 /* ---- requests for memory ---- */
 
 /* The entry of *from*, or the one to replace: that which has spent the least. */
@@ -258,7 +204,7 @@ static const struct {
 	size_t hdr_size;
 	enum ofi_class class;
 } rx_types[OFI_TYPES] = {
-	[OFI_MSG] = {rx_on_message, OFI_HDR_MSG, OFI_CLASS_MSG},
+	[OFI_MSG] = {san_ofi_deliver_on_message, OFI_HDR_MSG, OFI_CLASS_MSG},
 	[OFI_WRITE] = {rx_on_write, OFI_HDR_MEM, OFI_CLASS_RMA},
 	[OFI_READ] = {rx_on_read, OFI_HDR_MEM, OFI_CLASS_RMA},
 	[OFI_ATOMIC] = {rx_on_atomic, sizeof(struct ofi_hdr), OFI_CLASS_RMA},
