@@ -88,25 +88,17 @@ san_ofi_cm_warn(const union ofi_addr *peer, const char *why)
 
 /* ---- requests ---- */
 
-static uint16_t
-cm_draw_port(void)
-{
-	uint32_t random = 0;
-
-	if (getrandom(&random, sizeof(random), 0) < 0)
-		return 0;
-	return (uint16_t)(CM_PORT_FIRST + random % CM_PORTS);
-}
-
 int
 san_ofi_cm_listen(struct ofi_ctx *ctx, union ofi_addr *local, uint64_t service, uint16_t backlog,
 		  struct rtsan_listener **out)
 {
-	uint16_t own = san_ofi_addr_port(local), port;
+	uint16_t own = san_ofi_addr_port(local), port = own;
+	uint32_t random;
 	int rc, i = 0;
 
 	do {
-		port = own != 0 ? own : cm_draw_port();
+		if (own == 0 && getrandom(&random, sizeof(random), 0) == sizeof(random))
+			port = (uint16_t)(CM_PORT_FIRST + random % CM_PORTS);
 		rc = rtsan_listen(ctx->san, service | port, 0, backlog, out);
 	} while (own == 0 && rc == -FI_EADDRINUSE && ++i < CM_TRIES);
 	if (rc == 0)

@@ -54,31 +54,16 @@ san_ofi_conn_repost(struct ofi_ep *ep)
 
 /* ---- beginning, end ---- */
 
-static int
-conn_create_pool(struct ofi_ep *ep)
-{
-	uint32_t i;
-	int rc = rtsan_mr_alloc(ep->domain->ctx->san, OFI_NB_RX * OFI_BUF_SIZE, 0, &ep->rx_mr);
-
-	if (rc != 0)
-		return san_ofi_ctx_fail(rc, "receives of an endpoint");
-	for (i = 0; i < OFI_NB_RX; i++) {
-		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
-		ep->rx[i].class = OFI_CLASS_NONE; /* private data has these credits */
-		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
-	}
-	san_ofi_conn_repost(ep);
-	return 0;
-}
-
 int
 san_ofi_conn_enable(struct ofi_ep *ep)
 {
+	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct rtsan_qp_attr attr = {
 		.sq_depth = OFI_SQ_DEPTH,
 		.rq_depth = OFI_RQ_DEPTH,
 		.context = ep,
 	};
+	uint32_t i;
 	int rc;
 
 	if (ep->eq == NULL && ep->rdm == NULL && ep->owner == NULL)
@@ -88,26 +73,32 @@ san_ofi_conn_enable(struct ofi_ep *ep)
 	    ((ep->caps & FI_RECV) != 0 && ep->rx_cq == NULL) ||
 	    (ep->tx_cq == NULL && ep->rx_cq == NULL))
 		return -FI_ENOCQ;
-	if (ep->state != OFI_EP_NEW)
+	if (ep->state != OFI_EP_NEW || ep->rdm != NULL) /* its connections have what follows */
 		return 0;
-	if (ep->rdm != NULL)
-		return 0; /* its connections have what follows */
-	rc = san_ofi_ctx_lane_get(ep->domain->ctx, &ep->lane);
+	rc = san_ofi_ctx_lane_get(ctx, &ep->lane);
 	if (rc != 0)
 		return rc;
 	attr.send_cq = attr.recv_cq = ep->lane->cq;
-	rc = rtsan_qp_create(ep->domain->ctx->san, &attr, &ep->qp);
-	rc = rc == 0 ? conn_create_pool(ep) : san_ofi_ctx_fail(rc, "endpoint");
+	rc = rtsan_qp_create(ctx->san, &attr, &ep->qp);
 	if (rc != 0) {
-		if (ep->qp != NULL)
-			rtsan_qp_destroy(ep->qp);
 		san_ofi_ctx_lane_put(ep->lane);
-		ep->qp = NULL;
-		ep->lane = NULL;
+		return san_ofi_ctx_fail(rc, "endpoint");
+	}
+	rc = rtsan_mr_alloc(ctx->san, OFI_NB_RX * OFI_BUF_SIZE, 0, &ep->rx_mr);
+	if (rc != 0) {
+		san_ofi_ctx_fail(rc, "receives of an endpoint");
+		rtsan_qp_destroy(ep->qp);
+		san_ofi_ctx_lane_put(ep->lane);
 		return rc;
 	}
+	for (i = 0; i < OFI_NB_RX; i++) {
+		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
+		ep->rx[i].class = OFI_CLASS_NONE; /* private data has these credits */
+		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
+	}
+	san_ofi_conn_repost(ep);
 	ep->state = OFI_EP_ENABLED;
-	LIST_INSERT_HEAD(&ep->domain->ctx->eps, ep, link);
+	LIST_INSERT_HEAD(&ctx->eps, ep, link);
 	return 0;
 }
 

@@ -52,7 +52,8 @@ drive_look(struct ofi_drive *d, long slept_ns)
 	if (ctx->nb_rounds == d->rounds) {
 		for (i = 0; i < DRIVE_ROUNDS && rtsan_progress(ctx->san) > 0; i++)
 			is_busy = true;
-		san_ofi_progress_all(ctx);
+		san_ofi_progress(ctx);
+		san_ofi_progress_events(ctx);
 	}
 	d->rounds = ctx->nb_rounds;
 	LIST_FOREACH(w, &ctx->waits, link)
@@ -104,16 +105,6 @@ drive_start(struct ofi_ctx *ctx)
 	}
 	ctx->drive = d;
 	return 0;
-}
-
-static void
-drive_stop(struct ofi_drive *d)
-{
-	__atomic_store_n(&d->is_ended, true, __ATOMIC_RELEASE);
-	eventfd_write(d->fd, 1);
-	pthread_join(d->thread, NULL); /* it never waits for the lock */
-	close(d->fd);
-	free(d);
 }
 
 void
@@ -170,12 +161,19 @@ san_ofi_drive_get(struct ofi_ctx **out)
 void
 san_ofi_drive_put(struct ofi_ctx *ctx)
 {
+	struct ofi_drive *d = ctx->drive;
+
 	if (--ctx->refs != 0)
 		return;
 	if (ctx == drive_ctx)
 		drive_ctx = NULL;
-	if (ctx->drive != NULL)
-		drive_stop(ctx->drive);
+	if (d != NULL) {
+		__atomic_store_n(&d->is_ended, true, __ATOMIC_RELEASE);
+		eventfd_write(d->fd, 1);
+		pthread_join(d->thread, NULL); /* it never waits for the lock */
+		close(d->fd);
+		free(d);
+	}
 	san_ofi_cm_end_all(ctx);
 	rtsan_close(ctx->san);
 	san_ofi_ctx_free(ctx);

@@ -99,26 +99,6 @@ ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-static void
-ep_unbind(struct ofi_ep *ep)
-{
-	int i;
-
-	if (ep->eq != NULL) {
-		san_ofi_report_forget(ep->eq, &ep->fid.fid);
-		ep->eq->wait.refs--;
-	}
-	if (ep->tx_cq != NULL)
-		ep->tx_cq->wait.refs--;
-	if (ep->rx_cq != NULL)
-		ep->rx_cq->wait.refs--;
-	for (i = 0; i < OFI_CNTRS; i++)
-		if (ep->cntrs[i] != NULL)
-			ep->cntrs[i]->wait.refs--;
-	if (ep->rxq != &ep->own_rxq)
-		ep->rxq->refs--;
-}
-
 /* ---- connections ---- */
 
 /* Another round while the endpoint closes. False: time is over. */
@@ -313,46 +293,6 @@ ep_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-static ssize_t
-ep_cancel(fid_t fid, void *context)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	int rc;
-	OFI_LOCKED;
-
-	rc = san_ofi_rxq_cancel(ep->rxq, ep, context);
-	if (rc == -FI_ENOENT && ep->rdm != NULL)
-		rc = san_ofi_rxq_cancel(&ep->rdm->tagged, ep, context);
-	return rc;
-}
-
-static int
-ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
-{
-	const struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-
-	return san_ofi_rxq_getopt(ep->rxq, level, name, value, len);
-}
-
-static int
-ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-
-	return san_ofi_rxq_setopt(ep->rxq, level, name, value, len);
-}
-
-static struct fi_ops_ep ep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = ep_cancel,
-	.getopt = ep_getopt,
-	.setopt = ep_setopt,
-	.tx_ctx = OFI_NONE,
-	.rx_ctx = OFI_NONE,
-	.rx_size_left = OFI_NONE,
-	.tx_size_left = OFI_NONE,
-};
-
 /* ---- open, close ---- */
 
 static void
@@ -387,6 +327,7 @@ static int
 ep_close(struct fid *fid)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	int i;
 	OFI_LOCKED;
 
 	if (ep->rdm != NULL)
@@ -397,7 +338,19 @@ ep_close(struct fid *fid)
 		san_ofi_cm_request_drop(ep->connreq);
 	if (ep->rdm == NULL)
 		san_ofi_conn_release(ep);
-	ep_unbind(ep);
+	if (ep->eq != NULL) {
+		san_ofi_report_forget(ep->eq, &ep->fid.fid);
+		ep->eq->wait.refs--;
+	}
+	if (ep->tx_cq != NULL)
+		ep->tx_cq->wait.refs--;
+	if (ep->rx_cq != NULL)
+		ep->rx_cq->wait.refs--;
+	for (i = 0; i < OFI_CNTRS; i++)
+		if (ep->cntrs[i] != NULL)
+			ep->cntrs[i]->wait.refs--;
+	if (ep->rxq != &ep->own_rxq)
+		ep->rxq->refs--;
 	ep->domain->refs--;
 	free(ep->rdm);
 	free(ep);
@@ -469,7 +422,7 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 		return -FI_ENOMEM;
 	ep->fid = (struct fid_ep){
 		.fid = {FI_CLASS_EP, context, &ep_fid_ops},
-		.ops = &ep_ops,
+		.ops = &san_ofi_rxq_ep_ops,
 		.cm = &ep_cm_ops,
 		.msg = &san_ofi_msg_ops,
 		.rma = &san_ofi_rma_ops,
@@ -560,33 +513,6 @@ static struct fi_ops_cm pep_cm_ops = {
 };
 
 static int
-pep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
-{
-	static const struct ofi_rxq defaults = {.min_multi = OFI_MULTI_RECV};
-
-	(void)fid;
-	return san_ofi_rxq_getopt(&defaults, level, name, value, len);
-}
-
-static int
-pep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
-{
-	(void)fid, (void)level, (void)name, (void)value, (void)len;
-	return -FI_ENOPROTOOPT;
-}
-
-static struct fi_ops_ep pep_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = OFI_NONE,
-	.getopt = pep_getopt,
-	.setopt = pep_setopt,
-	.tx_ctx = OFI_NONE,
-	.rx_ctx = OFI_NONE,
-	.rx_size_left = OFI_NONE,
-	.tx_size_left = OFI_NONE,
-};
-
-static int
 pep_close(struct fid *fid)
 {
 	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
@@ -655,7 +581,7 @@ san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct 
 	pep->fabric = container_of(fabric, struct ofi_fabric, fid);
 	pep->backlog = OFI_BACKLOG;
 	pep->fid = (struct fid_pep){
-		{FI_CLASS_PEP, context, &pep_fid_ops}, &pep_ops, &pep_cm_ops};
+		{FI_CLASS_PEP, context, &pep_fid_ops}, &san_ofi_rxq_ep_ops, &pep_cm_ops};
 	pep->info = fi_dupinfo(info);
 	if (pep->info != NULL)
 		rc = info->src_addr == NULL ?

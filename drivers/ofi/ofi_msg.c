@@ -35,7 +35,8 @@ msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
 		*rc = -FI_EOPBADSTATE;
 		return NULL;
 	}
-	san_ofi_progress_all(ep->domain->ctx);
+	san_ofi_progress(ep->domain->ctx);
+	san_ofi_progress_events(ep->domain->ctx);
 	return san_ofi_rdm_reach(ep->rdm, to, rc);
 }
 
@@ -372,41 +373,6 @@ static struct fi_ops_msg srx_msg_ops = {
 	.recvmsg = srx_recvmsg,
 };
 
-static ssize_t
-srx_cancel(fid_t fid, void *context)
-{
-	OFI_LOCKED;
-
-	return san_ofi_rxq_cancel(container_of(fid, struct ofi_rxq, fid.fid), NULL, context);
-}
-
-static int
-srx_getopt(fid_t fid, int level, int name, void *value, size_t *len)
-{
-	const struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
-
-	return san_ofi_rxq_getopt(q, level, name, value, len);
-}
-
-static int
-srx_setopt(fid_t fid, int level, int name, const void *value, size_t len)
-{
-	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
-
-	return san_ofi_rxq_setopt(q, level, name, value, len);
-}
-
-static struct fi_ops_ep srx_ops = {
-	.size = sizeof(struct fi_ops_ep),
-	.cancel = srx_cancel,
-	.getopt = srx_getopt,
-	.setopt = srx_setopt,
-	.tx_ctx = OFI_NONE,
-	.rx_ctx = OFI_NONE,
-	.rx_size_left = OFI_NONE,
-	.tx_size_left = OFI_NONE,
-};
-
 static struct fi_ops_cm srx_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = OFI_NONE,
@@ -478,7 +444,7 @@ san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 	q->flags = attr != NULL ? attr->op_flags : 0;
 	q->fid = (struct fid_ep){
 		.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_fid_ops},
-		.ops = &srx_ops,
+		.ops = &san_ofi_rxq_ep_ops,
 		.cm = &srx_cm_ops,
 		.msg = &srx_msg_ops,
 		.tagged = &san_ofi_msg_no_tagged_ops,

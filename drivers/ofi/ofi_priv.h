@@ -193,16 +193,14 @@ void san_ofi_report_forget(struct ofi_eq *eq, fid_t fid);
 void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max);
 /** Complete all as cancelled. */
 void san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep);
-/** Cancel the receive with *context*. 0 or -FI_ENOENT. */
-int san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context);
 /** Post a receive. *flags*: FI_COMPLETION, FI_MULTI_RECV. 0, -FI_EAGAIN, -FI_EINVAL. */
 int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags);
 /** Begin a message in receive *r*. Returns where. */
 size_t san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length);
 /** A message is complete, or the connection has ended (*err*). */
 void san_ofi_rxq_done(struct ofi_ep *ep, struct ofi_recv *r, struct fi_cq_err_entry *e);
-int san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len);
-int san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len);
+/** Options and cancelling, of endpoints, passive ones and shared queues. */
+extern struct fi_ops_ep san_ofi_rxq_ep_ops;
 
 /* ---- ofi_op.c ---- */
 
@@ -332,8 +330,6 @@ void san_ofi_rdm_reap(struct ofi_ctx *ctx);
 
 /** A round: completions, then what follows from them; now and then events of connections. */
 void san_ofi_progress(struct ofi_ctx *ctx);
-/** A round, and events of connections. */
-void san_ofi_progress_all(struct ofi_ctx *ctx);
 /** Events of connections. */
 void san_ofi_progress_events(struct ofi_ctx *ctx);
 /** Try again what had no room. True: there was something. */

@@ -270,10 +270,3 @@ san_ofi_progress(struct ofi_ctx *ctx)
 	if (++ctx->nb_rounds % EVENT_EVERY == 0)
 		san_ofi_progress_events(ctx);
 }
-
-void
-san_ofi_progress_all(struct ofi_ctx *ctx)
-{
-	progress_lanes(ctx);
-	san_ofi_progress_events(ctx);
-}

@@ -113,8 +113,8 @@ san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep)
 		rxq_cancel(q, ep, STAILQ_FIRST(&q->posted));
 }
 
-int
-san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
+static int
+rxq_cancel_by_context(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
 {
 	struct ofi_recv *r;
 
@@ -127,24 +127,52 @@ san_ofi_rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
 	return 0;
 }
 
-/* ---- options ---- */
+/* ---- calls, of endpoints and of shared queues ---- */
 
-int
-san_ofi_rxq_setopt(struct ofi_rxq *q, int level, int name, const void *value, size_t len)
+/* Its receives; a passive endpoint has none, but their options. */
+static struct ofi_rxq *
+rxq_of(fid_t fid)
 {
-	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+	static struct ofi_rxq none = {.min_multi = OFI_MULTI_RECV};
+
+	return fid->fclass == FI_CLASS_EP   ? container_of(fid, struct ofi_ep, fid.fid)->rxq :
+		fid->fclass == FI_CLASS_PEP ? &none :
+					      container_of(fid, struct ofi_rxq, fid.fid);
+}
+
+static ssize_t
+rxq_ep_cancel(fid_t fid, void *context)
+{
+	bool is_ep = fid->fclass == FI_CLASS_EP;
+	struct ofi_ep *ep = is_ep ? container_of(fid, struct ofi_ep, fid.fid) : NULL;
+	int rc;
+	OFI_LOCKED;
+
+	if (fid->fclass == FI_CLASS_PEP)
+		return -FI_ENOSYS;
+	rc = rxq_cancel_by_context(rxq_of(fid), ep, context);
+	if (rc == -FI_ENOENT && is_ep && ep->rdm != NULL)
+		rc = rxq_cancel_by_context(&ep->rdm->tagged, ep, context);
+	return rc;
+}
+
+static int
+rxq_ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV ||
+	    fid->fclass == FI_CLASS_PEP)
 		return -FI_ENOPROTOOPT;
 	if (len != sizeof(size_t))
 		return -FI_EINVAL;
-	memcpy(&q->min_multi, value, sizeof(size_t));
+	memcpy(&rxq_of(fid)->min_multi, value, sizeof(size_t));
 	return 0;
 }
 
-int
-san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, size_t *len)
+static int
+rxq_ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
 {
 	const size_t cm_data = OFI_CM_DATA;
-	const size_t *from = name == FI_OPT_MIN_MULTI_RECV ? &q->min_multi : &cm_data;
+	const size_t *from = name == FI_OPT_MIN_MULTI_RECV ? &rxq_of(fid)->min_multi : &cm_data;
 	size_t room = *len;
 
 	if (level != FI_OPT_ENDPOINT ||
@@ -156,3 +184,14 @@ san_ofi_rxq_getopt(const struct ofi_rxq *q, int level, int name, void *value, si
 	memcpy(value, from, sizeof(size_t));
 	return 0;
 }
+
+struct fi_ops_ep san_ofi_rxq_ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = rxq_ep_cancel,
+	.getopt = rxq_ep_getopt,
+	.setopt = rxq_ep_setopt,
+	.tx_ctx = OFI_NONE,
+	.rx_ctx = OFI_NONE,
+	.rx_size_left = OFI_NONE,
+	.tx_size_left = OFI_NONE,
+};
