@@ -61,10 +61,8 @@ static char *memory;
 static void
 open_ep(struct fi_info *of)
 {
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
-
 	CHECK(fi_domain(fabric, of, &domain, NULL) == 0);
-	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	cq = ofi_common_open_cq(domain);
 	CHECK(fi_cntr_open(domain, NULL, &cntr, NULL) == 0);
 	CHECK(fi_endpoint(domain, of, &ep, NULL) == 0);
 	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
@@ -79,13 +77,7 @@ open_ep(struct fi_info *of)
 static void
 close_all(void)
 {
-	CHECK(fi_close(&mr->fid) == 0);
-	CHECK(fi_close(&ep->fid) == 0);
-	CHECK(fi_close(&cntr->fid) == 0);
-	CHECK(fi_close(&cq->fid) == 0);
-	CHECK(fi_close(&domain->fid) == 0);
-	CHECK(fi_close(&eq->fid) == 0);
-	CHECK(fi_close(&fabric->fid) == 0);
+	CLOSE(&mr->fid, &ep->fid, &cntr->fid, &cq->fid, &domain->fid, &eq->fid, &fabric->fid);
 	fi_freeinfo(info);
 	free(memory);
 }
@@ -272,43 +264,32 @@ server_memory(void)
 static struct fid_pep *
 listen_anywhere(void)
 {
-	size_t size = sizeof(size_t), cm_size = 0, addr_len;
-	struct fid_pep *pep;
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in in;
-		struct sockaddr_in6 in6;
-	} addr;
+	size_t size = sizeof(size_t), cm_size = 0;
+	struct sockaddr_storage at;
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&at;
+	struct fid_pep *pep = ofi_common_listen(info, &at);
 
-	addr_len = sizeof(addr);
-	CHECK(fi_passive_ep(fabric, info, &pep, NULL) == 0);
 	CHECK(fi_getopt(&pep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &cm_size, &size) == 0);
 	CHECK(cm_size == 48);
-	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0);
-	CHECK(fi_listen(pep) == 0);
-	CHECK(fi_getname(&pep->fid, &addr, &addr_len) == 0);
-	CHECK(addr.sa.sa_family == AF_INET && addr.in.sin_addr.s_addr != 0);
-	printf("port %u\n", ntohs(addr.in.sin_port));
-	fflush(stdout);
+	CHECK(at.ss_family == AF_INET && in->sin_addr.s_addr != 0);
+	ofi_common_say("port %u", ntohs(in->sin_port));
 	return pep;
 }
 
 static int
 serve(const char *role)
 {
-	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
-	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
+	const struct fi_eq_cm_entry *e;
 	struct fid_domain *other;
 	struct fid_pep *pep;
 	struct fid_mr *other_mr;
 	struct place at;
 	uint64_t seven = 7;
-	ssize_t len;
 
 	ofi_common_get_info(NULL, NULL);
 	pep = listen_anywhere();
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNREQ);
-	CHECK(len == (ssize_t)sizeof(*e) + 6 && memcmp(e->data, "hello", 6) == 0);
+	e = ofi_common_expect(FI_CONNREQ, 6);
+	CHECK(memcmp(e->data, "hello", 6) == 0);
 	open_ep(e->info);
 	fi_freeinfo(e->info);
 	memcpy(memory, &seven, sizeof(seven));
@@ -322,8 +303,8 @@ serve(const char *role)
 		recv_text("on");
 		CHECK(fi_inject(ep, "on", 3, 0) == 0); /* connected, though the event is not read */
 	}
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED && e->fid == &ep->fid);
-	CHECK(fi_close(&pep->fid) == 0);
+	CHECK(ofi_common_expect(FI_CONNECTED, 0)->fid == &ep->fid);
+	CLOSE(&pep->fid);
 	if (strcmp(role, "thinks") == 0)
 		sleep(THINK_S);
 	if (strcmp(role, "intruded") != 0) {
@@ -331,9 +312,8 @@ serve(const char *role)
 		server_memory();
 		send_text("bye", 0);
 	}
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
-	CHECK(fi_close(&other_mr->fid) == 0);
-	CHECK(fi_close(&other->fid) == 0);
+	ofi_common_expect(FI_SHUTDOWN, 0);
+	CLOSE(&other_mr->fid, &other->fid);
 	close_all();
 	return 0;
 }
@@ -362,20 +342,14 @@ use_connection(const struct place *at, bool is_polite)
 static int
 run_client(const char *role, const char *ip, const char *port)
 {
-	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
-	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
 	struct place at;
-	ssize_t len;
 
 	client_connect(ip, port);
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED);
-	CHECK(len == (ssize_t)(sizeof(*e) + sizeof(at)));
-	memcpy(&at, e->data, sizeof(at));
+	memcpy(&at, ofi_common_expect(FI_CONNECTED, sizeof(at))->data, sizeof(at));
 	if (strcmp(role, "hold") == 0) {
 		CHECK(fi_recv(ep, memory, 64, NULL, 0, memory) == 0);
-		printf("connected\n");
-		fflush(stdout);
-		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+		ofi_common_say("connected");
+		ofi_common_expect(FI_SHUTDOWN, 0);
 		CHECK(failed(memory).err == FI_ECANCELED);
 		CHECK(fi_send(ep, memory, 8, NULL, 0, memory) == -FI_ENOTCONN);
 	} else if (strcmp(role, "intrude") == 0) {
@@ -384,23 +358,19 @@ run_client(const char *role, const char *ip, const char *port)
 		use_connection(&at, strcmp(role, "polite") == 0);
 	}
 	close_all();
-	printf("done\n");
+	ofi_common_say("done");
 	return 0;
 }
 
 static int
 expect_refusal(const char *ip, const char *port)
 {
-	struct fi_eq_err_entry err = {0};
-	struct fi_eq_cm_entry e;
-	ssize_t len;
+	struct fi_eq_err_entry err;
 
 	client_connect(ip, port);
-	ofi_common_event(&e, sizeof(e), &len);
-	CHECK(len == -FI_EAVAIL);
-	CHECK(fi_eq_readerr(eq, &err, 0) == sizeof(err));
-	printf("%s: %s\n", fi_strerror(err.err),
-	       fi_eq_strerror(eq, err.prov_errno, err.err_data, NULL, 0));
+	err = ofi_common_refused();
+	ofi_common_say("%s: %s", fi_strerror(err.err),
+		       fi_eq_strerror(eq, err.prov_errno, err.err_data, NULL, 0));
 	close_all();
 	return 0;
 }
@@ -421,19 +391,12 @@ open_many(void)
 	}
 	printf("%d endpoints: %s\n", n, fi_strerror(-rc));
 	while (n > 0)
-		CHECK(fi_close(&many[--n]->fid) == 0);
+		CLOSE(&many[--n]->fid);
 	close_all();
 	return 0;
 }
 
 /* ---- two endpoints with shared receives ---- */
-
-static void
-say(const char *text)
-{
-	printf("%s\n", text);
-	fflush(stdout);
-}
 
 static struct fid_ep *
 one_of_two(struct fi_info *of, struct fid_ep *srx)
@@ -467,30 +430,27 @@ hold_until(const char *file, const char *suffix)
 static int
 serve_two(const char *file)
 {
-	uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
-	struct fi_eq_cm_entry *e = (struct fi_eq_cm_entry *)room;
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
 	struct fid_ep *srx, *two[2];
 	char texts[17], more[64];
 	struct iovec iov = {texts, sizeof(texts)};
 	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = texts};
+	struct fi_info *of;
 	struct fid_pep *pep;
 	size_t min = 6;
-	ssize_t len;
 	int i;
 
 	ofi_common_get_info(NULL, NULL);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
-	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	cq = ofi_common_open_cq(domain);
 	CHECK(fi_srx_context(domain, info->rx_attr, &srx, NULL) == 0);
 	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
 	pep = listen_anywhere();
 	for (i = 0; i < 2; i++) {
-		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNREQ);
-		two[i] = one_of_two(e->info, srx);
-		fi_freeinfo(e->info);
+		of = ofi_common_expect(FI_CONNREQ, 0)->info;
+		two[i] = one_of_two(of, srx);
+		fi_freeinfo(of);
 		CHECK(fi_accept(two[i], NULL, 0) == 0);
-		CHECK(ofi_common_event(e, sizeof(room), &len) == FI_CONNECTED);
+		ofi_common_expect(FI_CONNECTED, 0);
 	}
 	/* a buffer with room for both messages wakes both endpoints */
 	hold_until(file, ".1");
@@ -501,20 +461,16 @@ serve_two(const char *file)
 	CHECK(fi_inject(two[0], "go", 3, 0) == 0);
 	/* the peer dies, and its long message, for which there was no receive, takes none */
 	hold_until(file, ".2");
-	say("held");
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
-	CHECK(ofi_common_event(e, sizeof(room), &len) == FI_SHUTDOWN);
+	ofi_common_say("held");
+	ofi_common_expect(FI_SHUTDOWN, 0);
+	ofi_common_expect(FI_SHUTDOWN, 0);
 	CHECK(fi_recv(srx, more, sizeof(more), NULL, 0, more) == 0);
 	hold_until(file, ".2");
 	CHECK(fi_cancel(&srx->fid, more) == 0); /* it was still there */
-	CHECK(fi_close(&pep->fid) == 0);
-	for (i = 0; i < 2; i++)
-		CHECK(fi_close(&two[i]->fid) == 0);
-	CHECK(fi_close(&srx->fid) == 0 && fi_close(&cq->fid) == 0);
-	CHECK(fi_close(&domain->fid) == 0 && fi_close(&eq->fid) == 0);
-	CHECK(fi_close(&fabric->fid) == 0);
+	CLOSE(&pep->fid, &two[0]->fid, &two[1]->fid, &srx->fid, &cq->fid, &domain->fid, &eq->fid,
+	      &fabric->fid);
 	fi_freeinfo(info);
-	say("done");
+	ofi_common_say("done");
 	return 0;
 }
 
@@ -522,30 +478,27 @@ static int
 be_two(const char *ip, const char *port)
 {
 	static char big[2000000]; /* more than the peer's pool holds */
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
 	struct fi_cq_data_entry c;
-	struct fi_eq_cm_entry e;
 	struct fid_ep *two[2];
-	ssize_t len;
 	int i;
 
 	ofi_common_get_info(ip, port);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
-	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	cq = ofi_common_open_cq(domain);
 	for (i = 0; i < 2; i++) {
 		two[i] = one_of_two(info, NULL);
 		CHECK(fi_connect(two[i], info->dest_addr, NULL, 0) == 0);
-		CHECK(ofi_common_event(&e, sizeof(e), &len) == FI_CONNECTED);
+		ofi_common_expect(FI_CONNECTED, 0);
 	}
 	CHECK(fi_recv(two[0], big, 3, NULL, 0, big) == 0);
 	for (i = 0; i < 2; i++) {
 		CHECK(fi_send(two[i], "first", 6, NULL, 0, two) == 0);
 		CHECK(ofi_common_wait(cq, &c) == 1 && c.op_context == two);
 	}
-	say("sent");
+	ofi_common_say("sent");
 	CHECK(done(big).len == 3);
 	CHECK(fi_send(two[0], big, sizeof(big), NULL, 0, big) == 0);
-	say("half");
+	ofi_common_say("half");
 	for (;;) /* until it is killed */
 		CHECK(fi_cq_sread(cq, &c, 1, NULL, 1000) == -FI_EAGAIN);
 }
@@ -565,7 +518,7 @@ counter_is_looked_at(void)
 	CHECK(fi_trywait(fabric, &fid, 1) == -FI_EAGAIN);
 	CHECK(fi_cntr_read(waited) == 1);
 	CHECK(fi_trywait(fabric, &fid, 1) == 0);
-	CHECK(fi_close(&waited->fid) == 0);
+	CLOSE(&waited->fid);
 }
 
 static void *
@@ -635,7 +588,7 @@ wildcard_has_a_name(void)
 	CHECK(fi_getname(&other->fid, &name, &len) == 0 && name.in.sin_port == htons(9228));
 	CHECK(name.in.sin_family == AF_INET ? name.in.sin_addr.s_addr != INADDR_ANY :
 					      memcmp(&name.in6.sin6_addr, &any, sizeof(any)) != 0);
-	CHECK(fi_close(&other->fid) == 0);
+	CLOSE(&other->fid);
 }
 
 static int
@@ -655,7 +608,7 @@ be_alone(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	CHECK(ts.tv_sec - begun < WAIT_MS / 2000); /* not by its own time */
 	close_all();
-	printf("done\n");
+	ofi_common_say("done");
 	return 0;
 }
 

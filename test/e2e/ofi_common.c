@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <poll.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include <rdma/fi_cm.h>
@@ -29,13 +30,78 @@ ofi_common_get_info(const char *ip, const char *port)
 	CHECK(fi_eq_open(fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_UNSPEC}, &eq, NULL) == 0);
 }
 
-uint32_t
-ofi_common_event(void *e, size_t size, ssize_t *len)
+const struct fi_eq_cm_entry *
+ofi_common_expect(uint32_t type, size_t data_len)
 {
-	uint32_t event = 0;
+	static union {
+		struct fi_eq_cm_entry e;
+		uint8_t room[sizeof(struct fi_eq_cm_entry) + 64];
+	} event;
+	uint32_t got = 0;
 
-	*len = fi_eq_sread(eq, &event, e, size, WAIT_MS, 0);
-	return event;
+	CHECK(fi_eq_sread(eq, &got, &event, sizeof(event), WAIT_MS, 0) ==
+	      (ssize_t)(sizeof(event.e) + data_len));
+	CHECK(got == type);
+	return &event.e;
+}
+
+struct fi_eq_err_entry
+ofi_common_refused(void)
+{
+	struct fi_eq_err_entry err = {0};
+	struct fi_eq_cm_entry e;
+	uint32_t type;
+
+	CHECK(fi_eq_sread(eq, &type, &e, sizeof(e), WAIT_MS, 0) == -FI_EAVAIL);
+	CHECK(fi_eq_readerr(eq, &err, 0) == sizeof(err));
+	return err;
+}
+
+struct fid_pep *
+ofi_common_listen(struct fi_info *of, struct sockaddr_storage *at)
+{
+	size_t len = sizeof(*at);
+	struct fid_pep *pep;
+
+	CHECK(fi_passive_ep(fabric, of, &pep, NULL) == 0);
+	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0);
+	CHECK(fi_listen(pep) == 0);
+	CHECK(fi_getname(&pep->fid, at, &len) == 0);
+	return pep;
+}
+
+struct fid_cq *
+ofi_common_open_cq(struct fid_domain *domain)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD};
+	struct fid_cq *cq;
+
+	CHECK(fi_cq_open(domain, &attr, &cq, NULL) == 0);
+	return cq;
+}
+
+void
+ofi_common_say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+}
+
+void
+ofi_common_close(struct fid *const *fids)
+{
+	for (; *fids != NULL; fids++) {
+		int rc = fi_close(*fids);
+
+		if (rc != 0)
+			fprintf(stderr, "object of class %zu\n", (*fids)->fclass);
+		CHECK(rc == 0);
+	}
 }
 
 ssize_t

@@ -11,9 +11,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
 #define CHECK(cond)                                                                               \
@@ -33,8 +35,18 @@ extern struct fi_info *info;
 
 /** Open the fabric and its event queue. */
 void ofi_common_get_info(const char *ip, const char *port);
-/** The next event, with CM data. */
-uint32_t ofi_common_event(void *e, size_t size, ssize_t *len);
+/** The next event is of *type*, with that much CM data behind it. Valid until the next call. */
+const struct fi_eq_cm_entry *ofi_common_expect(uint32_t type, size_t data_len);
+/** The next event is an error. */
+struct fi_eq_err_entry ofi_common_refused(void);
+/** Listen; the address is in *at*. */
+struct fid_pep *ofi_common_listen(struct fi_info *of, struct sockaddr_storage *at);
+struct fid_cq *ofi_common_open_cq(struct fid_domain *domain);
+/** Print a line for the case, at once. */
+void ofi_common_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** Close objects, in this order. */
+#define CLOSE(...) ofi_common_close((struct fid *const[]){__VA_ARGS__, NULL})
+void ofi_common_close(struct fid *const *fids);
 /** Sleep on the descriptor until there is a completion or an error. */
 ssize_t ofi_common_wait(struct fid_cq *cq, struct fi_cq_data_entry *e);
 /** The next completion is that of *context*. */

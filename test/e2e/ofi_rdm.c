@@ -41,6 +41,14 @@ open_nodes(void)
 					   NULL) == 1);
 }
 
+/* Node 0 receives a message that has come, or is under way. */
+static struct fi_cq_tagged_entry
+receive(fi_addr_t of, uint64_t tag, uint64_t ignore, fi_addr_t *source)
+{
+	POST(fi_trecv(nodes[0].ep, to, BIG, NULL, of, tag, ignore, &contexts[MANY + 1]));
+	return rdm_done(&nodes[0], &contexts[MANY + 1], source);
+}
+
 /* ---- cases ---- */
 
 /* The first message of a connection is long: it comes before the report of the connection. */
@@ -67,18 +75,14 @@ match(void)
 	rdm_send_tag(1, 0, 0x202, 20);
 	rdm_send_tag(2, 0, 0x303, 30);
 	rdm_send_tag(1, 0, 0x404, 40);
-	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0x404, 0, &contexts[0]));
-	e = rdm_done(n, &contexts[0], &source);
+	e = receive(FI_ADDR_UNSPEC, 0x404, 0, &source);
 	CHECK(e.len == 40 && e.tag == 0x404 && source == n->at[1]);
 	CHECK(e.flags == (FI_TAGGED | FI_RECV));
-	POST(fi_trecv(n->ep, to, BIG, NULL, n->at[2], 0, ~0ull, &contexts[1]));
-	e = rdm_done(n, &contexts[1], &source);
+	e = receive(n->at[2], 0, ~0ull, &source);
 	CHECK(e.len == 30 && source == n->at[2]);
-	POST(fi_trecv(n->ep, to, BIG, NULL, n->at[1], 1, 0xfff0, &contexts[2]));
-	e = rdm_done(n, &contexts[2], &source);
+	e = receive(n->at[1], 1, 0xfff0, &source);
 	CHECK(e.len == 10 && e.tag == 0x101);
-	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 0, ~0ull, &contexts[3]));
-	CHECK(rdm_done(n, &contexts[3], NULL).len == 20);
+	CHECK(receive(FI_ADDR_UNSPEC, 0, ~0ull, NULL).len == 20);
 	/* receives that are there first, and messages without a tag */
 	POST(fi_trecv(n->ep, to, BIG, NULL, n->at[2], 7, 0, &contexts[4]));
 	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 7, 0, &contexts[5]));
@@ -101,7 +105,6 @@ match(void)
 static void
 unexpected(void)
 {
-	struct node *n = &nodes[0];
 	int i;
 
 	for (i = 0; i < MANY; i++) {
@@ -111,8 +114,8 @@ unexpected(void)
 		rdm_done(&nodes[1], &contexts[i], NULL);
 	}
 	for (i = MANY - 1; i >= 0; i--) {
-		POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, (uint64_t)i, 0, &contexts[i]));
-		CHECK(rdm_done(n, &contexts[i], NULL).len == PART && to[0] == (char)i);
+		CHECK(receive(FI_ADDR_UNSPEC, (uint64_t)i, 0, NULL).len == PART);
+		CHECK(to[0] == (char)i);
 	}
 	from[0] = 0;
 }
@@ -135,8 +138,7 @@ rendezvous(void)
 	memset(to, 0, BIG);
 	rdm_send_tag(2, 0, 2, BIG);
 	rdm_send_tag(2, 0, 3, 10);
-	POST(fi_trecv(n->ep, to, 100, NULL, FI_ADDR_UNSPEC, 3, 0, &contexts[2]));
-	rdm_done(n, &contexts[2], NULL);
+	receive(FI_ADDR_UNSPEC, 3, 0, NULL);
 	POST(fi_trecv(n->ep, to, BIG - 1, NULL, FI_ADDR_UNSPEC, 2, 0, &contexts[3]));
 	err = rdm_failed(n, &contexts[3]);
 	CHECK(err.err == FI_ETRUNC && err.olen == 1 && err.len == BIG - 1);
@@ -262,8 +264,7 @@ peek(void)
 	rdm_send_tag(1, 0, 1, BIG);
 	rdm_send_tag(1, 0, 1, 20);
 	rdm_send_tag(1, 0, 2, 0); /* with it, all have come */
-	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 2, 0, &contexts[0]));
-	rdm_done(n, &contexts[0], NULL);
+	rdm_receive_tag(0, 2, 0);
 	look(n, 1, FI_PEEK, 0);
 	e = rdm_done(n, &contexts[0], NULL);
 	CHECK(e.len == 10 && e.tag == 1);
@@ -354,7 +355,7 @@ memory(void)
 	CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) && e.data == 0x99);
 	CHECK(source == nodes[1].at[0]);
 	rdm_done(n, &contexts[3], NULL);
-	CHECK(fi_close(&mr->fid) == 0);
+	CLOSE(&mr->fid);
 }
 
 static void
@@ -399,7 +400,7 @@ counters(void)
 	} while (memcmp(counts, want, sizeof(want)) != 0);
 	POST(fi_recv(nodes[1].ep, to, 1, NULL, FI_ADDR_UNSPEC, &contexts[0])); /* the inject */
 	rdm_done(&nodes[1], &contexts[0], NULL);
-	CHECK(fi_close(&mr->fid) == 0);
+	CLOSE(&mr->fid);
 }
 
 /* A fenced message leaves when what was posted to its peer before is complete. */
@@ -419,7 +420,7 @@ fence(void)
 	rdm_done(&nodes[1], &contexts[0], NULL);
 	CHECK(memcmp(from, to, BIG) == 0);
 	rdm_drain();
-	CHECK(fi_close(&mr->fid) == 0);
+	CLOSE(&mr->fid);
 }
 
 /* A peer that is inserted after its connection was made is a source from then on. */
@@ -432,14 +433,12 @@ source(void)
 	rdm_open_node(&late);
 	CHECK(fi_av_insert(late.av, &n->name, 1, &at, 0, NULL) == 1);
 	POST(fi_tsend(late.ep, from, 1, NULL, at, 1, NULL));
-	POST(fi_trecv(n->ep, to, 1, NULL, FI_ADDR_UNSPEC, 1, 0, &contexts[0]));
-	rdm_done(n, &contexts[0], &from_late);
+	receive(FI_ADDR_UNSPEC, 1, 0, &from_late);
 	CHECK(from_late == FI_ADDR_NOTAVAIL);
 	POST(fi_tsend(late.ep, from, 1, NULL, at, 1, NULL));
 	rdm_drain();
 	CHECK(fi_av_insert(n->av, &late.name, 1, &at, 0, NULL) == 1 && at == NODES);
-	POST(fi_trecv(n->ep, to, 1, NULL, at, 1, 0, &contexts[0]));
-	rdm_done(n, &contexts[0], &from_late);
+	receive(at, 1, 0, &from_late);
 	CHECK(from_late == at);
 	POST(fi_tsend(n->ep, from, 1, NULL, at, 2, NULL)); /* by the same connection */
 	POST(fi_trecv(late.ep, to, 1, NULL, FI_ADDR_UNSPEC, 2, 0, &contexts[0]));
@@ -573,13 +572,11 @@ reopen(void)
 	memset(ended, 0, sizeof(*ended));
 	CHECK(send_until_refused(2) == -FI_ECONNREFUSED);
 	/* what had come is received, and what it had yet to be asked for is lost */
-	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 1, 0, &contexts[0]));
-	CHECK(rdm_done(n, &contexts[0], NULL).len == 10);
+	rdm_receive_tag(0, 1, 10);
 	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 2, 0, &contexts[1]));
 	CHECK(rdm_failed(n, &contexts[1]).err == FI_ECANCELED);
 	rdm_send_tag(1, 0, 3, 10);
-	POST(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 3, 0, &contexts[2]));
-	CHECK(rdm_done(n, &contexts[2], NULL).len == 10);
+	rdm_receive_tag(0, 3, 10);
 	/* it begins again at its address and connects, while an attempt to reach it has failed */
 	CHECK(fi_tsend(n->ep, from, 1, NULL, n->at[2], 0, NULL) == -FI_EAGAIN);
 	rdm_drain();
@@ -637,25 +634,33 @@ keys(void)
 	CHECK(fi_mr_reg(rdm_domain, from, 8, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
 	if (fi_mr_key(mr) >> 63 == 0) /* else the transport counts */
 		guesses(fi_mr_key(mr));
-	CHECK(fi_close(&mr->fid) == 0);
+	CLOSE(&mr->fid);
+}
+
+/* The vector has the name of an endpoint that must not be reached. */
+static void
+is_refused(const void *name)
+{
+	struct node *n = &nodes[0];
+	fi_addr_t at;
+	ssize_t rc;
+
+	CHECK(fi_av_insert(n->av, name, 1, &at, 0, NULL) == 1);
+	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
+		rdm_progress();
+	CHECK(rc == -FI_ECONNREFUSED);
+	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
 }
 
 /* A peer that accepts at an address, but does not know the token of its name, gets nothing. */
 static void
 other_token(void)
 {
-	struct node *n = &nodes[0];
 	struct sockaddr_in name;
-	fi_addr_t at;
-	ssize_t rc;
 
 	memcpy(&name, &nodes[1].name, sizeof(name));
 	name.sin_zero[0] ^= 1;
-	CHECK(fi_av_insert(n->av, &name, 1, &at, 0, NULL) == 1);
-	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
-		rdm_progress();
-	CHECK(rc == -FI_ECONNREFUSED);
-	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
+	is_refused(&name);
 }
 
 /* Endpoints FI_EP_MSG, as ofi_rxm has them, and FI_EP_RDM do not connect to each other. */
@@ -664,30 +669,19 @@ other_kind(void)
 {
 	struct fi_info *msg = fi_dupinfo(info);
 	struct fi_eq_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
-	struct node *n = &nodes[0];
 	struct sockaddr_storage name;
-	size_t len = sizeof(name);
 	struct fid_pep *pep;
 	struct fid_ep *ep;
-	fi_addr_t at;
-	ssize_t rc;
 
 	msg->ep_attr->type = FI_EP_MSG;
 	CHECK(fi_eq_open(fabric, &attr, &eq, NULL) == 0);
 	CHECK(fi_endpoint(rdm_domain, msg, &ep, NULL) == 0);
 	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
-	CHECK(fi_ep_bind(ep, &n->cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	CHECK(fi_ep_bind(ep, &nodes[0].cq->fid, FI_TRANSMIT | FI_RECV) == 0);
 	CHECK(fi_connect(ep, &nodes[1].name, NULL, 0) == -FI_ECONNREFUSED);
-	CHECK(fi_close(&ep->fid) == 0);
-	CHECK(fi_passive_ep(fabric, msg, &pep, NULL) == 0);
-	CHECK(fi_pep_bind(pep, &eq->fid, 0) == 0 && fi_listen(pep) == 0);
-	CHECK(fi_getname(&pep->fid, &name, &len) == 0);
-	CHECK(fi_av_insert(n->av, &name, 1, &at, 0, NULL) == 1);
-	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
-		rdm_progress();
-	CHECK(rc == -FI_ECONNREFUSED);
-	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
-	CHECK(fi_close(&pep->fid) == 0 && fi_close(&eq->fid) == 0);
+	pep = ofi_common_listen(msg, &name);
+	is_refused(&name);
+	CLOSE(&ep->fid, &pep->fid, &eq->fid);
 	fi_freeinfo(msg);
 }
 
@@ -732,7 +726,7 @@ huge(void)
 		     &contexts[3]));
 	rdm_done(&nodes[1], &contexts[3], NULL);
 	CHECK(memcmp(in, out, PERIOD) == 0);
-	CHECK(fi_close(&mr->fid) == 0);
+	CLOSE(&mr->fid);
 }
 
 int

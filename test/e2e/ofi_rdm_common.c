@@ -73,21 +73,15 @@ rdm_open_node(struct node *n)
 void
 rdm_close_node(struct node *n)
 {
-	int i;
-
 	CHECK(fi_close(&n->av->fid) == -FI_EBUSY);
-	CHECK(fi_close(&n->ep->fid) == 0);
-	CHECK(fi_close(&n->av->fid) == 0);
-	CHECK(fi_close(&n->cq->fid) == 0);
-	for (i = 0; i < CNTRS; i++)
-		CHECK(fi_close(&n->cntrs[i]->fid) == 0);
+	CLOSE(&n->ep->fid, &n->av->fid, &n->cq->fid, &n->cntrs[0]->fid, &n->cntrs[1]->fid,
+	      &n->cntrs[2]->fid, &n->cntrs[3]->fid);
 }
 
 void
 rdm_close_domain(void)
 {
-	CHECK(fi_close(&rdm_domain->fid) == 0);
-	CHECK(fi_close(&fabric->fid) == 0);
+	CLOSE(&rdm_domain->fid, &fabric->fid);
 	fi_freeinfo(infos);
 }
 

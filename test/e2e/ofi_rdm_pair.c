@@ -141,8 +141,7 @@ hold(const char *name)
 	rdm_done(n, &contexts[0], NULL);
 	exchange(n, true);
 	POST(fi_tsend(n->ep, from, BIG, NULL, n->at[1], 1, &contexts[0])); /* never received */
-	printf("holding\n");
-	fflush(stdout);
+	ofi_common_say("holding");
 	CHECK(rdm_wait_one(n, &e, NULL) == -FI_EAVAIL);
 	CHECK(fi_cq_readerr(n->cq, &err, 0) == 1);
 	CHECK(err.op_context == &contexts[0] && err.err == FI_ECANCELED);
@@ -165,8 +164,7 @@ lose(void)
 	rdm_drain();
 	CHECK(fi_trecv(n->ep, to, 1, NULL, FI_ADDR_UNSPEC, 0, 0, &contexts[0]) == 0);
 	CHECK(fi_recv(n->ep, to, 1, NULL, FI_ADDR_UNSPEC, &contexts[1]) == 0);
-	printf("waiting\n");
-	fflush(stdout);
+	ofi_common_say("waiting");
 	CHECK(rdm_failed(n, &contexts[1]).err == FI_ECANCELED);
 	CHECK(rdm_failed(n, &contexts[0]).err == FI_ECANCELED);
 	CHECK(fi_trecv(n->ep, to, 1, NULL, FI_ADDR_UNSPEC, 0, 0, NULL) == -FI_ENOTCONN);
@@ -256,6 +254,6 @@ main(int argc, char **argv)
 		be_victim();
 	rdm_close_node(&nodes[0]);
 	rdm_close_domain();
-	printf("done\n");
+	ofi_common_say("done");
 	return 0;
 }
