@@ -164,11 +164,11 @@ static int
 av_close(struct fid *fid)
 {
 	struct ofi_av *av = container_of(fid, struct ofi_av, fid.fid);
+	OFI_LOCKED;
 
-	if (san_ofi_ctx_lock_unused(&av->refs) != 0)
+	if (av->refs != 0)
 		return -FI_EBUSY;
 	av->domain->refs--;
-	san_ofi_ctx_unlock();
 	free(av->places);
 	free(av);
 	return 0;

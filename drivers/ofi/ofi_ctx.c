@@ -107,16 +107,6 @@ san_ofi_ctx_trylock(void)
 	return pthread_mutex_trylock(&ctx_mutex) == 0;
 }
 
-int
-san_ofi_ctx_lock_unused(const uint32_t *refs)
-{
-	san_ofi_ctx_lock();
-	if (*refs == 0)
-		return 0;
-	san_ofi_ctx_unlock();
-	return -FI_EBUSY;
-}
-
 /* ---- addresses ---- */
 
 void

@@ -27,12 +27,12 @@ static int
 domain_close(struct fid *fid)
 {
 	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
+	OFI_LOCKED;
 
-	if (san_ofi_ctx_lock_unused(&domain->refs) != 0)
+	if (domain->refs != 0)
 		return -FI_EBUSY;
 	san_ofi_drive_put(domain->ctx);
 	domain->fabric->refs--;
-	san_ofi_ctx_unlock();
 	free(domain);
 	return 0;
 }

@@ -389,14 +389,14 @@ static int
 srx_close(struct fid *fid)
 {
 	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
+	OFI_LOCKED;
 
-	if (san_ofi_ctx_lock_unused(&q->refs) != 0)
+	if (q->refs != 0)
 		return -FI_EBUSY;
 	san_ofi_rxq_flush(q, NULL);
 	if (q->cq != NULL)
 		q->cq->wait.refs--;
 	q->domain->refs--;
-	san_ofi_ctx_unlock();
 	free(q);
 	return 0;
 }

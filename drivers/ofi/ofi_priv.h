@@ -81,8 +81,6 @@ san_ofi_ctx_unlock_at(const bool *is_locked)
 	const bool is_locked = (san_ofi_ctx_lock(), true)
 /** True: it is locked. Never waits. */
 bool san_ofi_ctx_trylock(void);
-/** Lock, to close an object. -FI_EBUSY, and no lock: others refer to it. */
-int san_ofi_ctx_lock_unused(const uint32_t *refs);
 /** The addresses of a context that is open. */
 void san_ofi_ctx_note_addrs(struct rtsan_ctx *san);
 /**

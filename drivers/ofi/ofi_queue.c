@@ -168,8 +168,9 @@ queue_close(struct fid *fid)
 	struct ofi_wait *w = queue_wait(fid);
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
 	struct ofi_event *ev;
+	OFI_LOCKED;
 
-	if (san_ofi_ctx_lock_unused(&w->refs) != 0)
+	if (w->refs != 0)
 		return -FI_EBUSY;
 	(*w->parent_refs)--;
 	san_ofi_wait_fini(w);
@@ -184,7 +185,6 @@ queue_close(struct fid *fid)
 		san_ofi_drive_put(w->ctx);
 	}
 	free(fid); /* it begins the object */
-	san_ofi_ctx_unlock();
 	return 0;
 }
 
