@@ -67,16 +67,10 @@ queue_arm(struct ofi_wait *w)
 /** A call that may sleep. */
 struct queue_nap {
 	struct ofi_wait *w;
-	int timeout_ms; /**< -1: no limit */
-	int64_t end_ms;
+	int timeout_ms;      /**< -1: no limit */
+	int64_t end_ms;      /**< 0: it has not slept yet */
 	bool is_interrupted; /**< by a signal: the program gets what is there now */
 };
-
-static struct queue_nap
-queue_nap_begin(struct ofi_wait *w, int timeout_ms)
-{
-	return (struct queue_nap){w, timeout_ms, san_ofi_wait_now_ms() + timeout_ms, false};
-}
 
 /*
  * Sleep once, because there is nothing to read: the lock is held before and after. 0: look again;
@@ -87,8 +81,11 @@ queue_nap(struct queue_nap *nap)
 {
 	struct ofi_wait *w = nap->w;
 	struct pollfd p = {.fd = w->epfd, .events = POLLIN};
-	int64_t left_ms = nap->end_ms - san_ofi_wait_now_ms();
+	int64_t now_ms = san_ofi_wait_now_ms(), left_ms;
 
+	if (nap->end_ms == 0)
+		nap->end_ms = now_ms + nap->timeout_ms;
+	left_ms = nap->end_ms - now_ms;
 	if (nap->timeout_ms >= 0 && left_ms <= 0)
 		return -FI_ETIMEDOUT;
 	if (nap->is_interrupted)
@@ -260,7 +257,7 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	     int timeout)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	struct queue_nap nap = queue_nap_begin(&cq->wait, timeout);
+	struct queue_nap nap = {.w = &cq->wait, .timeout_ms = timeout};
 	int rc = 0;
 	ssize_t n;
 	OFI_LOCKED;
@@ -438,7 +435,7 @@ static int
 cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
-	struct queue_nap nap = queue_nap_begin(&cntr->wait, timeout);
+	struct queue_nap nap = {.w = &cntr->wait, .timeout_ms = timeout};
 	uint64_t errors;
 	int rc = 0;
 	OFI_LOCKED;
@@ -557,7 +554,7 @@ static ssize_t
 eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout, uint64_t flags)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
-	struct queue_nap nap = queue_nap_begin(&eq->wait, timeout);
+	struct queue_nap nap = {.w = &eq->wait, .timeout_ms = timeout};
 	int rc = 0;
 	ssize_t n;
 	OFI_LOCKED;

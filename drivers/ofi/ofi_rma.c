@@ -136,12 +136,9 @@ struct atomic_call {
 	const struct fi_ioc *from, *compare;
 	struct fi_ioc *result;
 	size_t nb_from, nb_compare, nb_result;
-	fi_addr_t to;
-	uint64_t addr, key;
 	enum fi_datatype datatype;
 	enum fi_op op;
-	void *context;
-	uint64_t flags;
+	struct ofi_op_args args;
 };
 
 /*
@@ -170,18 +167,10 @@ san_ofi_rma_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, e
 }
 
 static ssize_t
-atomic_post(struct fid_ep *ep, const struct atomic_call *c)
+atomic_post(struct fid_ep *ep, struct atomic_call *c)
 {
 	struct iovec iov = {.iov_len = sizeof(uint64_t)};
-	struct ofi_op_args args = {
-		.kind = OFI_OP_ATOMIC,
-		.flags = c->flags & ~FI_INJECT, /* the operands are copied in any case */
-		.to = c->to,
-		.context = c->context,
-		.addr = c->addr,
-		.key = c->key,
-		.atomic = c->op == FI_SUM ? OFI_FETCH_ADD : OFI_CMP_SWAP,
-	};
+	struct ofi_op_args *args = &c->args;
 	struct fi_atomic_attr attr;
 	int rc = san_ofi_rma_query_atomic(NULL, c->datatype, c->op, &attr, c->kind);
 
@@ -191,15 +180,18 @@ atomic_post(struct fid_ep *ep, const struct atomic_call *c)
 	    (c->kind != 0 && (c->nb_result != 1 || c->result[0].count != 1)) ||
 	    (c->kind == FI_COMPARE_ATOMIC && (c->nb_compare != 1 || c->compare[0].count != 1)))
 		return -FI_EINVAL;
-	memcpy(&args.operand, c->from[0].addr, sizeof(args.operand));
+	args->kind = OFI_OP_ATOMIC;
+	args->flags &= ~FI_INJECT; /* the operands are copied in any case */
+	args->atomic = c->op == FI_SUM ? OFI_FETCH_ADD : OFI_CMP_SWAP;
+	memcpy(&args->operand, c->from[0].addr, sizeof(args->operand));
 	if (c->kind == FI_COMPARE_ATOMIC)
-		memcpy(&args.compare, c->compare[0].addr, sizeof(args.compare));
+		memcpy(&args->compare, c->compare[0].addr, sizeof(args->compare));
 	if (c->kind != 0) {
 		iov.iov_base = c->result[0].addr;
-		args.iov = &iov;
-		args.count = 1;
+		args->iov = &iov;
+		args->count = 1;
 	}
-	return san_ofi_msg_post(ep, &args);
+	return san_ofi_msg_post(ep, args);
 }
 
 /* A call by arrays; *c* has these. */
@@ -207,13 +199,13 @@ static ssize_t
 atomic_post_arrays(struct fid_ep *ep, struct atomic_call *c, fi_addr_t to, uint64_t addr,
 		   uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	c->to = to;
-	c->addr = addr;
-	c->key = key;
+	c->args.to = to;
+	c->args.addr = addr;
+	c->args.key = key;
 	c->datatype = datatype;
 	c->op = op;
-	c->context = context;
-	c->flags = san_ofi_msg_flags(ep);
+	c->args.context = context;
+	c->args.flags = san_ofi_msg_flags(ep);
 	return atomic_post(ep, c);
 }
 
@@ -226,13 +218,13 @@ atomic_post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomi
 
 	c->from = msg->msg_iov;
 	c->nb_from = at->count == 1 ? msg->iov_count : 0; /* 0 is refused */
-	c->to = msg->addr;
-	c->addr = at->addr;
-	c->key = at->key;
+	c->args.to = msg->addr;
+	c->args.addr = at->addr;
+	c->args.key = at->key;
 	c->datatype = msg->datatype;
 	c->op = msg->op;
-	c->context = msg->context;
-	c->flags = san_ofi_msg_own_flags(ep, flags);
+	c->args.context = msg->context;
+	c->args.flags = san_ofi_msg_own_flags(ep, flags);
 	return atomic_post(ep, c);
 }
 
@@ -268,16 +260,9 @@ atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, ui
 	      uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	const struct fi_ioc iov = {(void *)(uintptr_t)buf, count};
-	struct atomic_call c = {
-		.from = &iov,
-		.nb_from = 1,
-		.to = to,
-		.addr = addr,
-		.key = key,
-		.datatype = datatype,
-		.op = op,
-	};
+	struct atomic_call c = {.from = &iov, .nb_from = 1, .datatype = datatype, .op = op};
 
+	c.args = (struct ofi_op_args){.to = to, .addr = addr, .key = key};
 	return atomic_post(ep, &c);
 }
 
