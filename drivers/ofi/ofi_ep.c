@@ -191,44 +191,33 @@ ep_shutdown(struct fid_ep *fid, uint64_t flags)
 	return ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 }
 
-/* The name of an endpoint, active or passive, and whether it can still be set. */
-static union ofi_addr *
-ep_name(fid_t fid, bool *is_free)
-{
-	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-
-	if (fid->fclass == FI_CLASS_PEP) {
-		*is_free = pep->listener == NULL;
-		return &pep->local;
-	}
-	*is_free = ep->state < (ep->rdm != NULL ? OFI_EP_ENABLED : OFI_EP_CONNECTING);
-	return &ep->local;
-}
-
+/* Endpoints and passive ones have names. */
 static int
 ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	union ofi_addr *name;
-	bool is_free;
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	bool is_passive = fid->fclass == FI_CLASS_PEP;
 	OFI_LOCKED;
 
-	name = ep_name(fid, &is_free);
-	return is_free ? san_ofi_addr_read(name, addr, addrlen) : -FI_EOPBADSTATE;
+	if (is_passive ? pep->listener != NULL :
+			 ep->state >= (ep->rdm != NULL ? OFI_EP_ENABLED : OFI_EP_CONNECTING))
+		return -FI_EOPBADSTATE;
+	return san_ofi_addr_read(is_passive ? &pep->local : &ep->local, addr, addrlen);
 }
 
 static int
 ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
-	union ofi_addr *name;
-	bool is_free;
+	bool is_passive = fid->fclass == FI_CLASS_PEP;
+	union ofi_addr *name = is_passive ? &pep->local : &ep->local;
 	OFI_LOCKED;
 
-	name = ep_name(fid, &is_free);
 	if (san_ofi_ctx_addr(name->sa.sa_family, name) != 0)
 		return -FI_EADDRNOTAVAIL;
-	if (fid->fclass == FI_CLASS_EP && ep->rdm != NULL)
+	if (!is_passive && ep->rdm != NULL)
 		san_ofi_rdm_name(ep);
 	return san_ofi_addr_copy(name, addr, addrlen);
 }

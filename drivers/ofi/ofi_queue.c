@@ -242,7 +242,7 @@ cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from)
 	OFI_LOCKED;
 
 	if (cq->nb < count || count == 0)
-		san_ofi_progress(cq->domain->ctx);
+		san_ofi_progress(cq->wait.ctx);
 	return cq_take(cq, buf, count, from);
 }
 
@@ -266,7 +266,7 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	if (cq->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	do {
-		san_ofi_progress(cq->domain->ctx);
+		san_ofi_progress(cq->wait.ctx);
 		n = cq_take(cq, buf, count, from);
 		if (n == -FI_EAGAIN && !cq->is_signaled)
 			rc = queue_nap(&nap);
@@ -377,7 +377,7 @@ cntr_get(struct fid_cntr *fid, bool errors)
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
 	OFI_LOCKED;
 
-	san_ofi_progress(cntr->domain->ctx);
+	san_ofi_progress(cntr->wait.ctx);
 	cntr->seen = cntr->value + cntr->errors;
 	return errors ? cntr->errors : cntr->value;
 }
@@ -444,7 +444,7 @@ cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		return -FI_EINVAL;
 	errors = cntr->errors;
 	do {
-		san_ofi_progress(cntr->domain->ctx);
+		san_ofi_progress(cntr->wait.ctx);
 		if (cntr->value >= threshold)
 			break;
 		rc = cntr->errors != errors ? -FI_EAVAIL : queue_nap(&nap);
@@ -478,7 +478,6 @@ san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	cntr = calloc(1, sizeof(*cntr));
 	if (cntr == NULL)
 		return -FI_ENOMEM;
-	cntr->domain = parent;
 	cntr->fid = (struct fid_cntr){{FI_CLASS_CNTR, context, &queue_fid_ops}, &cntr_ops};
 	rc = queue_open(&cntr->fid.fid, parent->ctx,
 			attr != NULL ? attr->wait_obj : FI_WAIT_UNSPEC, &parent->refs);

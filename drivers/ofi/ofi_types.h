@@ -188,7 +188,6 @@ struct ofi_cq {
 
 struct ofi_cntr {
 	struct fid_cntr fid;
-	struct ofi_domain *domain;
 	struct ofi_wait wait;
 	uint64_t value, errors;
 	uint64_t seen; /**< their sum when the program read last */
