@@ -20,11 +20,14 @@ def sources(path):
     """The files that stand below the comment in *path*."""
     names = []
     with open(path, encoding='utf-8') as f:
-        for line in f.read().partition(MARK)[2].split('\n')[1:]:
-            listed = LISTED.fullmatch(line)
-            if listed is None:
-                break
-            names.append(listed.group(1))
+        _, found, below = f.read().partition(MARK)
+    for line in below.split('\n')[1:]:
+        listed = LISTED.fullmatch(line)
+        if listed is None:
+            break
+        names.append(listed.group(1))
+    if found and not names:
+        sys.exit(f'{path}: no file stands below the comment')
     return names
 
 
@@ -41,16 +44,14 @@ def upward_calls(folder, names):
 
 
 def main():
-    wrong = 0
+    wrong = False
     for folder, _, files in os.walk(SOURCE):
-        if 'meson.build' not in files:
-            continue
-        names = sources(os.path.join(folder, 'meson.build'))
+        names = sources(os.path.join(folder, 'meson.build')) if 'meson.build' in files else []
         for caller, function, callee in upward_calls(folder, names):
             print(f'{os.path.relpath(folder, SOURCE)}/{caller} calls {function}() of {callee}, '
                   'which stands below it in meson.build')
-            wrong += 1
-    return wrong != 0
+            wrong = True
+    return wrong
 
 
 if __name__ == '__main__':

@@ -277,10 +277,7 @@ tag_keep(struct ofi_rdm *rdm, struct ofi_ep *conn, struct ofi_rx *rx, bool is_ta
 		san_ofi_op_break(conn, "no memory for a message");
 		return true;
 	}
-	u->conn = conn;
-	u->rx = copies ? NULL : rx;
-	u->length = rx->length;
-	u->claim = NULL;
+	*u = (struct ofi_umsg){.conn = conn, .rx = copies ? NULL : rx, .length = rx->length};
 	conn->nb_held++;
 	if (copies) {
 		memcpy(u->copy, rx->data, rx->length);
