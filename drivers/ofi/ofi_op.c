@@ -291,10 +291,12 @@ op_inject(struct ofi_op *op)
 	return 0;
 }
 
-static int
-op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
+int
+san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
 	size_t i, length = 0;
+	struct ofi_op *op;
+	int rc = 0;
 
 	if (ep->state != OFI_EP_CONNECTED || ep->is_shut)
 		return -FI_ENOTCONN;
@@ -304,17 +306,8 @@ op_check_args(const struct ofi_ep *ep, const struct ofi_op_args *args)
 		length += args->iov[i].iov_len;
 	if (length > OFI_LENGTH)
 		return -FI_EMSGSIZE;
-	return ep->nb_ops >= ep->tx_size ? -FI_EAGAIN : 0;
-}
-
-int
-san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
-{
-	int rc = op_check_args(ep, args);
-	struct ofi_op *op;
-
-	if (rc != 0)
-		return rc;
+	if (ep->nb_ops >= ep->tx_size)
+		return -FI_EAGAIN;
 	op = op_alloc(ep, args->kind);
 	if (op == NULL)
 		return -FI_ENOMEM;
