@@ -76,8 +76,8 @@ san_ofi_ctx_unlock_at(const bool *is_locked)
 	san_ofi_ctx_unlock();
 }
 /** Among the declarations of a function: hold the lock from here to its return. */
-#define OFI_LOCKED                                      \
-	__attribute__((cleanup(san_ofi_ctx_unlock_at))) \
+#define OFI_LOCKED                                              \
+	__attribute__((cleanup(san_ofi_ctx_unlock_at), unused)) \
 	const bool is_locked = (san_ofi_ctx_lock(), true)
 /** True: it is locked. Never waits. */
 bool san_ofi_ctx_trylock(void);
