@@ -319,7 +319,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->atomic = (uint8_t)args->atomic;
 	op->operand = args->operand;
 	op->compare = args->compare;
-	op->is_native = args->kind != OFI_OP_SEND && san_ofi_mr_is_native(args->key);
+	op->is_native = args->kind != OFI_OP_SEND && (args->key & OFI_MR_NATIVE) != 0;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
 	op_set_iov(op, args);
 	if ((args->flags & FI_INJECT) != 0)
@@ -350,7 +350,7 @@ san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_
 	op->fetch = fetch;
 	op->addr = args->addr;
 	op->key = args->key;
-	op->is_native = san_ofi_mr_is_native(args->key);
+	op->is_native = (args->key & OFI_MR_NATIVE) != 0;
 	op_set_iov(op, args);
 	if (!op->is_native)
 		op_need_answer(op);

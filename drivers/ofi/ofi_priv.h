@@ -119,12 +119,6 @@ int san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src,
 /* ---- ofi_mr.c ---- */
 
 extern struct fi_ops_mr san_ofi_mr_ops;
-/** Key of a region that the transport reaches itself. */
-static inline bool
-san_ofi_mr_is_native(uint64_t key)
-{
-	return (key & OFI_MR_NATIVE) != 0;
-}
 /** Check memory of a region of ours. 0, or for whatever reason FI_EACCES. */
 uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr,
 			 size_t length, uint64_t access);
