@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "bench.h"
 #include "ini.h"
-#include "mode.h"
 #include "san_time.h"
 
 #define DURATION_MAX (365ull * 86400 * 1000) /* ms */
@@ -16,8 +16,8 @@ static const char *const ways[] = {"one", "both", "send-recv", "recv-send"};
 static const char *const manners[] = {"direct", "wait", "small", "mixed"};
 static const char *const stream_modes[] = {"adaptive", "small", "large", "small-large"};
 static const char *const stream_reads[] = {"auto", "never", "always"};
-static const char *const solicits[] = {"auto", "always", "never"};
-static const char *const orders[] = {"ordered", "unordered", "relaxed", "ending"};
+const char *const san_args_solicits[] = {"auto", "always", "never"};
+const char *const san_args_orders[] = {"ordered", "unordered", "relaxed", "ending"};
 static const char *const pollers[] = {NULL, "caller", "lcore"};
 
 #define ADDR   "an IPv4 or IPv6 address"
@@ -203,9 +203,9 @@ static const struct san_key args[] = {
 	 NUM(count, 1, UINT64_MAX), SET},
 	{"sanbench", "verify", "check every byte at the other end",
 	 ON(verify), SET},
-	{"sanbench", "order", "kind of connection", WORD(order, orders), SET},
+	{"sanbench", "order", "kind of connection", WORD(order, san_args_orders), SET},
 	{"sanbench", "solicit", "pushes and sends ask for grants; default: by mode",
-	 WORD(solicit, solicits), SET},
+	 WORD(solicit, san_args_solicits), SET},
 	{"sanbench", "imm", "pushes carry an immediate and consume a receive", ON(imm), SET},
 	{"sanbench", "seed", "seed of contents and sizes", NUM(seed, 0, UINT64_MAX), SET},
 	{"sanbench", "rq", "server: receives per connection; default: twice the client's depth",
@@ -413,55 +413,50 @@ batches_wrong(const struct bench_conf *conf)
 		return "--turns: is more than --depth";
 	if (conf->turns > 0 && (conf->batch > 0 || !has_slots))
 		return "--turns: not with --batch, nor with modes that have turns of their own";
+	if (conf->count > 0 && conf->mode == &mode_connect)
+		return "--count: mode connect goes by time";
 	if (conf->both && conf->mode != &mode_rpc)
 		return "--both: only mode rpc has requests of the server";
 	return NULL;
 }
 
-/* Settings that need a DPDK port are errors with an RDMA device. */
-static const char *
-device_wrong(const struct bench_conf *conf)
-{
-	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll != 0)
-		return "--attach: not with --ip, --set or --poll: an RDMA device has its own "
-		       "addresses and no engine, see rtsan-verbs(7)";
-	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
-		return "--attach: not with --impair or --capture: an RDMA device does not hand out "
-		       "packets, see rtsan-verbs(7)";
-	return NULL;
-}
-
+/* Settings that need a DPDK port of this process are errors with a daemon or an RDMA device. */
 static const char *
 attached_wrong(const struct bench_conf *conf)
 {
+	bool is_device = san_args_is_device(conf);
+
 	if (conf->attach[0] == '\0')
 		return NULL;
-	if (san_args_is_device(conf))
-		return device_wrong(conf);
 	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll != 0)
-		return "--attach: not with --ip, --set or --poll: the port is the daemon's, see "
-		       "sanstack.conf(5)";
+		return is_device ? "--attach: not with --ip, --set or --poll: an RDMA device has "
+				   "its own addresses and no engine, see rtsan-verbs(7)" :
+				   "--attach: not with --ip, --set or --poll: the port is the "
+				   "daemon's, see sanstack.conf(5)";
 	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
-		return "--attach: not with --impair or --capture: the port is the daemon's, see "
-		       "sanstack.conf(5) and sanctl(1)";
+		return is_device ? "--attach: not with --impair or --capture: an RDMA device does "
+				   "not hand out packets, see rtsan-verbs(7)" :
+				   "--attach: not with --impair or --capture: the port is the "
+				   "daemon's, see sanstack.conf(5) and sanctl(1)";
 	return NULL;
 }
 
 int
 san_args_finish(struct bench_conf *conf, char *error, size_t size)
 {
-	const struct bench_mode *m = conf->mode;
-	const char *wrong;
+	const char *wrong = NULL;
+	struct hello hello;
 
 	from_mode(conf);
-	wrong = m->check != NULL ? m->check(conf) : NULL;
+	san_client_hello(conf, &hello);
+	if (conf->mode->check != NULL)
+		wrong = conf->mode->check(&hello);
 	if (wrong == NULL)
 		wrong = batches_wrong(conf);
 	if (wrong == NULL)
 		wrong = attached_wrong(conf);
 	if (wrong == NULL && is_given(conf, "mode") && conf->peer[0] == '\0' &&
-	    !conf->interactive &&
-	    conf->cmdline_file[0] == '\0' && !conf->server)
+	    !conf->interactive && conf->cmdline_file[0] == '\0' && !conf->server)
 		wrong = "--mode: where is the server? --connect ADDR";
 	if (wrong == NULL && conf->server && conf->peer[0] != '\0')
 		wrong = "--server: one process is either server or client";
@@ -556,8 +551,8 @@ san_args_show(struct bench_conf *conf, FILE *f)
 		conf->service);
 	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->size_min,
 		conf->size_max, conf->depth, conf->conns);
-	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n", orders[conf->order],
-		solicits[conf->solicit], conf->verify ? "on" : "off", conf->imm ? "on" : "off",
+	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n", san_args_orders[conf->order],
+		san_args_solicits[conf->solicit], conf->verify ? "on" : "off", conf->imm ? "on" : "off",
 		conf->seed);
 	if (conf->count > 0)
 		fprintf(f, "count %" PRIu64 "\n", conf->count);

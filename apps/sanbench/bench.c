@@ -9,8 +9,7 @@
 
 #include <rte_cycles.h>
 
-#include "mode.h"
-#include "port.h"
+#include "bench.h"
 
 #define STOP_GRACE_MS 5000
 #define WAIT_MS       10 /* maximum sleep, because deadlines and the prompt are polled */
@@ -46,9 +45,12 @@ san_bench_client_start(struct bench *b)
 	b->is_client_reported = false;
 }
 
+/* Write the results of the client, or without one of the server, if --json asks for them. */
 static void
-bench_json_result(struct bench *b, int ret)
+bench_write_json(struct bench *b, const struct client *c, uint64_t leaks)
 {
+	int ret = b->conf.json[0] == '\0' ? 0 : san_report_json(b, c, leaks);
+
 	if (ret < 0)
 		san_bench_fail(b, "--json %s: %s", b->conf.json, strerror(-ret));
 }
@@ -69,12 +71,11 @@ san_bench_step(struct bench *b)
 	if (b->client != NULL && !b->is_client_reported && b->client->state == CLIENT_OVER) {
 		b->is_client_reported = true;
 		/* leaks are counted only if nothing else is open */
-		if (b->server == NULL || san_port_is_attached(b))
+		if (b->server == NULL || san_port_attached(b) != NULL)
 			leaks = san_port_check_leaks(b);
 		/* only JSON goes to standard output */
 		san_report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
-		if (b->conf.json[0] != '\0')
-			bench_json_result(b, san_json_write(b->client, b->conf.json, leaks));
+		bench_write_json(b, b->client, leaks);
 	}
 	if (!has_worked && b->conf.wait)
 		san_net_wait(b, WAIT_MS);
@@ -168,11 +169,11 @@ main(int argc, char **argv)
 		fprintf(stderr, "sanbench: %s\n", error);
 		return BENCH_EXIT_USAGE;
 	}
-	if (san_port_is_attached(&b) && split > 1) {
+	if (san_port_attached(&b) != NULL && split > 1) {
 		fprintf(stderr, "sanbench: --attach: there is no EAL, and no arguments for it\n");
 		return BENCH_EXIT_USAGE;
 	}
-	ret = b.conf.json[0] != '\0' ? san_json_try(b.conf.json) : 0;
+	ret = b.conf.json[0] != '\0' ? san_report_try(b.conf.json) : 0;
 	if (ret < 0) { /* fail now, not after a long run */
 		fprintf(stderr, "sanbench: --json %s: %s\n", b.conf.json, strerror(-ret));
 		return BENCH_EXIT_USAGE;
@@ -187,8 +188,8 @@ main(int argc, char **argv)
 	san_client_free(b.client);
 	san_server_stop(b.server);
 	leaks = san_port_check_leaks(&b);
-	if (b.conf.server && b.conf.json[0] != '\0')
-		bench_json_result(&b, san_json_write_server(&b, b.conf.json, leaks));
+	if (b.conf.server)
+		bench_write_json(&b, NULL, leaks);
 	san_port_close(&b);
 	return b.has_failed ? BENCH_EXIT_FAILED : BENCH_EXIT_OK;
 }

@@ -4,11 +4,14 @@
 
 /**
  * @file
- * sanbench, the program for measurements and tests (SYS-3): what its parts share.
+ * sanbench, the program for measurements and tests (SYS-3): all that its files share.
  *
  * One thread does everything in steps that never block (except with --wait). san_bench_step()
  * handles events and completions, then gives the client and the server a turn. Batch mode and the
  * prompt call it in their loops.
+ *
+ * A mode is a table entry: what the client posts, and what the server provides and checks. client.c
+ * and server.c do the rest for all modes.
  */
 
 #include <stdbool.h>
@@ -54,7 +57,6 @@ bool san_content_seen_add(struct seen *s, uint64_t msg);
 #define BENCH_IPS_MAX   8
 #define BENCH_SETS_MAX  64
 #define BENCH_TEXT      192 /**< size of an error text */
-#define BENCH_PORT_CONF 2048
 #define BENCH_SERVICE   4791
 
 enum bench_exit {
@@ -170,6 +172,8 @@ void san_args_defaults(struct bench_conf *conf);
 bool san_args_is_device(const struct bench_conf *conf);
 /** True if *word* is an option of sanbench, not of EAL. */
 bool san_args_is_ours(const char *word);
+/** Names of enum rtsan_order and of enum bench_solicit. */
+extern const char *const san_args_orders[], *const san_args_solicits[];
 /**
  * Parse the arguments behind "--".
  *
@@ -204,5 +208,473 @@ int san_args_port_conf(const struct bench_conf *conf, char *out, size_t size);
 bool san_cmd_run_file(struct bench *b, const char *path);
 /** Run the prompt until "quit", end of input or a signal. */
 void san_cmd_prompt(struct bench *b);
+
+/* ---- net.c: queue pairs, their completion queues, and whom completions and events go to ---- */
+
+#define HELLO_MAGIC 0x53424e31 /**< "SBN1" in little endian */
+
+enum hello_kind {
+	HELLO_CTL = 1,
+	HELLO_DATA = 2,
+};
+
+enum hello_flags {
+	HELLO_VERIFY = 0x1,
+	HELLO_IMM = 0x2,
+	HELLO_BOTH = 0x4, /**< the server sends requests, too */
+};
+
+/** Streams: how the receiver posts buffers. */
+enum flow_manner {
+	FLOW_DIRECT = 0, /**< large buffers, posted before data arrives */
+	FLOW_WAIT,       /**< wait for data, then post a small buffer, then a large one */
+	FLOW_SMALL,      /**< small buffers */
+	FLOW_MIXED,      /**< each of these for a while */
+	FLOW_MANNERS
+};
+
+/** Streams: which end sends, and when. */
+enum flow_way {
+	FLOW_ONE = 0,   /**< the client, at full rate */
+	FLOW_BOTH,      /**< both ends */
+	FLOW_SEND_RECV, /**< request and answer; each end sends, then posts a receive */
+	FLOW_RECV_SEND, /**< request and answer; each end posts a receive, then sends */
+	FLOW_WAYS
+};
+
+/** Private data of a connection request. The control connection is set up first. */
+struct hello {
+	uint32_t magic;
+	uint8_t kind;
+	uint8_t mode;
+	uint8_t flags;
+	uint8_t order;
+	uint64_t token; /**< identifies the session */
+	uint64_t seed;
+	uint32_t size_min, size_max;
+	uint16_t depth, slots; /**< slots is a power of two */
+	uint16_t nb_conns, index;
+	uint64_t addr; /**< region of the client, if the server pulls */
+	uint32_t rkey;
+	uint16_t batch;      /**< requests that an end posts together; 0: as many as fit */
+	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
+};
+
+/** Private data of the answer. */
+struct welcome {
+	uint32_t magic;
+	uint32_t rkey; /**< region of the server, 0: none */
+	uint64_t addr;
+	uint64_t shared_addr; /**< words shared by all connections of the session */
+	uint32_t shared_rkey;
+	uint32_t rq; /**< number of receives posted */
+};
+
+_Static_assert(sizeof(struct hello) <= RTSAN_PRIVATE_MAX, "hello fits");
+_Static_assert(sizeof(struct welcome) <= RTSAN_PRIVATE_MAX, "welcome fits");
+
+/** What one end of a connection has done, in a mode that has step(). */
+struct bench_did {
+	uint64_t msgs, bytes; /**< posted */
+	uint64_t done;        /**< completed sends; answered requests */
+	uint64_t received;    /**< bytes of a stream; requests of the peer */
+	const char *error;    /**< text of the last error, or NULL */
+};
+
+struct bench_qp {
+	struct bench *b;
+	struct rtsan_qp *qp;
+	struct bench_cq *cq;
+	uint32_t cq_entries;
+	const struct rtsan_stream_attr *stream; /**< NULL: a queue pair for messages */
+	bool is_server;
+	bool is_up;
+	bool is_over; /**< it was up, or was being set up, and has ended */
+	void (*on_wc)(struct bench_qp *q, const struct rtsan_wc *wc);
+	void (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
+	/* of a data connection */
+	struct hello hello;
+	uint8_t *mem;    /**< slots, or data to be pulled */
+	uint32_t stride; /**< of slots: they are aligned, so that copies are aligned for any size */
+	struct hist *lat;
+	struct bench_did did;
+	void *work; /**< state of a mode that has open() */
+};
+
+/**
+ * Create a queue pair. Completion queues are shared as far as their depth permits.
+ *
+ * @param under_way
+ *   Maximum number of its work requests that may complete between two polls.
+ */
+int san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
+		    uint32_t under_way);
+/** Close a queue pair; a connection is aborted. Not allowed in a callback. */
+void san_net_qp_close(struct bench_qp *q);
+/** Poll all events and completions once. Returns their number. */
+uint32_t san_net_poll(struct bench *b);
+/** Sleep until san_net_poll() has work, or the time is over. The caller polls in both cases. */
+void san_net_wait(struct bench *b, int timeout_ms);
+/** Connection parameters from the settings. */
+void san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
+		   const void *private_data, size_t private_len);
+
+static inline uint32_t
+san_net_stride(uint32_t size)
+{
+	return (size + 63u) & ~63u;
+}
+
+static inline uint32_t
+san_net_slot(const struct hello *h, uint64_t i)
+{
+	return (uint32_t)i & (h->slots - 1u);
+}
+
+/** Memory for the slots of a connection. */
+static inline uint64_t
+san_net_slots_bytes(const struct hello *h)
+{
+	return (uint64_t)h->slots * san_net_stride(h->size_max);
+}
+
+/** The slot of message *i*. */
+static inline uint8_t *
+san_net_slot_at(const struct bench_qp *q, uint64_t i)
+{
+	return q->mem + (size_t)san_net_slot(&q->hello, i) * q->stride;
+}
+
+/** Length of message *i*. */
+static inline uint32_t
+san_net_size(const struct hello *h, uint64_t i)
+{
+	return san_content_size(h->seed, h->index, i, h->size_min, h->size_max);
+}
+
+/** Content of message *i* of the client, or of the server, which differs. */
+static inline uint64_t
+san_net_base(const struct hello *h, bool of_server, uint64_t i)
+{
+	return san_content_base(h->seed + of_server, h->index, i);
+}
+
+/*
+ * ---- net.c: control messages between the two ends of a run ----
+ *
+ * They are sends on a connection of their own, which is always ordered.
+ *
+ *   client                           server
+ *   PLACED(conn, n)            -->          messages below n are in their slots
+ *                              <--  DONE(conn, n)  they were checked
+ *   CONN_END(conn, ...)        -->          totals of the connection
+ *   END                        -->
+ *                              <--  REPORT  what the server found
+ */
+
+#define CTL_PAYLOAD 512 /**< a struct ctl_report */
+#define CTL_RX      64
+#define CTL_TX      32
+
+enum ctl_type {
+	CTL_PLACED = 4,   /**< index, a: messages */
+	CTL_DONE = 5,     /**< index, a: messages */
+	CTL_CONN_END = 6, /**< index, a: messages, b: bytes, c: checksum of the mode */
+	CTL_END = 7,      /**< a: checksum of the mode over all connections */
+	CTL_REPORT = 8,   /**< struct ctl_report */
+};
+
+struct ctl_msg {
+	uint16_t type; /**< enum ctl_type */
+	uint16_t index;
+	uint32_t len; /**< length of the payload that follows */
+	uint64_t a, b, c;
+};
+
+/** Result of the server. */
+struct ctl_report {
+	uint64_t errors; /**< wrong, missing or surplus messages */
+	uint64_t msgs, bytes;
+	uint64_t rtx;             /**< the server's retransmissions, or PORT_UNKNOWN */
+	uint64_t calls, calls_ns; /**< mode rpc: its own requests, and their duration */
+	struct hist_summary lat;  /**< of the server's requests (rpc) */
+	char text[BENCH_TEXT];    /**< text of the first error */
+};
+
+struct ctl {
+	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl; its on_event is the owner's */
+	struct rtsan_mr *mr;
+	uint8_t *rx, *tx;
+	uint32_t free_tx[CTL_TX];
+	uint32_t nb_free_tx;
+	void *owner;
+	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
+};
+
+int san_ctl_open(struct bench *b, struct ctl *c);
+void san_ctl_close(struct ctl *c);
+/** 0; -EAGAIN: no room, try again in a later step; -ENOTCONN. */
+int san_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
+
+/*
+ * ---- port.c: source of the context ----
+ *
+ * An engine in this process on a DPDK port, or the daemon or RDMA device that --attach names. All
+ * functions that need an engine in this process are here, so that callers need not distinguish the
+ * two. (SYS-3)
+ */
+
+/** Value of a counter if the engine is in another process. */
+#define PORT_UNKNOWN UINT64_MAX
+
+/**
+ * Open the context according to the settings.
+ *
+ * @param argc, argv
+ *   EAL arguments, including argv[0]; not used with --attach.
+ * @return
+ *   0, or -errno after printing an error; -EINVAL: wrong arguments.
+ */
+int san_port_open(struct bench *b, int argc, char **argv);
+void san_port_close(struct bench *b);
+/** NULL, or why there is no engine in this process. */
+const char *san_port_attached(const struct bench *b);
+/** All counters with their names. Returns their number and fills at most *max*; 0 when attached. */
+int san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max);
+/** Value of the counter *name*, or 0 if there is none. */
+uint64_t san_port_counter(struct bench *b, const char *name);
+/** Increase of the counter since it was *begin*, or PORT_UNKNOWN. */
+uint64_t san_port_counter_since(struct bench *b, const char *name, uint64_t begin);
+/** Report leaked records. Returns their number; PORT_UNKNOWN when attached. */
+uint64_t san_port_check_leaks(struct bench *b);
+/** Apply the impairment settings. */
+void san_port_apply_impair(struct bench *b);
+
+/* ---- server.c: sessions of clients, each with a control connection and data connections ---- */
+
+struct session;
+
+/** The server's end of a data connection. */
+struct peer {
+	struct bench_qp q; /**< must be first: a bench_qp is cast to peer */
+	struct session *session;
+	bool is_open;
+	uint64_t request; /**< mode connect: waits for the last connection to end; 0: none */
+	struct rtsan_mr *recv_mr;
+	uint8_t *recv_mem;
+	uint32_t rq, recv_stride;
+	struct seen *seen; /**< messages that have arrived by receives */
+	uint64_t placed;   /**< messages in place, as the client reports */
+	uint64_t looked;   /**< messages below were checked */
+	uint64_t reported; /**< value of the last DONE */
+	uint64_t msgs, bytes;
+	bool is_ended; /**< CONN_END has arrived */
+	uint64_t end_msgs, end_bytes, end_value;
+};
+
+/** Listen on the configured service. 0 or a negative errno. */
+int san_server_start(struct bench *b);
+/** One turn. False: nothing to do. */
+bool san_server_step(struct server *s);
+/** Abort all sessions. */
+void san_server_stop(struct server *s);
+void san_server_accept_request(struct bench *b, const struct rtsan_event *ev);
+/** Count an error of a session; the text of the first one is kept. */
+void san_server_peer_error(struct peer *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- client.c, client_traffic.c: one run, from the connection to the report ---- */
+
+/** Memory use of this process, as the kernel and DPDK report it. */
+struct memory {
+	uint64_t rss_bytes;     /**< resident, without hugepages */
+	uint64_t hugetlb_bytes; /**< hugepages */
+	uint64_t data_bytes;    /**< private and writable, touched or not */
+	uint64_t heap_bytes;    /**< taken from DPDK's heaps */
+};
+
+enum client_state {
+	CLIENT_CTL,     /**< the control connection is set up */
+	CLIENT_DATA,    /**< the data connections are set up */
+	CLIENT_TRAFFIC, /**< new messages are posted */
+	CLIENT_DRAIN,   /**< messages in flight complete */
+	CLIENT_END,     /**< the two sides compare */
+	CLIENT_CLOSE,   /**< connections disconnect */
+	CLIENT_OVER,    /**< everything is released, the results are valid */
+};
+
+struct client_conn {
+	struct bench_qp q; /**< must be first: a bench_qp is cast to client_conn */
+	struct client *client;
+	struct welcome peer;
+	uint64_t *stamp;           /**< per slot: time of posting; 0: free */
+	struct rtsan_send_wr *wrs; /**< prepared work requests per slot, or NULL */
+	struct rtsan_sge *sges;    /**< their elements */
+	uint64_t next;             /**< next message to post */
+	uint64_t lowest;           /**< all messages below have completed */
+	uint64_t credit;           /**< the server has checked all messages below */
+	uint64_t reported;         /**< value of the last PLACED */
+	uint64_t limit;            /**< number of messages to post */
+	uint64_t bytes;
+	uint64_t sum;   /**< atomics: sum of the old values; streams: received bytes */
+	uint64_t begin; /**< connect: start of the set-up, ticks */
+	bool is_end_sent;
+	bool is_leaving; /**< connect: it is being disconnected */
+};
+
+struct client {
+	struct bench *b;
+	struct bench_conf conf; /**< copy of the settings at the start */
+	const struct bench_mode *mode;
+	enum client_state state;
+	uint64_t deadline; /**< end of the state, ticks */
+	uint64_t give_up;  /**< time to give up on an unreachable server */
+	uint64_t retry_at;
+	struct hello hello;
+	struct ctl ctl;
+	struct client_conn *conns;
+	uint32_t nb_conns, nb_made, nb_up;
+	uint32_t turn;       /**< index of the connection whose turn it is */
+	struct rtsan_mr *mr; /**< slots of all connections */
+	uint32_t lkey;
+	bool is_end_sent, is_stopped, is_bye_said;
+	bool is_failed, has_report;
+	bool has_placed;                      /**< the server checks every slot */
+	uint64_t shared;                      /**< atomics: additions to the shared word */
+	uint64_t begin, end;                  /**< of the traffic, in ticks */
+	uint64_t msgs, bytes, rtx_begin, rtx; /**< retransmissions, or PORT_UNKNOWN */
+	uint64_t completed;                   /**< completed messages */
+	uint64_t rounds;
+	struct memory memory_begin, memory_up; /**< before and with the connections */
+	struct hist lat, lat_second;           /**< of the run, and since the last live line */
+	uint64_t live_at, live_msgs, live_bytes, live_rtx;
+	struct ctl_report report;
+	char error[BENCH_TEXT];
+};
+
+/** Start a run with the current settings. san_bench_step() continues it. */
+struct client *san_client_start(struct bench *b);
+/** One turn. False: nothing to do. */
+bool san_client_step(struct client *c);
+/** Post no new messages, and end the run in order. */
+void san_client_stop(struct client *c);
+/** Release it; a run in progress is aborted. */
+void san_client_free(struct client *c);
+void san_client_fail(struct client *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/** What clients with these settings send. */
+void san_client_hello(const struct bench_conf *conf, struct hello *h);
+/** Enter a state, with a time limit of *ms*. */
+void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
+/** Connect a data connection, also again. Returns like rtsan_connect(). */
+int san_client_conn_connect(struct client_conn *conn);
+void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
+/** A turn of every connection, if the mode has turns. False: nothing happened. */
+bool san_client_traffic_step_mode(struct client *c, bool is_active);
+/** Post messages until all are posted. False: nothing happened. */
+bool san_client_traffic_step(struct client *c);
+/** Wait until all of them have completed. False: nothing happened. */
+bool san_client_traffic_drain(struct client *c);
+
+/* ---- report.c ---- */
+
+/** Values that can't be read are 0. */
+void san_report_memory(struct memory *m);
+/** Print one line with the rates of the last second. */
+void san_report_live(struct client *c);
+void san_report_client(const struct client *c, FILE *f);
+/** Check that results can be written to *path*. 0 or -errno. */
+int san_report_try(const char *path);
+/** Write the results of the client, or without one of the server, as JSON. 0 or -errno. */
+int san_report_json(struct bench *b, const struct client *c, uint64_t leaks);
+
+/* ---- mode*.c ---- */
+
+/** Sent in the hello. */
+enum mode_id {
+	MODE_SEND = 1,
+	MODE_PUSH = 2,
+	MODE_PULL = 3,
+	MODE_ATOMIC = 4,
+	MODE_INCAST = 5,
+	MODE_RPC = 9,
+	MODE_CONNECT = 10,
+	MODE_IDLE = 11,
+	MODE_STREAM = 12,
+};
+
+enum mode_flags {
+	MODE_RECVS = 0x1,   /**< the server posts receives for the messages */
+	MODE_SLOTS = 0x2,   /**< messages go to slots in the server's region */
+	MODE_SHARED = 0x10, /**< the session has words shared by all connections */
+	MODE_SAME = 0x20,   /**< without verification messages of one size are equal */
+	MODE_BYTES = 0x40,  /**< its queue pairs are streams */
+};
+
+struct bench_mode {
+	const char *name;
+	const char *help;
+	uint8_t id;     /**< enum mode_id */
+	uint8_t flags;  /**< enum mode_flags */
+	uint8_t rights; /**< enum rtsan_access of the server's region; 0: no region */
+	/* defaults */
+	uint32_t size, depth, conns;
+	uint8_t solicit; /**< enum bench_solicit */
+
+	/** Check what a client wants, at both ends. NULL, or what is wrong. Optional. */
+	const char *(*check)(const struct hello *h);
+
+	/* modes that use slots have fill(); the others open(), close() and step() for both ends */
+
+	/** Create the queue pair of a connection. 0 or a negative errno. */
+	int (*open)(struct bench_qp *q);
+	/** Release what open() created. Optional. */
+	void (*close)(struct bench_qp *q);
+	/**
+	 * One turn: post at most *max* new messages, and count them in q->did. 0: no more follow.
+	 * False: nothing happened. Optional.
+	 */
+	bool (*step)(struct bench_qp *q, uint64_t max);
+	/** Handle an event of the client, or of the server. False: it is unexpected. Optional. */
+	bool (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
+	bool (*peer_event)(struct bench_qp *q, const struct rtsan_event *ev);
+	/** Create content that stays for the whole run. Optional. */
+	void (*init)(struct client_conn *c);
+	/** Make message *i*; *wr* has its slot and the server's region. */
+	void (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr);
+	/**
+	 * Message *i* completed successfully. Returns NULL, or what is wrong with its result.
+	 * Optional.
+	 */
+	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
+
+	/** Fill the region, before the connection is accepted. Optional. */
+	void (*serve)(struct peer *p);
+	/** No more messages follow. True if all have completed at this end. Optional. */
+	bool (*is_over)(const struct bench_qp *q);
+	/** A receive has completed; *buf* is its buffer. With MODE_RECVS or immediates. */
+	void (*on_recv)(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf);
+	/** Message *i* is in its slot. With PLACED messages. */
+	void (*on_slot)(struct peer *p, uint64_t i, const uint8_t *slot);
+	/** Compare with the totals of the client. */
+	void (*end)(struct peer *p, struct ctl_report *report);
+};
+
+extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_idle, mode_stream;
+
+/** NULL-terminated, in the order of the help text. */
+extern const struct bench_mode *const mode_all[];
+const struct bench_mode *san_mode_by_name(const char *name);
+const struct bench_mode *san_mode_by_id(uint8_t id);
+
+/** True if the server checks every slot before the client may reuse it. */
+static inline bool
+san_mode_has_placed(const struct bench_mode *m, const struct hello *h)
+{
+	return (m->flags & MODE_SLOTS) != 0 && (h->flags & HELLO_VERIFY) != 0;
+}
+
+/** Accept a connection of mode connect that was used before. NULL, or why not. */
+const char *san_mode_connect_again(struct peer *p, uint64_t request);
 
 #endif /* BENCH_H */

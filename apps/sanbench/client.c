@@ -10,11 +10,9 @@
 #include <rte_cycles.h>
 #include <rte_random.h>
 
-#include "mode.h"
-#include "port.h"
+#include "bench.h"
 
 #define RETRY_MS       100
-#define SECOND_MS      1000
 #define CONNECTING_MAX 256 /* connections that are set up at a time */
 
 void
@@ -57,23 +55,11 @@ san_client_fail(struct client *c, const char *format, ...)
 
 /* ---- set-up ---- */
 
-static const char *
-event_text(const struct rtsan_event *ev)
-{
-	switch (ev->type) {
-	case RTSAN_EV_UNREACHABLE:
-		return "unreachable: no answer";
-	case RTSAN_EV_REJECTED:
-		return "refused the connection";
-	default:
-		return "ended the connection";
-	}
-}
-
 /* The set-up of a connection failed, or a connection ended. */
 static void
 on_lost(struct client *c, const struct rtsan_event *ev)
 {
+	const char *what = "ended the connection";
 	char why[RTSAN_PRIVATE_MAX + 1] = "";
 
 	if (c->state >= CLIENT_CLOSE)
@@ -83,14 +69,17 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 		c->retry_at = rte_rdtsc() + san_bench_ticks_of_ms(c->b, RETRY_MS);
 		return;
 	}
+	if (ev->type == RTSAN_EV_UNREACHABLE)
+		what = "unreachable: no answer";
+	else if (ev->type == RTSAN_EV_REJECTED)
+		what = "refused the connection";
 	/* a server that rejects sends the reason */
 	if (ev->type == RTSAN_EV_REJECTED && ev->private_len > 0)
 		snprintf(why, sizeof(why), "%.*s", (int)ev->private_len,
 			 (const char *)ev->private_data);
 	if (why[0] == '\0' && ev->reason != RTSAN_R_NONE)
 		snprintf(why, sizeof(why), "%s", rtsan_reason_text(ev->reason));
-	san_client_fail(c, "%s %s%s%s", c->conf.peer, event_text(ev), why[0] != '\0' ? ": " : "",
-			why);
+	san_client_fail(c, "%s %s%s%s", c->conf.peer, what, why[0] != '\0' ? ": " : "", why);
 }
 
 static void
@@ -112,7 +101,7 @@ on_data_event(struct bench_qp *q, const struct rtsan_event *ev)
 	struct client_conn *conn = (struct client_conn *)q;
 	struct client *c = conn->client;
 
-	if (c->state != CLIENT_DATA && c->mode->on_event != NULL && c->mode->on_event(conn, ev))
+	if (c->state != CLIENT_DATA && c->mode->on_event != NULL && c->mode->on_event(q, ev))
 		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED) {
 		on_lost(c, ev);
@@ -129,17 +118,10 @@ int
 san_client_conn_connect(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	struct hello hello = c->hello;
 	struct rtsan_conn_param param;
 	int ret;
 
-	hello.kind = HELLO_DATA;
-	hello.index = conn->index;
-	if (c->mr != NULL) {
-		hello.addr = (uint64_t)(uintptr_t)conn->mem;
-		hello.rkey = rtsan_mr_rkey(c->mr);
-	}
-	san_net_param(&c->conf, &param, &hello, sizeof(hello));
+	san_net_param(&c->conf, &param, &conn->q.hello, sizeof(conn->q.hello));
 	ret = rtsan_connect(conn->q.qp, c->conf.peer, c->conf.service, &param);
 	if (ret == 0)
 		conn->q.is_over = false;
@@ -175,14 +157,16 @@ conn_open_slots(struct client_conn *conn)
 		if (conn->wrs == NULL || conn->sges == NULL)
 			return -ENOMEM;
 	}
-	conn->mem = (uint8_t *)rtsan_mr_addr(c->mr) +
-		conn->index * san_net_slots_bytes(&c->hello, c->stride);
+	conn->q.mem = (uint8_t *)rtsan_mr_addr(c->mr) +
+		conn->q.hello.index * san_net_slots_bytes(&c->hello);
+	conn->q.hello.addr = (uint64_t)(uintptr_t)conn->q.mem;
+	conn->q.hello.rkey = rtsan_mr_rkey(c->mr);
 	if (c->mode->init != NULL)
 		c->mode->init(conn);
 	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
 		return san_net_qp_open(c->b, &conn->q, depth, 1,
-				       conn->index == 0 ? c->conf.depth : 0);
+				       conn->q.hello.index == 0 ? c->conf.depth : 0);
 	return san_net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
 }
 
@@ -193,27 +177,33 @@ conn_open(struct client *c, uint16_t index)
 	int ret;
 
 	conn->client = c;
-	conn->index = index;
+	conn->q.b = c->b;
 	conn->q.on_event = on_data_event;
+	conn->q.lat = &c->lat;
+	conn->q.hello = c->hello;
+	conn->q.hello.kind = HELLO_DATA;
+	conn->q.hello.index = index;
+	conn->q.stride = san_net_stride(c->hello.size_max);
+	if ((c->mode->flags & MODE_BYTES) != 0)
+		conn->q.stream = &c->conf.stream;
 	conn->limit = UINT64_MAX;
 	if (c->conf.count > 0)
 		conn->limit = c->conf.count / c->nb_conns + (index < c->conf.count % c->nb_conns);
-	ret = c->mode->open != NULL ? c->mode->open(conn) : conn_open_slots(conn);
+	ret = c->mode->open != NULL ? c->mode->open(&conn->q) : conn_open_slots(conn);
 	return ret < 0 ? ret : san_client_conn_connect(conn);
 }
 
 static void
-client_on_ctl_event(void *owner, const struct rtsan_event *ev)
+client_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
-	struct client *c = owner;
+	struct client *c = ((struct ctl *)q)->owner;
 
 	if (ev->type != RTSAN_EV_ESTABLISHED) {
 		on_lost(c, ev);
 		return;
 	}
 	if (c->mode->open == NULL) { /* one region for the slots of all connections */
-		if (rtsan_mr_alloc(c->b->ctx,
-				   c->nb_conns * san_net_slots_bytes(&c->hello, c->stride), 0,
+		if (rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello), 0,
 				   &c->mr) < 0) {
 			san_client_fail(c, "no memory for the messages");
 			return;
@@ -264,8 +254,8 @@ step_end(struct client *c)
 		conn = &c->conns[i];
 		msg = (struct ctl_msg){
 			.type = CTL_CONN_END,
-			.index = conn->index,
-			.a = conn->msgs,
+			.index = conn->q.hello.index,
+			.a = conn->next,
 			.b = conn->bytes,
 			.c = conn->sum,
 		};
@@ -290,7 +280,7 @@ client_release(struct client *c)
 	for (i = 0; i < c->nb_conns && c->conns != NULL; i++) {
 		san_net_qp_close(&c->conns[i].q);
 		if (c->mode->close != NULL)
-			c->mode->close(&c->conns[i]);
+			c->mode->close(&c->conns[i].q);
 		free(c->conns[i].stamp);
 		free(c->conns[i].wrs);
 		free(c->conns[i].sges);
@@ -348,10 +338,10 @@ step_connect(struct client *c)
 					strerror(-ret), rtsan_error());
 	}
 	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
-		san_memory_read(&c->memory_up);
+		san_report_memory(&c->memory_up);
 		san_client_enter(c, CLIENT_TRAFFIC, c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
-		c->live_at = c->begin + san_bench_ticks_of_ms(c->b, SECOND_MS);
+		c->live_at = c->begin + c->b->hz;
 	}
 }
 
@@ -414,17 +404,15 @@ san_client_stop(struct client *c)
 
 /* ---- start ---- */
 
-static void
-make_hello(struct client *c)
+void
+san_client_hello(const struct bench_conf *conf, struct hello *h)
 {
-	const struct bench_conf *conf = &c->conf;
-	struct hello *h = &c->hello;
+	const struct bench_mode *mode = conf->mode;
 
 	*h = (struct hello){
 		.magic = HELLO_MAGIC,
-		.mode = c->mode->id,
+		.mode = mode->id,
 		.order = conf->order,
-		.token = rte_rand(),
 		.seed = conf->seed,
 		.size_min = conf->size_min,
 		.size_max = conf->size_max,
@@ -436,17 +424,15 @@ make_hello(struct client *c)
 	};
 	if (conf->verify)
 		h->flags |= HELLO_VERIFY;
-	if (conf->imm && (c->mode->flags & MODE_SLOTS) != 0)
+	if (conf->imm && (mode->flags & MODE_SLOTS) != 0)
 		h->flags |= HELLO_IMM;
 	if (conf->both)
 		h->flags |= HELLO_BOTH;
 	/* with turns all connections together have the depth of one */
 	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
 		h->depth = (uint16_t)conf->turns;
-	c->has_placed = san_mode_has_placed(c->mode, h->flags);
 	/* if the server returns slots, twice the depth hides its latency */
-	h->slots = (uint16_t)rte_align32pow2(c->has_placed ? h->depth * 2u :
-							     h->depth);
+	h->slots = (uint16_t)rte_align32pow2(h->depth * (san_mode_has_placed(mode, h) ? 2u : 1u));
 }
 
 struct client *
@@ -465,13 +451,14 @@ san_client_start(struct bench *b)
 	c->nb_conns = c->conf.conns;
 	c->ctl.owner = c;
 	c->ctl.on_msg = client_on_ctl_msg;
-	c->ctl.on_event = client_on_ctl_event;
+	c->ctl.q.on_event = client_on_ctl_event;
 	san_hist_reset(&c->lat);
 	san_hist_reset(&c->lat_second);
-	make_hello(c);
-	c->stride = san_net_stride(c->conf.size_max);
+	san_client_hello(&c->conf, &c->hello);
+	c->hello.token = rte_rand();
+	c->has_placed = san_mode_has_placed(c->mode, &c->hello);
 	c->rtx_begin = san_port_counter(b, "rtx");
-	san_memory_read(&c->memory_begin);
+	san_report_memory(&c->memory_begin);
 	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));

@@ -9,7 +9,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "mode.h"
+#include "bench.h"
 
 #define POST_BURST  32           /* default number of messages per call */
 #define END_ROUNDS  16           /* steps between checks of time and count */
@@ -28,7 +28,7 @@ traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_w
 	if (c->mode->complete != NULL)
 		wrong = c->mode->complete(conn, i, wc);
 	if (wrong != NULL)
-		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->index, i, wrong);
+		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->q.hello.index, i, wrong);
 	san_hist_add(&c->lat, ns);
 	if (c->conf.live)
 		san_hist_add(&c->lat_second, ns);
@@ -47,7 +47,7 @@ san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		traffic_slot_complete(conn, wc->wr_id, wc);
 	else
 		san_client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s",
-				conn->index, wc->wr_id, rtsan_status_name(wc->status),
+				conn->q.hello.index, wc->wr_id, rtsan_status_name(wc->status),
 				rtsan_status_text(wc->status));
 }
 
@@ -76,10 +76,28 @@ traffic_count_made(struct client_conn *conn, uint32_t len)
 
 	conn->stamp[slot] = c->b->now;
 	conn->next++;
-	conn->msgs++;
 	conn->bytes += len;
 	c->msgs++;
 	c->bytes += len;
+}
+
+static void
+traffic_fill(struct client_conn *conn, uint64_t i, struct rtsan_send_wr *wr, struct rtsan_sge *sge)
+{
+	*sge = (struct rtsan_sge){
+		.addr = san_net_slot_at(&conn->q, i),
+		.length = san_net_size(&conn->q.hello, i),
+		.lkey = conn->client->lkey,
+	};
+	*wr = (struct rtsan_send_wr){
+		.wr_id = i,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = sge,
+		.remote_addr = conn->peer.addr,
+		.rkey = conn->peer.rkey,
+	};
+	conn->client->mode->fill(conn, i, wr);
 }
 
 /* Post prepared work requests; each is filled at its first use. */
@@ -91,12 +109,9 @@ pump_same(struct client_conn *conn, uint64_t max)
 	uint64_t n = c->hello.slots - slot;
 	int done;
 
-	if (unlikely(conn->next < c->hello.slots)) {
-		for (i = slot; i < slot + RTE_MIN(n, max); i++) {
-			c->mode->fill(conn, i, &conn->wrs[i], &conn->sges[i]);
-			conn->wrs[i].wr_id = i;
-		}
-	}
+	if (unlikely(conn->next < c->hello.slots))
+		for (i = slot; i < slot + RTE_MIN(n, max); i++)
+			traffic_fill(conn, i, &conn->wrs[i], &conn->sges[i]);
 	c->b->now = rte_rdtsc();
 	done = rtsan_post_send(conn->q.qp, &conn->wrs[slot], (int)RTE_MIN(n, max));
 	if (done < 0 && done != -ENOTCONN)
@@ -117,13 +132,8 @@ traffic_pump(struct client_conn *conn, uint64_t max)
 
 	if (conn->wrs != NULL)
 		return pump_same(conn, max);
-	for (n = 0; (uint64_t)n < max; n++) {
-		if (c->mode->fill(conn, conn->next + (uint64_t)n, &wr[n], &sge[n]) < 0)
-			break;
-		wr[n].wr_id = conn->next + (uint64_t)n;
-	}
-	if (n == 0 || c->is_failed)
-		return 0;
+	for (n = 0; (uint64_t)n < max; n++)
+		traffic_fill(conn, conn->next + (uint64_t)n, &wr[n], &sge[n]);
 	c->b->now = rte_rdtsc();
 	done = rtsan_post_send(conn->q.qp, wr, n);
 	if (done < 0 && done != -ENOTCONN)
@@ -187,7 +197,7 @@ report_placed(struct client_conn *conn)
 	struct client *c = conn->client;
 	uint64_t now = conn->lowest; /* the server may check those before */
 	bool is_due = now - conn->reported >= (c->hello.slots + 3u) / 4 || traffic_room(conn) == 0;
-	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->index, .a = now};
+	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->q.hello.index, .a = now};
 
 	if (now == conn->reported || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
 	    san_ctl_send(&c->ctl, &msg, NULL) < 0)
@@ -238,8 +248,21 @@ san_client_traffic_step_mode(struct client *c, bool is_active)
 	bool has_worked = false;
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && !c->is_failed && c->mode->step != NULL; i++)
-		has_worked |= c->mode->step(&c->conns[i], is_active);
+	for (i = 0; i < c->nb_conns && !c->is_failed && c->mode->step != NULL; i++) {
+		struct client_conn *conn = &c->conns[i];
+		const struct bench_did *did = &conn->q.did;
+
+		has_worked |= c->mode->step(&conn->q, is_active ? conn->limit - conn->next : 0);
+		if (did->error != NULL)
+			san_client_fail(c, "connection %u: %s", i, did->error);
+		c->msgs += did->msgs - conn->next;
+		c->bytes += did->bytes - conn->bytes;
+		c->completed += did->done - conn->lowest;
+		conn->next = did->msgs;
+		conn->bytes = did->bytes;
+		conn->lowest = did->done;
+		conn->sum = did->received;
+	}
 	return has_worked;
 }
 
@@ -249,7 +272,7 @@ san_client_traffic_step(struct client *c)
 	bool has_worked;
 	uint32_t i;
 
-	if (c->mode->step != NULL)
+	if (c->mode->open != NULL)
 		has_worked = san_client_traffic_step_mode(c, true);
 	else
 		has_worked = c->conf.turns > 0 ? pump_turns(c) : pump_all(c);
@@ -272,9 +295,11 @@ traffic_is_drained(const struct client *c)
 
 	if (c->completed < c->msgs)
 		return false;
-	for (i = 0; i < c->nb_conns && c->has_placed; i++) {
+	for (i = 0; i < c->nb_conns; i++) {
 		conn = &c->conns[i];
-		if (conn->lowest < conn->next || conn->credit < conn->next)
+		if (c->has_placed && (conn->lowest < conn->next || conn->credit < conn->next))
+			return false;
+		if (c->mode->is_over != NULL && !c->mode->is_over(&conn->q))
 			return false;
 	}
 	return true;

@@ -10,33 +10,18 @@
 
 #include <rte_cycles.h>
 
-#include "mode.h"
+#include "bench.h"
 
 static int
-bare_open(struct client_conn *conn)
+bare_open(struct bench_qp *q)
 {
-	return san_net_qp_open(conn->client->b, &conn->q, 1, 1, 0);
-}
-
-static int
-bare_peer_open(struct peer *p)
-{
-	return san_net_qp_open(p->session->b, &p->q, 1, 1, 0);
-}
-
-/* ---- idle ---- */
-
-static bool
-idle_step(struct client_conn *conn, bool is_active)
-{
-	(void)conn;
-	(void)is_active;
-	return false;
+	return san_net_qp_open(q->b, q, 1, 1, 0);
 }
 
 static void
-idle_end(struct peer *p)
+idle_end(struct peer *p, struct ctl_report *report)
 {
+	(void)report;
 	if (!p->q.is_up)
 		san_server_peer_error(p, "the connection has ended");
 }
@@ -49,72 +34,58 @@ const struct bench_mode mode_idle = {
 	.depth = 1,
 	.conns = 1,
 	.open = bare_open,
-	.step = idle_step,
-	.peer_open = bare_peer_open,
 	.end = idle_end,
 };
 
-/* ---- connect ---- */
-
-static const char *
-connect_check(const struct bench_conf *conf)
-{
-	return conf->count > 0 ? "--count: mode connect goes by time" : NULL;
-}
-
-/* Count the cycle at its start, so that the end of the traffic waits for it. */
-static void
-mode_connect_begun(struct client_conn *conn)
-{
-	conn->msgs++;
-	conn->client->msgs++;
-}
-
-/* Disconnect a connection that is up, and connect one that has ended. */
+/*
+ * Disconnect a connection of the client that is up, and connect one that has ended. A cycle counts
+ * from its start, so that the end of the traffic waits for it.
+ */
 static bool
-connect_step(struct client_conn *conn, bool is_active)
+connect_step(struct bench_qp *q, uint64_t max)
 {
-	struct client *c = conn->client;
+	struct client_conn *conn = (struct client_conn *)q;
 
-	if (c->state == CLIENT_END)
+	if (q->is_server || conn->client->state == CLIENT_END)
 		return false;
-	if (conn->q.is_up && !conn->is_leaving) {
-		if (rtsan_disconnect(conn->q.qp) < 0)
+	if (q->is_up && !conn->is_leaving) {
+		if (rtsan_disconnect(q->qp) < 0)
 			return false; /* the event is pending */
 		conn->is_leaving = true;
-		if (conn->msgs == 0)
-			mode_connect_begun(conn); /* the first cycle began before the traffic */
+		if (q->did.msgs == 0)
+			q->did.msgs++; /* the first cycle began before the traffic */
 		return true;
 	}
-	if (!is_active || !conn->q.is_over)
+	if (max == 0 || !q->is_over)
 		return false;
 	conn->begin = rte_rdtsc();
 	if (san_client_conn_connect(conn) < 0)
-		san_client_fail(c, "can't connect again: %s", rtsan_error());
+		san_client_fail(conn->client, "can't connect again: %s", rtsan_error());
 	else
-		mode_connect_begun(conn);
+		q->did.msgs++;
 	return true;
 }
 
 static bool
-connect_on_event(struct client_conn *conn, const struct rtsan_event *ev)
+connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
-	struct client *c = conn->client;
+	struct client_conn *conn = (struct client_conn *)q;
 
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		san_hist_add(&c->lat, san_bench_ns(c->b, rte_rdtsc() - conn->begin));
+		san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - conn->begin));
 		return true;
 	}
 	if (ev->type != RTSAN_EV_DISCONNECTED || !conn->is_leaving)
 		return false;
 	conn->is_leaving = false;
-	c->completed++;
+	q->did.done++;
 	return true;
 }
 
 static bool
-connect_peer_event(struct peer *p, const struct rtsan_event *ev)
+connect_peer_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
+	struct peer *p = (struct peer *)q;
 	uint64_t request = p->request;
 
 	if (ev->type != RTSAN_EV_DISCONNECTED)
@@ -139,23 +110,25 @@ san_mode_connect_again(struct peer *p, uint64_t request)
 		p->request = request; /* the event of its end is still pending */
 		return NULL;
 	}
-	san_net_param(&p->session->b->conf, &param, &w, sizeof(w));
+	san_net_param(&p->q.b->conf, &param, &w, sizeof(w));
 	p->q.is_over = false;
 	/* an expired request fails, and the client repeats it */
-	rtsan_accept(p->session->b->ctx, request, p->q.qp, &param);
+	rtsan_accept(p->q.b->ctx, request, p->q.qp, &param);
 	return NULL;
 }
 
 static bool
-connect_peer_is_over(const struct peer *p)
+connect_is_over(const struct bench_qp *q)
 {
-	return p->msgs >= p->end_msgs;
+	const struct peer *p = (const struct peer *)q;
+
+	return !q->is_server || p->msgs >= p->end_msgs;
 }
 
 static void
-connect_end(struct peer *p)
+connect_end(struct peer *p, struct ctl_report *report)
 {
-	p->bytes = p->end_bytes;
+	(void)report;
 	if (p->msgs != p->end_msgs)
 		san_server_peer_error(p, "%" PRIu64 " connections of %" PRIu64, p->msgs,
 				      p->end_msgs);
@@ -168,12 +141,10 @@ const struct bench_mode mode_connect = {
 	.size = 1,
 	.depth = 1,
 	.conns = 64,
-	.check = connect_check,
 	.open = bare_open,
 	.step = connect_step,
 	.on_event = connect_on_event,
-	.peer_open = bare_peer_open,
 	.peer_event = connect_peer_event,
-	.peer_is_over = connect_peer_is_over,
+	.is_over = connect_is_over,
 	.end = connect_end,
 };

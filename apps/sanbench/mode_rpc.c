@@ -1,149 +1,307 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Requests and answers; with --both in both directions. */
+/*
+ * Requests and answers, both as sends; with --both either end sends requests. An answer is the
+ * request with a mark.
+ *
+ * All messages are inline and unsignaled: an answer proves that the request has arrived, and the
+ * number of open requests is limited to the peer's receives.
+ */
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <rte_cycles.h>
 
-#include "mode.h"
-#include "rpc.h"
+#include "bench.h"
 
 #define RPC_SIZE_MIN  8 /* a message has at least its number */
 #define RPC_DEPTH_MAX 1024
 
-bool
-san_mode_rpc_fits(const struct hello *h)
-{
-	return h->size_min == h->size_max && h->size_max >= RPC_SIZE_MIN &&
-		h->size_max <= RTSAN_INLINE_MAX && h->depth <= RPC_DEPTH_MAX;
-}
+#define ANSWER    1ull       /* lowest bit of the first word; the number is above */
+#define SQ_FACTOR 4          /* requests, answers, and as many that are not acknowledged */
+#define ASKED     UINT64_MAX /* wr_id of work requests that are no receives */
+
+struct rpc {
+	uint32_t size, depth, slots; /* as in the hello */
+	uint32_t nb_wrs, nb_recvs;   /* to be posted */
+	uint64_t begin;              /* server: time of the first own request, ticks */
+	struct rtsan_mr *mr;
+	uint8_t *rx, *tx;         /* 2 * depth receives, and *slots* requests */
+	uint64_t *stamp;          /* per slot: time of posting; 0: free */
+	struct rtsan_sge *rx_sge; /* of each receive, and of its answer */
+	struct rtsan_sge *tx_sge;
+	struct rtsan_send_wr *wrs; /* answers, then requests */
+	struct rtsan_recv_wr *recvs;
+};
 
 static const char *
-rpc_check(const struct bench_conf *conf)
+rpc_check(const struct hello *h)
 {
-	const struct hello h = {
-		.size_min = conf->size_min,
-		.size_max = conf->size_max,
-	};
-
-	if (!san_mode_rpc_fits(&h))
+	if (h->size_min != h->size_max || h->size_max < RPC_SIZE_MIN ||
+	    h->size_max > RTSAN_INLINE_MAX)
 		return "--size: requests have one size of 8 to 64 bytes";
-	return conf->depth > RPC_DEPTH_MAX ? "--depth: at most 1024 requests" : NULL;
+	return h->depth > RPC_DEPTH_MAX ? "--depth: at most 1024 requests" : NULL;
 }
 
-/* ---- client ---- */
-
-static void
-mode_rpc_conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
-{
-	san_rpc_on_wc(((struct client_conn *)q)->rpc, wc);
-}
+/* ---- set-up ---- */
 
 static int
-conn_open_rpc(struct client_conn *conn)
+rpc_alloc(struct bench_qp *q, struct rpc *r)
 {
-	struct client *c = conn->client;
-	struct hello h = c->hello;
+	uint32_t nb_rx = 2 * r->depth, i;
+	struct rtsan_sge sge;
+	int ret = rtsan_mr_alloc(q->b->ctx, (uint64_t)q->stride * (nb_rx + r->slots), 0, &r->mr);
 
-	h.index = conn->index;
-	conn->q.on_wc = mode_rpc_conn_on_wc;
-	return san_rpc_open(c->b, &conn->q, &h, false, c->conf.batch, &c->lat, &conn->rpc);
+	if (ret < 0)
+		return ret;
+	r->rx = rtsan_mr_addr(r->mr);
+	r->tx = r->rx + (size_t)q->stride * nb_rx;
+	r->stamp = calloc(r->slots, sizeof(*r->stamp));
+	r->rx_sge = calloc(nb_rx, sizeof(*r->rx_sge));
+	r->tx_sge = calloc(r->slots, sizeof(*r->tx_sge));
+	r->wrs = calloc(nb_rx + r->depth, sizeof(*r->wrs));
+	r->recvs = calloc(nb_rx, sizeof(*r->recvs));
+	if (r->stamp == NULL || r->rx_sge == NULL || r->tx_sge == NULL || r->wrs == NULL ||
+	    r->recvs == NULL)
+		return -ENOMEM;
+	sge = (struct rtsan_sge){.length = r->size, .lkey = rtsan_mr_lkey(r->mr)};
+	for (i = 0; i < nb_rx; i++) {
+		sge.addr = r->rx + (size_t)i * q->stride;
+		r->rx_sge[i] = sge;
+	}
+	for (i = 0; i < r->slots; i++) {
+		sge.addr = r->tx + (size_t)i * q->stride;
+		r->tx_sge[i] = sge;
+	}
+	return 0;
 }
 
 static void
-conn_close_rpc(struct client_conn *conn)
+want_recv(struct rpc *r, uint32_t i)
 {
-	san_rpc_close(conn->rpc);
+	r->recvs[r->nb_recvs++] =
+		(struct rtsan_recv_wr){.wr_id = i, .sge = &r->rx_sge[i], .nb_sge = 1};
 }
 
-static bool
-mode_rpc_conn_step(struct client_conn *conn, bool is_active)
-{
-	struct client *c = conn->client;
-	const struct rpc_state *state = san_rpc_state(conn->rpc);
-	uint64_t before = conn->served + conn->next;
-
-	san_rpc_step(conn->rpc, is_active ? conn->limit - conn->next : 0);
-	if (state->error != NULL)
-		san_client_fail(c, "connection %u: %s", conn->index, state->error);
-	c->msgs += state->asked - conn->next;
-	c->bytes += (state->asked - conn->next) * c->hello.size_max;
-	c->completed += state->answered - conn->lowest;
-	conn->next = conn->msgs = state->asked;
-	conn->lowest = state->answered;
-	conn->bytes = conn->msgs * c->hello.size_max;
-	conn->served = state->served;
-	return conn->served + conn->next != before;
-}
-
-/* ---- server ---- */
-
-static void
-peer_on_rpc(struct bench_qp *q, const struct rtsan_wc *wc)
-{
-	san_rpc_on_wc(((struct peer *)q)->rpc, wc);
-}
-
+/* Post answers before receives: answers are copied inline from buffers that the receives reuse. */
 static int
-peer_open_rpc(struct peer *p)
+rpc_post(struct bench_qp *q, struct rpc *r)
 {
-	struct session *s = p->session;
+	int n;
 
-	p->q.on_wc = peer_on_rpc;
-	return san_rpc_open(s->b, &p->q, &p->hello, true, s->hello.batch, &s->lat, &p->rpc) < 0 ?
-		-1 :
-		0;
+	if (r->nb_wrs > 0) {
+		n = rtsan_post_send(q->qp, r->wrs, (int)r->nb_wrs);
+		if (n < 0)
+			return n;
+		r->nb_wrs -= (uint32_t)n;
+		memmove(r->wrs, r->wrs + n, r->nb_wrs * sizeof(*r->wrs));
+	}
+	if (r->nb_wrs > 0 || r->nb_recvs == 0)
+		return 0; /* the queue is full: post the rest later */
+	n = rtsan_post_recv(q->qp, r->recvs, (int)r->nb_recvs);
+	if (n < 0)
+		return n;
+	r->nb_recvs -= (uint32_t)n;
+	memmove(r->recvs, r->recvs + n, r->nb_recvs * sizeof(*r->recvs));
+	return 0;
 }
 
 static void
-peer_close_rpc(struct peer *p)
+rpc_close(struct bench_qp *q)
 {
-	san_rpc_close(p->rpc);
+	struct rpc *r = q->work;
+
+	if (r == NULL)
+		return;
+	if (r->mr != NULL)
+		rtsan_mr_dereg(r->mr);
+	free(r->stamp);
+	free(r->rx_sge);
+	free(r->tx_sge);
+	free(r->wrs);
+	free(r->recvs);
+	free(r);
 }
 
-/* The server sends requests after it has received the first one, until the client stops. */
-static bool
-peer_step_rpc(struct peer *p)
-{
-	const struct rpc_state *state = san_rpc_state(p->rpc);
-	uint64_t before = state->asked + state->served;
-	bool asks = (p->hello.flags & HELLO_BOTH) != 0 && state->served > 0 && !p->is_ended;
+/* ---- traffic ---- */
 
-	if (!p->q.is_up)
+/* Check the content of a request of the server, or of the client, or of its answer. */
+static bool
+is_right(const struct bench_qp *q, bool of_server, uint64_t i, const uint8_t *buf)
+{
+	const struct hello *h = &q->hello;
+
+	return (h->flags & HELLO_VERIFY) == 0 ||
+		san_content_check(san_net_base(h, of_server, i), sizeof(i), buf + sizeof(i),
+				  h->size_max - sizeof(i)) < 0;
+}
+
+static void
+rpc_answer(struct bench_qp *q, uint32_t at, uint8_t *buf, uint64_t word)
+{
+	struct rpc *r = q->work;
+
+	if (!is_right(q, !q->is_server, word >> 1, buf))
+		q->did.error = "a request has wrong bytes";
+	word |= ANSWER;
+	memcpy(buf, &word, sizeof(word));
+	r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
+		.wr_id = ASKED,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_INLINE,
+		.nb_sge = 1,
+		.sge = &r->rx_sge[at],
+	};
+	q->did.received++;
+}
+
+static void
+rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
+{
+	struct rpc *r = q->work;
+	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
+
+	/* the slot has the last request with this number or a multiple of *slots* later */
+	if (i >= q->did.msgs || q->did.msgs - i > r->slots || *stamp == 0) {
+		q->did.error = "an answer to what was not asked, or a second one";
+		return;
+	}
+	if (!is_right(q, q->is_server, i, buf))
+		q->did.error = "an answer has wrong bytes";
+	san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - *stamp));
+	*stamp = 0;
+	q->did.done++;
+}
+
+static void
+rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	struct rpc *r = q->work;
+	uint8_t *buf = r->rx + wc->wr_id * q->stride;
+	uint64_t word;
+
+	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {
+		if (wc->status != RTSAN_WC_FLUSHED)
+			q->did.error = rtsan_status_text(wc->status);
+		return;
+	}
+	if (wc->byte_len != r->size) {
+		q->did.error = "a message has another length";
+		return;
+	}
+	memcpy(&word, buf, sizeof(word));
+	if ((word & ANSWER) != 0)
+		rpc_take_answer(q, buf, word >> 1);
+	else
+		rpc_answer(q, (uint32_t)wc->wr_id, buf, word);
+	want_recv(r, (uint32_t)wc->wr_id);
+}
+
+/* Make requests as far as there is room, in whole batches. */
+static void
+rpc_ask_more(struct bench_qp *q, struct rpc *r, uint64_t max)
+{
+	uint64_t n = r->depth - (q->did.msgs - q->did.done), word, i;
+	uint32_t slot, batch = q->hello.batch;
+	uint8_t *buf;
+
+	n = n < max ? n : max;
+	if (batch > 0 && n < max)
+		n = n / batch * batch;
+	for (i = 0; i < n; i++) {
+		slot = (uint32_t)q->did.msgs & (r->slots - 1);
+		if (r->stamp[slot] != 0)
+			break; /* unordered: an older request in the slot has no answer yet */
+		r->stamp[slot] = q->b->now;
+		buf = r->tx + (size_t)slot * q->stride;
+		word = q->did.msgs << 1;
+		memcpy(buf, &word, sizeof(word));
+		if ((q->hello.flags & HELLO_VERIFY) != 0)
+			san_content_fill(san_net_base(&q->hello, q->is_server, q->did.msgs),
+					 sizeof(word), buf + sizeof(word), r->size - sizeof(word));
+		r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
+			.wr_id = ASKED,
+			.opcode = RTSAN_WR_SEND,
+			.flags = RTSAN_WR_INLINE,
+			.nb_sge = 1,
+			.sge = &r->tx_sge[slot],
+		};
+		q->did.msgs++;
+		q->did.bytes += r->size;
+	}
+}
+
+/* Post answers and up to *max* new requests. */
+static bool
+rpc_step(struct bench_qp *q, uint64_t max)
+{
+	struct rpc *r = q->work;
+	uint64_t before = q->did.msgs + q->did.received;
+	int ret;
+
+	if (!q->is_up)
 		return false;
-	if (asks && p->begin == 0)
-		p->begin = rte_rdtsc();
-	san_rpc_step(p->rpc, asks ? UINT64_MAX : 0);
-	if (state->error != NULL)
-		san_server_peer_error(p, "%s", state->error);
-	return state->asked + state->served != before;
+	/* the server sends requests after it has received the first one */
+	if (q->is_server && ((q->hello.flags & HELLO_BOTH) == 0 || q->did.received == 0))
+		max = 0;
+	if (max > 0 && q->did.msgs - q->did.done < r->depth) {
+		q->b->now = rte_rdtsc();
+		if (r->begin == 0)
+			r->begin = q->b->now;
+		rpc_ask_more(q, r, max);
+	}
+	ret = rpc_post(q, r);
+	if (ret < 0 && ret != -ENOTCONN && q->did.error == NULL)
+		q->did.error = rtsan_error();
+	return q->did.msgs + q->did.received != before;
+}
+
+static int
+rpc_open(struct bench_qp *q)
+{
+	struct rpc *r = calloc(1, sizeof(*r));
+	uint32_t i;
+	int ret;
+
+	if (r == NULL)
+		return -ENOMEM;
+	q->work = r;
+	q->on_wc = rpc_on_wc;
+	r->size = q->hello.size_max;
+	r->depth = q->hello.depth;
+	r->slots = q->hello.slots;
+	ret = rpc_alloc(q, r);
+	if (ret == 0)
+		ret = san_net_qp_open(q->b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
+	for (i = 0; i < 2 * r->depth && ret == 0; i++)
+		want_recv(r, i);
+	return ret < 0 ? ret : rpc_post(q, r);
 }
 
 static bool
-peer_is_over_rpc(const struct peer *p)
+rpc_is_over(const struct bench_qp *q)
 {
-	const struct rpc_state *state = san_rpc_state(p->rpc);
-
-	return state->answered == state->asked;
+	return q->did.done == q->did.msgs;
 }
 
 static void
-peer_end_rpc(struct peer *p)
+rpc_end(struct peer *p, struct ctl_report *report)
 {
-	const struct rpc_state *state = san_rpc_state(p->rpc);
-	struct ctl_report *report = &p->session->report;
-	uint64_t ns = san_bench_ns(p->q.b, rte_rdtsc() - p->begin);
+	const struct bench_did *did = &p->q.did;
+	const struct rpc *r = p->q.work;
+	uint64_t ns = san_bench_ns(p->q.b, rte_rdtsc() - r->begin);
 
-	p->msgs = state->served;
-	if (state->served != p->end_msgs)
-		san_server_peer_error(p, "%" PRIu64 " requests of %" PRIu64, state->served,
+	if (did->received != p->end_msgs)
+		san_server_peer_error(p, "%" PRIu64 " requests of %" PRIu64, did->received,
 				      p->end_msgs);
-	if (state->answered != state->asked)
+	if (did->done != did->msgs)
 		san_server_peer_error(p, "%" PRIu64 " requests of ours were not answered",
-				      state->asked - state->answered);
-	report->calls += state->answered;
-	if (p->begin != 0 && ns > report->calls_ns)
+				      did->msgs - did->done);
+	report->calls += did->done;
+	if (r->begin != 0 && ns > report->calls_ns)
 		report->calls_ns = ns;
 }
 
@@ -155,12 +313,9 @@ const struct bench_mode mode_rpc = {
 	.depth = 64,
 	.conns = 1,
 	.check = rpc_check,
-	.open = conn_open_rpc,
-	.step = mode_rpc_conn_step,
-	.close = conn_close_rpc,
-	.peer_open = peer_open_rpc,
-	.peer_step = peer_step_rpc,
-	.peer_is_over = peer_is_over_rpc,
-	.peer_close = peer_close_rpc,
-	.end = peer_end_rpc,
+	.open = rpc_open,
+	.close = rpc_close,
+	.step = rpc_step,
+	.is_over = rpc_is_over,
+	.end = rpc_end,
 };

@@ -1,162 +1,421 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Streams: bytes instead of messages. The server receives in the manner of --receive, so that each
- * mode of the adaptive protocol occurs. Either end may send, or one requests and the other answers
- * (--way). (AFC-1, AFC-11, SYS-3)
+ * Streams: bytes instead of messages. Each end sends as --way says, receives in the manner of
+ * --receive, so that each mode of the adaptive protocol occurs, and checks every byte by its
+ * position in the stream. (AFC-1, AFC-11, SYS-3)
  */
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "mode.h"
-#include "flow.h"
+#include <rte_common.h>
+#include <rte_cycles.h>
 
-bool
-san_mode_stream_fits(const struct hello *h)
-{
-	return h->way < FLOW_WAYS && h->manner < FLOW_MANNERS && h->order == RTSAN_ORDERED &&
-		h->depth <= 1024;
-}
+#include "bench.h"
+
+#define DEPTH_MAX   1024
+#define SMALL_BYTES 1024 /* maximum size of a small buffer */
+#define SMALL_RECVS 32   /* number of small buffers posted */
+#define LARGE_BYTES 8192 /* minimum size of a large buffer */
+#define LARGE_RECVS 4
+#define HEAD_BYTES  64 /* first read after waiting for data */
+#define SAME_RECVS  64 /* FLOW_MIXED: receives until the next manner */
+
+/* wr_id: kind and index. */
+#define ID_SEND     (0ull << 32)
+#define ID_RECV     (1ull << 32)
+#define ID_WAIT     (2ull << 32)
+#define ID_SHUTDOWN (3ull << 32)
+#define ID_KIND(id) ((id) & ~(uint64_t)UINT32_MAX)
+
+/* One end. It counts in did: posted messages, and sends or requests that are done. */
+struct flow {
+	uint8_t now;    /* the current manner */
+	bool got_end;   /* the peer's end has arrived */
+	bool is_shut;   /* own end is posted; the connection ends with the peer's */
+	bool shut_sent; /* own end has completed */
+	bool waiting, head_next;
+	uint32_t nb_same; /* FLOW_MIXED: receives in this manner */
+	struct rtsan_mr *mr;
+	uint8_t *tx, *rx;
+	uint64_t *stamp;
+	uint64_t nb_sent; /* completed sends */
+	/* requests: data to receive, or to answer */
+	uint64_t want;    /* bytes of the current answer or request that have not arrived */
+	uint64_t turn;    /* its number */
+	uint64_t answers; /* answers to send */
+	uint32_t nb_recvs;
+	uint64_t rx_free; /* one bit per receive buffer */
+	uint32_t rx_bytes;
+};
 
 static const char *
-stream_check(const struct bench_conf *conf)
+stream_check(const struct hello *h)
 {
-	if (conf->order != RTSAN_ORDERED)
+	if (h->order != RTSAN_ORDERED)
 		return "--order: streams are ordered";
-	return conf->depth > 1024 ? "--depth: at most 1024 sends" : NULL;
-}
-
-/* ---- client ---- */
-
-static void
-mode_stream_conn_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
-{
-	san_flow_on_wc(((struct client_conn *)q)->flow, wc);
-}
-
-static int
-conn_open_stream(struct client_conn *conn)
-{
-	struct client *c = conn->client;
-	struct hello h = c->hello;
-
-	h.index = conn->index;
-	conn->q.on_wc = mode_stream_conn_on_wc;
-	return san_flow_open(c->b, &conn->q, &h, false, &c->conf.stream, &c->lat, &conn->flow);
-}
-
-static void
-conn_close_stream(struct client_conn *conn)
-{
-	san_flow_close(conn->flow);
-}
-
-/*
- * The connection ends when both ends have sent everything. Completions may come after this event.
- */
-static bool
-conn_on_event(struct client_conn *conn, const struct rtsan_event *ev)
-{
-	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		san_flow_state(conn->flow)->is_shut;
+	if (h->way >= FLOW_WAYS || h->manner >= FLOW_MANNERS)
+		return "--way, --receive: unknown here";
+	return h->depth > DEPTH_MAX ? "--depth: at most 1024 sends" : NULL;
 }
 
 static bool
-mode_stream_conn_step(struct client_conn *conn, bool is_active)
+is_rpc(const struct bench_qp *q)
 {
-	struct client *c = conn->client;
-	const struct flow_state *state = san_flow_state(conn->flow);
-	uint64_t max = is_active && conn->limit > conn->next ? conn->limit - conn->next : 0;
-	bool worked = san_flow_step(conn->flow, max);
+	return q->hello.way == FLOW_SEND_RECV || q->hello.way == FLOW_RECV_SEND;
+}
 
-	if (state->error != NULL)
-		san_client_fail(c, "connection %u: %s", conn->index, state->error);
-	c->msgs += state->msgs - conn->next;
-	c->bytes += state->bytes - conn->bytes;
-	conn->next = conn->msgs = state->msgs;
-	conn->bytes = state->bytes;
-	c->completed += state->done - conn->lowest;
-	conn->lowest = state->done;
+static bool
+is_verified(const struct bench_qp *q)
+{
+	return (q->hello.flags & HELLO_VERIFY) != 0;
+}
+
+/* ---- sending ---- */
+
+static bool
+flow_post_send(struct bench_qp *q, struct flow *f)
+{
+	uint64_t i = q->did.msgs;
+	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_net_size(&q->hello, i);
+	uint8_t *buf = f->tx + (size_t)slot * q->stride;
+	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(f->mr)};
+	const struct rtsan_send_wr wr = {
+		.wr_id = ID_SEND | slot,
+		.opcode = RTSAN_WR_SEND,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.sge = &sge,
+	};
+	int n;
+
+	if (is_verified(q))
+		san_content_fill(san_net_base(&q->hello, q->is_server, 0), q->did.bytes, buf, len);
+	n = rtsan_post_send(q->qp, &wr, 1);
+	if (n != 1) {
+		if (n < 0 && n != -ENOTCONN && q->did.error == NULL)
+			q->did.error = rtsan_error();
+		return false;
+	}
+	f->stamp[slot] = rte_rdtsc();
+	q->did.msgs++;
+	q->did.bytes += len;
+	return true;
+}
+
+static bool
+send_some(struct bench_qp *q, struct flow *f, uint64_t max)
+{
+	uint64_t n = 0;
+
+	while (n < max && q->did.msgs - f->nb_sent < q->hello.depth && flow_post_send(q, f))
+		n++;
+	return n > 0;
+}
+
+/* ---- receiving ---- */
+
+static uint8_t *
+flow_buffer(const struct flow *f, uint32_t at, bool small)
+{
+	if (!small)
+		return f->rx + (size_t)at * f->rx_bytes;
+	return f->rx + (size_t)LARGE_RECVS * f->rx_bytes + (size_t)at * SMALL_BYTES;
+}
+
+static bool
+flow_post_recv(struct bench_qp *q, struct flow *f, uint32_t at, bool small, uint32_t bytes)
+{
+	struct rtsan_sge sge = {
+		.addr = flow_buffer(f, at, small), .length = bytes, .lkey = rtsan_mr_lkey(f->mr)};
+	const struct rtsan_recv_wr wr = {
+		.wr_id = ID_RECV | (uint32_t)small << 16 | at, .sge = &sge, .nb_sge = 1};
+
+	if (rtsan_post_recv(q->qp, &wr, 1) != 1)
+		return false;
+	f->rx_free &= ~(1ull << at);
+	f->nb_recvs++;
+	return true;
+}
+
+static bool
+flow_post_recvs(struct bench_qp *q, struct flow *f, bool small, uint32_t max)
+{
+	uint32_t at, n = 0;
+	uint32_t bytes = small ? RTE_MIN(q->hello.size_max, (uint32_t)SMALL_BYTES) : f->rx_bytes;
+
+	for (at = 0; at < max; at++)
+		if ((f->rx_free & 1ull << at) != 0)
+			n += flow_post_recv(q, f, at, small, bytes);
+	return n > 0;
+}
+
+static bool
+receive_waiting(struct bench_qp *q, struct flow *f)
+{
+	if (f->waiting || f->nb_recvs > 0)
+		return false;
+	if (f->head_next) {
+		f->head_next = false;
+		return flow_post_recv(q, f, 1, false, f->rx_bytes);
+	}
+	f->waiting = rtsan_stream_wait(q->qp, RTSAN_STREAM_READABLE, ID_WAIT) == 0;
+	return f->waiting;
+}
+
+static bool
+flow_receive(struct bench_qp *q, struct flow *f)
+{
+	if (f->got_end)
+		return false;
+	/* change the manner only when all buffers of the last one have returned */
+	if (q->hello.manner == FLOW_MIXED && f->nb_same >= SAME_RECVS) {
+		if (f->nb_recvs > 0 || f->waiting)
+			return false;
+		f->now = (uint8_t)((f->now + 1) % FLOW_MIXED);
+		f->nb_same = 0;
+		f->head_next = false;
+	}
+	if (f->now == FLOW_WAIT)
+		return receive_waiting(q, f);
+	if (f->now == FLOW_SMALL)
+		return flow_post_recvs(q, f, true, is_rpc(q) ? 1 : SMALL_RECVS);
+	return flow_post_recvs(q, f, false, is_rpc(q) ? 1 : LARGE_RECVS);
+}
+
+/* Account for received bytes of a request or of an answer. */
+static void
+take_rpc(struct bench_qp *q, struct flow *f, uint32_t bytes)
+{
+	uint64_t stamp = f->stamp[f->turn % q->hello.depth];
+
+	if (bytes > f->want) {
+		q->did.error = "more came than was asked for";
+		return;
+	}
+	f->want -= bytes;
+	if (f->want > 0)
+		return;
+	f->turn++;
+	f->head_next = false;
+	if (q->is_server) {
+		f->answers++;
+		f->want = san_net_size(&q->hello, f->turn);
+		return;
+	}
+	san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - stamp));
+	q->did.done++;
+}
+
+static void
+flow_on_recv(struct bench_qp *q, struct flow *f, const struct rtsan_wc *wc)
+{
+	uint32_t at = wc->wr_id & 0xffff;
+	bool small = (wc->wr_id & 1u << 16) != 0;
+	const uint8_t *buf = flow_buffer(f, at, small);
+	uint64_t base = san_net_base(&q->hello, !q->is_server, 0);
+
+	f->nb_recvs--;
+	f->nb_same++;
+	f->rx_free |= 1ull << at;
+	if (wc->status != RTSAN_WC_SUCCESS)
+		return;
+	if (wc->byte_len == 0) {
+		f->got_end = true;
+		return;
+	}
+	if (is_verified(q) && san_content_check(base, q->did.received, buf, wc->byte_len) >= 0)
+		q->did.error = "the stream has wrong bytes";
+	q->did.received += wc->byte_len;
+	if (is_rpc(q))
+		take_rpc(q, f, wc->byte_len);
+}
+
+static void
+stream_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+{
+	struct flow *f = q->work;
+
+	if (wc->status != RTSAN_WC_SUCCESS && wc->status != RTSAN_WC_FLUSHED)
+		q->did.error = rtsan_status_text(wc->status);
+	switch (ID_KIND(wc->wr_id)) {
+	case ID_SEND:
+		f->nb_sent++;
+		if (is_rpc(q))
+			break;
+		q->did.done++;
+		san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - f->stamp[(uint32_t)wc->wr_id]));
+		break;
+	case ID_RECV:
+		flow_on_recv(q, f, wc);
+		break;
+	case ID_WAIT:
+		f->waiting = false;
+		if (wc->status != RTSAN_WC_SUCCESS || (wc->imm & RTSAN_STREAM_ENDED) != 0) {
+			f->got_end = true;
+			break;
+		}
+		f->head_next = true;
+		flow_post_recv(q, f, 0, false, HEAD_BYTES);
+		break;
+	default:
+		f->shut_sent = true;
+		break;
+	}
+}
+
+/* ---- one end ---- */
+
+/* Send one request at a time. */
+static bool
+step_asking(struct bench_qp *q, struct flow *f, uint64_t max)
+{
+	bool asks = max > 0 && q->did.msgs == q->did.done, worked = false;
+
+	if (asks)
+		f->want = san_net_size(&q->hello, f->turn);
+	if (asks && q->hello.way == FLOW_RECV_SEND)
+		worked = flow_receive(q, f);
+	if (asks)
+		worked |= send_some(q, f, 1);
+	/* receive the rest of the answer; at last, the peer's end */
+	if (f->want > 0 || f->is_shut)
+		worked |= flow_receive(q, f);
 	return worked;
 }
 
-/* ---- server ---- */
-
-static void
-mode_stream_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+static bool
+step_answering(struct bench_qp *q, struct flow *f)
 {
-	san_flow_on_wc(((struct peer *)q)->flow, wc);
+	uint64_t before = q->did.msgs;
+	bool worked = q->hello.way == FLOW_RECV_SEND && flow_receive(q, f);
+
+	worked |= send_some(q, f, f->answers);
+	f->answers -= q->did.msgs - before;
+	return flow_receive(q, f) || worked;
 }
 
-static int
-peer_open_stream(struct peer *p)
+/* All is sent, so that the own end may follow: of the server after the client's. */
+static bool
+may_shut(const struct bench_qp *q, const struct flow *f, uint64_t max)
 {
-	struct session *s = p->session;
-
-	p->q.on_wc = mode_stream_peer_on_wc;
-	return san_flow_open(s->b, &p->q, &p->hello, true, &s->b->conf.stream, &s->lat, &p->flow) <
-			0 ?
-		-1 :
-		0;
-}
-
-static void
-peer_close_stream(struct peer *p)
-{
-	san_flow_close(p->flow);
+	if (q->is_server)
+		return f->got_end && f->answers == 0;
+	return max == 0 && (!is_rpc(q) || q->did.done == q->did.msgs);
 }
 
 static bool
-peer_step_stream(struct peer *p)
+stream_step(struct bench_qp *q, uint64_t max)
 {
-	bool worked = san_flow_step(p->flow, UINT64_MAX);
+	struct flow *f = q->work;
+	bool worked, had_end = f->got_end;
 
-	if (san_flow_state(p->flow)->error != NULL)
-		san_server_peer_error(p, "%s", san_flow_state(p->flow)->error);
+	if (!q->is_up) /* data may be left to receive */
+		return f->is_shut && flow_receive(q, f);
+	if (is_rpc(q)) {
+		worked = q->is_server ? step_answering(q, f) :
+					step_asking(q, f, f->is_shut ? 0 : max);
+	} else {
+		worked = flow_receive(q, f);
+		if (!f->is_shut && (!q->is_server || (q->hello.way == FLOW_BOTH && !had_end)))
+			worked |= send_some(q, f, max);
+	}
+	if (!f->is_shut && may_shut(q, f, max))
+		f->is_shut = rtsan_stream_shutdown(q->qp, ID_SHUTDOWN) == 0;
 	return worked;
 }
 
+/* The connection ends when both ends have sent everything. Completions may come after this. */
 static bool
-mode_stream_peer_on_event(struct peer *p, const struct rtsan_event *ev)
+stream_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
-	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE &&
-		san_flow_state(p->flow)->is_shut;
+	const struct flow *f = q->work;
+
+	return ev->type == RTSAN_EV_DISCONNECTED && ev->reason == RTSAN_R_NONE && f->is_shut;
 }
 
-static bool
-peer_is_over_stream(const struct peer *p)
+static int
+stream_open(struct bench_qp *q)
 {
-	return san_flow_is_over(p->flow);
+	struct flow *f = calloc(1, sizeof(*f));
+	uint32_t depth = q->hello.depth;
+	uint64_t bytes = (uint64_t)q->stride * depth;
+	int ret;
+
+	if (f == NULL)
+		return -ENOMEM;
+	q->work = f;
+	q->on_wc = stream_on_wc;
+	f->now = q->hello.manner == FLOW_MIXED ? FLOW_DIRECT : q->hello.manner;
+	f->rx_free = UINT64_MAX;
+	f->want = is_rpc(q) && q->is_server ? san_net_size(&q->hello, 0) : 0;
+	f->rx_bytes = RTE_MAX(q->stride, (uint32_t)LARGE_BYTES);
+	ret = rtsan_mr_alloc(q->b->ctx,
+			     bytes + (uint64_t)f->rx_bytes * LARGE_RECVS +
+				     (uint64_t)SMALL_BYTES * SMALL_RECVS,
+			     0, &f->mr);
+	if (ret < 0)
+		return ret;
+	f->tx = rtsan_mr_addr(f->mr);
+	f->rx = f->tx + bytes;
+	f->stamp = calloc(depth, sizeof(*f->stamp));
+	if (f->stamp == NULL)
+		return -ENOMEM;
+	return san_net_qp_open(q->b, q, depth + 2, SMALL_RECVS, depth + 2 + SMALL_RECVS);
 }
 
 static void
-peer_end_stream(struct peer *p)
+stream_close(struct bench_qp *q)
 {
-	const struct flow_state *state = san_flow_state(p->flow);
+	struct flow *f = q->work;
 
-	p->msgs = p->end_msgs;
-	p->bytes = state->received;
-	if (state->received != p->end_bytes)
-		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, state->received,
+	if (f == NULL)
+		return;
+	if (f->mr != NULL)
+		rtsan_mr_dereg(f->mr);
+	free(f->stamp);
+	free(f);
+}
+
+static bool
+stream_is_over(const struct bench_qp *q)
+{
+	const struct flow *f = q->work;
+
+	return f->got_end && f->shut_sent && f->nb_sent == q->did.msgs;
+}
+
+static void
+stream_end(struct peer *p, struct ctl_report *report)
+{
+	const struct bench_did *did = &p->q.did;
+
+	(void)report;
+	if (did->received != p->end_bytes)
+		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, did->received,
 				      p->end_bytes);
+	if (did->bytes != p->end_value)
+		san_server_peer_error(p, "the client has received %" PRIu64 " bytes of %" PRIu64,
+				      p->end_value, did->bytes);
 }
 
 const struct bench_mode mode_stream = {
 	.name = "stream",
 	.help = "a stream of bytes, which the server receives as --receive says",
 	.id = MODE_STREAM,
+	.flags = MODE_BYTES,
 	.size = 65536,
 	.depth = 4,
 	.conns = 1,
 	.check = stream_check,
-	.open = conn_open_stream,
-	.step = mode_stream_conn_step,
-	.on_event = conn_on_event,
-	.close = conn_close_stream,
-	.peer_open = peer_open_stream,
-	.peer_step = peer_step_stream,
-	.peer_event = mode_stream_peer_on_event,
-	.peer_is_over = peer_is_over_stream,
-	.peer_close = peer_close_stream,
-	.end = peer_end_stream,
+	.open = stream_open,
+	.close = stream_close,
+	.step = stream_step,
+	.on_event = stream_on_event,
+	.peer_event = stream_on_event,
+	.is_over = stream_is_over,
+	.end = stream_end,
 };

@@ -6,23 +6,19 @@
 
 #include <rte_cycles.h>
 
-#include "net.h"
-#include "port.h"
+#include "bench.h"
 
 #define COUNTERS_MAX 512
+#define PORT_CONF    2048
 #define LEAK_WAIT_MS 3000
 #define MEASURE_NS   50000000
 #define TRIES        100 /* tries to read both clocks without an interruption between them */
 
-bool
-san_port_is_attached(const struct bench *b)
-{
-	return b->conf.attach[0] != '\0';
-}
-
 const char *
 san_port_attached(const struct bench *b)
 {
+	if (b->conf.attach[0] == '\0')
+		return NULL;
 	return san_args_is_device(&b->conf) ?
 		"an RDMA device has no port of ours: see rtsan-verbs(7)" :
 		"the port is the daemon's: see sanctl(1) and sanstack.conf(5)";
@@ -74,7 +70,7 @@ open_attached(struct bench *b)
 static int
 open_embedded(struct bench *b, int argc, char **argv)
 {
-	char conf[BENCH_PORT_CONF];
+	char conf[PORT_CONF];
 	int ret;
 
 	if (san_args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
@@ -88,7 +84,7 @@ open_embedded(struct bench *b, int argc, char **argv)
 	}
 	b->hz = rte_get_tsc_hz();
 	san_port_apply_impair(b);
-	if (b->conf.capture[0] != '\0' && san_port_capture(b, b->conf.capture) < 0) {
+	if (b->conf.capture[0] != '\0' && rtsan_dpdk_capture(b->ctx, b->conf.capture) < 0) {
 		san_bench_fail(b, "--capture %s: %s", b->conf.capture, rtsan_error());
 		rtsan_close(b->ctx);
 		return -EIO;
@@ -99,7 +95,7 @@ open_embedded(struct bench *b, int argc, char **argv)
 int
 san_port_open(struct bench *b, int argc, char **argv)
 {
-	int ret = san_port_is_attached(b) ? open_attached(b) : open_embedded(b, argc, argv);
+	int ret = san_port_attached(b) != NULL ? open_attached(b) : open_embedded(b, argc, argv);
 
 	if (ret < 0)
 		return ret;
@@ -118,7 +114,7 @@ void
 san_port_close(struct bench *b)
 {
 	if (b->conf.capture[0] != '\0')
-		san_port_capture(b, NULL);
+		rtsan_dpdk_capture(b->ctx, NULL);
 	rtsan_close(b->ctx);
 }
 
@@ -127,7 +123,7 @@ san_port_close(struct bench *b)
 int
 san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
 {
-	int n = san_port_is_attached(b) ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
+	int n = san_port_attached(b) != NULL ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
 
 	return n < max ? n : max;
 }
@@ -147,7 +143,7 @@ san_port_counter(struct bench *b, const char *name)
 uint64_t
 san_port_counter_since(struct bench *b, const char *name, uint64_t begin)
 {
-	return san_port_is_attached(b) ? PORT_UNKNOWN : san_port_counter(b, name) - begin;
+	return san_port_attached(b) != NULL ? PORT_UNKNOWN : san_port_counter(b, name) - begin;
 }
 
 /* Wait for a moment: connections that are ending may still hold records. */
@@ -156,7 +152,7 @@ san_port_check_leaks(struct bench *b)
 {
 	uint64_t until = rte_rdtsc() + san_bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
 
-	if (san_port_is_attached(b))
+	if (san_port_attached(b) != NULL)
 		return PORT_UNKNOWN;
 	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
 		san_net_poll(b);
@@ -170,23 +166,8 @@ san_port_apply_impair(struct bench *b)
 {
 	int i;
 
-	for (i = 0; i < 2 && !san_port_is_attached(b); i++)
+	for (i = 0; i < 2 && san_port_attached(b) == NULL; i++)
 		if (rtsan_dpdk_impair(b->ctx, i == 1,
 				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
 			san_bench_fail(b, "impairment refused: %s", rtsan_error());
-}
-
-int
-san_port_capture(struct bench *b, const char *file)
-{
-	return san_port_is_attached(b) ? -ENOTSUP : rtsan_dpdk_capture(b->ctx, file);
-}
-
-int
-san_port_show(struct bench *b, enum rtsan_dpdk_show what, FILE *f)
-{
-	if (san_port_is_attached(b))
-		return -ENOTSUP;
-	rtsan_dpdk_show(b->ctx, what, f);
-	return 0;
 }

@@ -1,21 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * The server: sessions of clients. It provides memory, checks what arrives, and reports. Input from
+ * clients is not trusted: at worst a client ends its own session. A connection request starts a
+ * session, becomes a data connection of one, or is rejected.
+ */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "mode.h"
-#include "port.h"
-#include "server.h"
+#include "bench.h"
 
-#define BACKLOG 1024
+#define BACKLOG       1024
+#define SESSIONS_MAX  256
+#define SERVER_END_MS 5000 /* time limit for missing messages after the client's end */
 
-void
-san_server_session_error(struct session *s, const char *format, ...)
+struct session {
+	struct session *next;
+	struct server *server;
+	struct bench *b;
+	const struct bench_mode *mode;
+	struct hello hello;
+	char from[48];
+	uint32_t id;
+	struct ctl ctl;
+	struct peer *peers;
+	uint64_t memory;     /* memory allocated for the session */
+	struct rtsan_mr *mr; /* slots of all connections */
+	struct rtsan_mr *shared;
+	bool has_turns; /* its connections have work of their own */
+	bool is_ended, is_compared, is_reported, is_dead;
+	uint64_t end_value;
+	uint64_t end_deadline; /* deadline for missing messages */
+	uint64_t rtx_begin;
+	struct hist lat;
+	struct ctl_report report;
+};
+
+struct server {
+	struct bench *b;
+	struct rtsan_listener *listener;
+	struct session *sessions;
+	uint32_t nb_sessions;
+};
+
+/* Count an error of a session; the text of the first one is kept. */
+static void __attribute__((format(printf, 2, 3)))
+session_error(struct session *s, const char *format, ...)
 {
 	va_list ap;
 
@@ -35,7 +72,7 @@ san_server_peer_error(struct peer *p, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	san_server_session_error(p->session, "connection %u: %s", p->index, text);
+	session_error(p->session, "connection %u: %s", p->q.hello.index, text);
 }
 
 /* ---- control messages of the client ---- */
@@ -50,15 +87,15 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 	(void)payload;
 	switch (msg->type) {
 	case CTL_PLACED:
-		if (!is_open || !san_mode_has_placed(s->mode, s->hello.flags) ||
-		    msg->a < p->placed || msg->a - p->looked > p->hello.slots)
-			san_server_session_error(s, "the client reports impossible placements");
+		if (!is_open || !san_mode_has_placed(s->mode, &s->hello) ||
+		    msg->a < p->placed || msg->a - p->looked > p->q.hello.slots)
+			session_error(s, "the client reports impossible placements");
 		else
 			p->placed = msg->a;
 		break;
 	case CTL_CONN_END:
 		if (!is_open) {
-			san_server_session_error(
+			session_error(
 				s, "the client ends a connection that it does not have");
 			break;
 		}
@@ -73,31 +110,32 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 		s->end_deadline = rte_rdtsc() + san_bench_ticks_of_ms(s->b, SERVER_END_MS);
 		break;
 	default:
-		san_server_session_error(s, "unknown control message %u", msg->type);
+		session_error(s, "unknown control message %u", msg->type);
 	}
 }
 
 static void
-session_on_ctl_event(void *owner, const struct rtsan_event *ev)
+session_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
-	struct session *s = owner;
+	struct session *s = ((struct ctl *)q)->owner;
 
 	if (ev->type == RTSAN_EV_ESTABLISHED)
 		return;
 	if (!s->is_reported)
-		san_server_session_error(s, "the client has disconnected: %s",
-					 rtsan_reason_text(ev->reason));
+		session_error(s, "the client has disconnected: %s",
+			      rtsan_reason_text(ev->reason));
 	s->is_dead = true;
 }
 
 /* ---- data connections ---- */
 
-int
-san_server_peer_post_recv(struct peer *p, uint64_t i)
+/* Post receive *i* of the data connection. */
+static int
+peer_post_recv(struct peer *p, uint64_t i)
 {
 	struct rtsan_sge sge = {
 		.addr = p->recv_mem + i * p->recv_stride,
-		.length = p->hello.size_max,
+		.length = p->q.hello.size_max,
 	};
 	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
 	int ret;
@@ -111,17 +149,16 @@ san_server_peer_post_recv(struct peer *p, uint64_t i)
 					-ENOBUFS;
 }
 
-void
-san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
+static void
+peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct peer *p = (struct peer *)q;
 	struct session *s = p->session;
 
 	if (wc->status != RTSAN_WC_SUCCESS) {
 		if (wc->status != RTSAN_WC_FLUSHED)
-			san_server_session_error(s, "connection %u: %s: %s", p->index,
-						 rtsan_status_name(wc->status),
-						 rtsan_status_text(wc->status));
+			san_server_peer_error(p, "%s: %s", rtsan_status_name(wc->status),
+					      rtsan_status_text(wc->status));
 		return;
 	}
 	if ((s->mode->flags & MODE_RECVS) != 0) {
@@ -130,19 +167,19 @@ san_server_peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 	}
 	s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
 	if (!q->is_over) /* data may arrive before the event that the connection is up */
-		san_server_peer_post_recv(p, wc->wr_id);
+		peer_post_recv(p, wc->wr_id);
 }
 
-void
-san_server_peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
+static void
+peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
 	struct peer *p = (struct peer *)q;
 
-	if (p->session->mode->peer_event != NULL && p->session->mode->peer_event(p, ev))
+	if (p->session->mode->peer_event != NULL && p->session->mode->peer_event(q, ev))
 		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_reported)
-		san_server_session_error(p->session, "connection %u has ended: %s", p->index,
-					 rtsan_reason_text(ev->reason));
+		session_error(p->session, "connection %u has ended: %s", p->q.hello.index,
+			      rtsan_reason_text(ev->reason));
 }
 
 /* Check the messages in place, and return their slots. */
@@ -150,22 +187,292 @@ static bool
 peer_step(struct peer *p)
 {
 	struct session *s = p->session;
-	struct ctl_msg msg = {.type = CTL_DONE, .index = p->index};
+	struct ctl_msg msg = {.type = CTL_DONE, .index = p->q.hello.index};
 	bool has_worked = p->looked < p->placed;
 
-	if (s->mode->peer_step != NULL)
-		return s->mode->peer_step(p);
+	if (s->mode->step != NULL) {
+		has_worked = s->mode->step(&p->q, p->is_ended ? 0 : UINT64_MAX);
+		if (p->q.did.error != NULL)
+			san_server_peer_error(p, "%s", p->q.did.error);
+		return has_worked;
+	}
 	for (; p->looked < p->placed; p->looked++)
-		s->mode->on_slot(p, p->looked, san_server_peer_slot(p, p->looked));
+		s->mode->on_slot(p, p->looked, san_net_slot_at(&p->q, p->looked));
 	/* for every quarter of the slots, or when the client may wait for the last ones */
 	msg.a = p->looked;
 	if (p->looked == p->reported ||
-	    (p->looked - p->reported < (p->hello.slots + 3u) / 4 && p->looked < p->placed))
+	    (p->looked - p->reported < (p->q.hello.slots + 3u) / 4 && p->looked < p->placed))
 		return has_worked;
 	if (san_ctl_send(&s->ctl, &msg, NULL) < 0)
 		return has_worked;
 	p->reported = p->looked;
 	return true;
+}
+
+/* ---- connection requests ---- */
+
+static void
+peer_close(struct peer *p)
+{
+	san_net_qp_close(&p->q);
+	if (p->session != NULL && p->session->mode->close != NULL)
+		p->session->mode->close(&p->q);
+	if (p->recv_mr != NULL)
+		rtsan_mr_dereg(p->recv_mr);
+	free(p->seen);
+	memset(p, 0, sizeof(*p));
+}
+
+static void
+session_free(struct session *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
+		peer_close(&s->peers[i]);
+	san_ctl_close(&s->ctl);
+	if (s->mr != NULL)
+		rtsan_mr_dereg(s->mr);
+	if (s->shared != NULL)
+		rtsan_mr_dereg(s->shared);
+	free(s->peers);
+	free(s);
+}
+
+static const char *
+hello_wrong(const struct rtsan_event *ev, const struct hello *h)
+{
+	const struct bench_mode *m = san_mode_by_id(h->mode);
+
+	if (ev->private_len < sizeof(*h) || h->magic != HELLO_MAGIC)
+		return "not a sanbench client, or of another version";
+	if (m == NULL)
+		return "this mode is unknown here";
+	if (h->size_min == 0 || h->size_min > h->size_max || h->size_max > RTSAN_LENGTH_MAX - 64 ||
+	    h->depth == 0 || h->slots < h->depth || h->slots > 4 * h->depth ||
+	    !rte_is_power_of_2(h->slots) || h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX ||
+	    h->index >= h->nb_conns)
+		return "sizes or numbers are out of range";
+	return m->check != NULL ? m->check(h) : NULL;
+}
+
+/* Check that *bytes* more are within the memory that clients may use (--memory). */
+static bool
+is_affordable(struct session *s, uint64_t bytes)
+{
+	if (bytes > ((uint64_t)s->b->conf.memory_mib << 20) - s->memory)
+		return false;
+	s->memory += bytes;
+	return true;
+}
+
+/* Register one region for the slots of all connections. */
+static int
+session_open_slots(struct session *s)
+{
+	uint64_t bytes = s->hello.nb_conns * san_net_slots_bytes(&s->hello);
+
+	if (s->mode->open != NULL) /* receives, and own requests */
+		return is_affordable(s, 3 * bytes) ? 0 : -1;
+	if (s->mode->rights == 0)
+		return 0;
+	if (!is_affordable(s, bytes))
+		return -1;
+	return rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &s->mr);
+}
+
+static void
+session_add(struct server *srv, const struct rtsan_event *ev, const struct hello *h,
+	    const char **wrong)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	struct bench *b = srv->b;
+
+	*wrong = "out of memory";
+	if (s == NULL)
+		return;
+	s->server = srv;
+	s->b = b;
+	s->mode = san_mode_by_id(h->mode);
+	s->hello = *h;
+	s->id = ++srv->nb_sessions;
+	s->ctl.owner = s;
+	s->ctl.on_msg = session_on_ctl_msg;
+	s->ctl.q.on_event = session_on_ctl_event;
+	s->rtx_begin = san_port_counter(b, "rtx");
+	san_hist_reset(&s->lat);
+	memcpy(s->from, ev->peer, sizeof(s->from));
+	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
+	if (s->peers == NULL || san_ctl_open(b, &s->ctl) < 0)
+		goto fail;
+	s->has_turns = s->mode->step != NULL || san_mode_has_placed(s->mode, h);
+	if ((s->mode->flags & MODE_SHARED) != 0 &&
+	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
+		goto fail;
+	*wrong = "no memory for that (--memory)";
+	if (session_open_slots(s) < 0)
+		goto fail;
+	s->next = srv->sessions;
+	srv->sessions = s;
+	*wrong = NULL;
+	return;
+fail:
+	session_free(s);
+}
+
+static const char *
+accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+{
+	struct welcome w = {.magic = HELLO_MAGIC};
+	struct rtsan_conn_param param;
+	const char *wrong;
+	struct session *s;
+	uint32_t nb = 0;
+
+	for (s = srv->sessions; s != NULL; s = s->next) {
+		if (s->hello.token == h->token)
+			return "this session exists already";
+		nb++;
+	}
+	if (nb >= SESSIONS_MAX)
+		return "too many sessions";
+	session_add(srv, ev, h, &wrong);
+	if (wrong != NULL)
+		return wrong;
+	s = srv->sessions;
+	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(srv->b->ctx, ev->request, s->ctl.q.qp, &param) < 0) {
+		srv->sessions = s->next;
+		session_free(s);
+		return "accepting failed";
+	}
+	return NULL;
+}
+
+/* Receives: one per message in flight, and as many again to cover the server's delay. */
+static int
+peer_open_recvs(struct peer *p, uint32_t rq)
+{
+	struct session *s = p->session;
+	bool has_bytes = (s->mode->flags & MODE_RECVS) != 0;
+
+	if (!has_bytes && (p->q.hello.flags & HELLO_IMM) == 0)
+		return 0;
+	p->rq = rq;
+	p->seen = calloc(1, sizeof(*p->seen));
+	if (p->seen == NULL)
+		return -1;
+	if (!has_bytes)
+		return 0;
+	p->recv_stride = p->q.stride;
+	if (!is_affordable(s, (uint64_t)rq * p->recv_stride) ||
+	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->recv_stride, 0, &p->recv_mr) < 0)
+		return -1;
+	p->recv_mem = rtsan_mr_addr(p->recv_mr);
+	return 0;
+}
+
+static int
+peer_open_default(struct peer *p)
+{
+	struct session *s = p->session;
+	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * p->q.hello.depth, i;
+
+	p->q.on_wc = peer_on_wc;
+	if (s->mr != NULL)
+		p->q.mem = (uint8_t *)rtsan_mr_addr(s->mr) +
+			p->q.hello.index * san_net_slots_bytes(&p->q.hello);
+	if (peer_open_recvs(p, rq) < 0 ||
+	    san_net_qp_open(s->b, &p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
+		return -1;
+	for (i = 0; i < p->rq; i++)
+		if (peer_post_recv(p, i) < 0)
+			return -1;
+	return 0;
+}
+
+static int
+peer_open(struct session *s, struct peer *p, const struct hello *h)
+{
+	int ret;
+
+	p->session = s;
+	p->q.b = s->b;
+	p->q.is_server = true;
+	p->q.hello = *h;
+	p->q.stride = san_net_stride(h->size_max);
+	p->q.lat = &s->lat;
+	if ((s->mode->flags & MODE_BYTES) != 0)
+		p->q.stream = &s->b->conf.stream;
+	p->q.on_event = peer_on_event;
+	ret = s->mode->open != NULL ? s->mode->open(&p->q) : peer_open_default(p);
+	if (ret == 0 && s->mode->serve != NULL)
+		s->mode->serve(p);
+	if (ret < 0)
+		peer_close(p);
+	return ret;
+}
+
+/* Parameters that determine memory were checked when the session began: they must be the same. */
+static bool
+hello_is_alike(const struct hello *a, const struct hello *b)
+{
+	return a->mode == b->mode && a->nb_conns == b->nb_conns && a->size_min == b->size_min &&
+		a->size_max == b->size_max && a->depth == b->depth && a->slots == b->slots;
+}
+
+static const char *
+accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+{
+	struct welcome w = {.magic = HELLO_MAGIC};
+	struct rtsan_conn_param param;
+	struct session *s = srv->sessions;
+	struct peer *p;
+
+	while (s != NULL && s->hello.token != h->token)
+		s = s->next;
+	if (s == NULL || !hello_is_alike(h, &s->hello))
+		return "no session of this kind";
+	p = &s->peers[h->index];
+	if (p->is_open && s->mode->id == MODE_CONNECT)
+		return san_mode_connect_again(p, ev->request);
+	if (p->is_open)
+		return "this connection exists already";
+	if (peer_open(s, p, h) < 0)
+		return "no memory for that (--memory)";
+	if (s->mr != NULL) {
+		w.addr = (uint64_t)(uintptr_t)p->q.mem;
+		w.rkey = rtsan_mr_rkey(s->mr);
+	}
+	if (s->shared != NULL) {
+		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);
+		w.shared_rkey = rtsan_mr_rkey(s->shared);
+	}
+	w.rq = p->rq;
+	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(srv->b->ctx, ev->request, p->q.qp, &param) < 0) {
+		peer_close(p);
+		return "accepting failed";
+	}
+	p->is_open = true;
+	return NULL;
+}
+
+void
+san_server_accept_request(struct bench *b, const struct rtsan_event *ev)
+{
+	const char *wrong = "no server here";
+	struct hello h;
+
+	memcpy(&h, ev->private_data, sizeof(h));
+	if (b->server != NULL) {
+		wrong = hello_wrong(ev, &h);
+		if (wrong == NULL)
+			wrong = h.kind == HELLO_CTL ? accept_ctl(b->server, ev, &h) :
+						      accept_data(b->server, ev, &h);
+	}
+	if (wrong != NULL)
+		rtsan_reject(b->ctx, ev->request, wrong, (uint16_t)strlen(wrong));
 }
 
 /* ---- sessions ---- */
@@ -181,7 +488,7 @@ is_all_here(const struct session *s)
 		p = &s->peers[i];
 		if (p->is_open && p->seen != NULL && p->seen->count < p->end_msgs)
 			return false;
-		if (s->mode->peer_is_over != NULL && !s->mode->peer_is_over(p))
+		if (p->is_open && s->mode->is_over != NULL && !s->mode->is_over(&p->q))
 			return false;
 	}
 	return true;
@@ -197,17 +504,17 @@ session_compare(struct session *s)
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
 		if (!p->is_open || !p->is_ended) {
-			san_server_session_error(s, "connection %u was not used to its end", i);
+			session_error(s, "connection %u was not used to its end", i);
 			continue;
 		}
-		s->mode->end(p);
+		s->mode->end(p, &s->report);
 		s->report.msgs += p->end_msgs;
 		s->report.bytes += p->end_bytes;
 	}
 	if (s->shared != NULL) {
 		memcpy(&shared, rtsan_mr_addr(s->shared), sizeof(shared));
 		if (shared != s->end_value)
-			san_server_session_error(
+			session_error(
 				s, "the shared counter is %" PRIu64 " and not %" PRIu64, shared,
 				s->end_value);
 	}
@@ -258,10 +565,8 @@ session_conclude(const struct session *s)
 	served->sessions++;
 	served->msgs += s->report.msgs;
 	served->bytes += s->report.bytes;
-	if (s->report.errors > 0) {
-		served->failed++;
-		s->b->has_failed = true;
-	}
+	served->failed += s->report.errors > 0;
+	s->b->has_failed |= s->report.errors > 0;
 }
 
 bool
@@ -278,7 +583,7 @@ san_server_step(struct server *s)
 		}
 		*at = one->next;
 		session_conclude(one);
-		san_server_accept_free(one);
+		session_free(one);
 	}
 	return has_worked;
 }
@@ -292,8 +597,6 @@ san_server_start(struct bench *b)
 	if (s == NULL)
 		return -ENOMEM;
 	s->b = b;
-	s->on_ctl_msg = session_on_ctl_msg;
-	s->on_ctl_event = session_on_ctl_event;
 	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.pkey, BACKLOG, &s->listener);
 	if (ret < 0) {
 		san_bench_fail(b, "can't listen: %s", rtsan_error());
@@ -318,7 +621,7 @@ san_server_stop(struct server *s)
 		s->sessions = one->next;
 		if (one->is_reported) /* the client has the result, and is about to disconnect */
 			session_conclude(one);
-		san_server_accept_free(one);
+		session_free(one);
 	}
 	s->b->server = NULL;
 	free(s);
