@@ -13,7 +13,6 @@
 
 #include <rte_common.h>
 
-#include "sim_eal.h"
 #include "sim_swarm.h"
 #include "sim_world.h"
 

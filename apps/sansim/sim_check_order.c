@@ -5,14 +5,13 @@
  * receives, what an initiator is notified of, and what atomics have changed.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 
-#include "sim_check.h"
+#include "sim_world.h"
 
 enum {
 	SEQ_RECEIVABLE = 0x1, /* a send or a push with immediate */
@@ -21,39 +20,8 @@ enum {
 	SEQ_OVER = 0x8, /* completed with an error, or lost with its process */
 };
 
-/* State of the requests of one side. */
-struct order {
-	uint8_t *seqs; /* indexed by sequence number */
-	uint64_t nb_seqs;
-	uint64_t nb_received; /* highest sequence number received + 1 */
-	uint64_t nb_done;     /* highest sequence number completed + 1 */
-	uint64_t excused;     /* those below may be missing: their process died */
-	/* fetch-and-adds in the target's process */
-	uint64_t adds_from;              /* first sequence number of this process */
-	uint64_t adds_ok, adds_doubtful; /* certainly executed, and possibly */
-	uint64_t next_old;               /* ordered: minimum of the next old value */
-};
-
-static int
-order_begin(struct sim_world *w, void **state)
-{
-	*state = calloc(w->load->nb_sides, sizeof(struct order));
-	return *state == NULL ? -ENOMEM : 0;
-}
-
 static void
-order_fini(struct sim_world *w, void *state)
-{
-	struct order *all = state;
-	uint32_t i;
-
-	for (i = 0; i < w->load->nb_sides; i++)
-		free(all[i].seqs);
-	free(all);
-}
-
-static void
-on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
+on_posted(struct sim_world *w, struct sim_order *o, const struct sim_op *op)
 {
 	if (op->seq >= o->nb_seqs) {
 		uint64_t n = RTE_MAX(2 * o->nb_seqs, 64ul);
@@ -74,7 +42,7 @@ on_posted(struct sim_world *w, struct order *o, const struct sim_op *op)
 }
 
 static void
-on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
+on_old_value(struct sim_world *w, struct sim_order *o, const struct sim_side *s,
 	     const struct sim_op *op)
 {
 	bool add = op->op == RTSAN_WR_FETCH_ADD;
@@ -97,7 +65,7 @@ on_old_value(struct sim_world *w, struct order *o, const struct sim_side *s,
 }
 
 static void
-on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
+on_completed(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
 {
 	const struct sim_side *s = n->side;
 	uint64_t seq = n->op->seq;
@@ -114,7 +82,7 @@ on_completed(struct sim_world *w, struct order *o, const struct sim_note *n)
 }
 
 static void
-on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
+on_received(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
 {
 	const struct sim_side *s = n->side;
 	uint64_t seq = n->wc->imm; /* of the initiator */
@@ -135,11 +103,11 @@ on_received(struct sim_world *w, struct order *o, const struct sim_note *n)
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
 
-static void
-order_note(struct sim_world *w, void *state, const struct sim_note *n)
+void
+san_sim_check_order_note(struct sim_world *w, const struct sim_note *n)
 {
-	struct order *all = state;
-	struct order *own = &all[n->side->id], *peer = &all[n->side->id ^ 1];
+	struct sim_side *other = san_sim_load_peer(w, n->side);
+	struct sim_order *own = &n->side->order, *peer = &other->order;
 
 	if (n->side->stream)
 		return; /* bytes of a stream are checked in sim_load_stream.c */
@@ -158,7 +126,7 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 		break;
 	case SIM_NOTE_RESTARTED:
 		/* its counter is 0 again, and what the old process received is unknown */
-		peer->excused = san_sim_load_peer(w, n->side)->nb_posted;
+		peer->excused = other->nb_posted;
 		peer->adds_from = peer->excused;
 		peer->adds_ok = 0;
 		peer->adds_doubtful = 0;
@@ -170,8 +138,9 @@ order_note(struct sim_world *w, void *state, const struct sim_note *n)
 }
 
 static void
-settled_side(struct sim_world *w, struct order *o, const struct sim_side *s)
+settled_side(struct sim_world *w, const struct sim_side *s)
 {
+	const struct sim_order *o = &s->order;
 	const struct sim_side *target = san_sim_load_peer(w, s);
 	uint64_t seq, value = *target->counter;
 
@@ -189,21 +158,15 @@ settled_side(struct sim_world *w, struct order *o, const struct sim_side *s)
 				   o->adds_ok, o->adds_doubtful);
 }
 
-static void
-order_settled(struct sim_world *w, void *state)
+void
+san_sim_check_order_settled(struct sim_world *w)
 {
-	struct order *all = state;
+	const struct sim_side *s;
 	uint32_t i;
 
-	for (i = 0; i < w->load->nb_sides; i++)
-		if (w->load->sides[i].initiates && !w->load->sides[i].stream &&
-		    w->load->sides[i].innocent)
-			settled_side(w, &all[i], &w->load->sides[i]);
+	for (i = 0; i < w->load->nb_sides; i++) {
+		s = &w->load->sides[i];
+		if (s->initiates && !s->stream && s->innocent)
+			settled_side(w, s);
+	}
 }
-
-const struct sim_checker sim_check_order = {
-	.begin = order_begin,
-	.note = order_note,
-	.settled = order_settled,
-	.fini = order_fini,
-};

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Configures a core as a numbered host of a virtual network: addresses, ports and secrets. Used by
- * the simulator, test/sim and bench_core.
+ * What simulated cores need: DPDK's environment, and the configuration of a core as a numbered host
+ * of a virtual network. Used by the simulator, test/sim and bench_core.
  */
 
 #include <stdbool.h>
@@ -20,5 +20,22 @@ void san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
  * later.
  */
 void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
+
+#define SIM_EAL_H
+
+/**
+ * @file
+ * DPDK's environment for a simulation: memory only, no devices, no hugepages, nothing shared.
+ */
+
+#include <stdint.h>
+
+#define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */
+
+/**
+ * Start EAL with *mb* megabytes: memory only, no devices, no hugepages, nothing shared. On failure
+ * print a message and exit.
+ */
+void san_sim_eal_init(uint32_t mb);
 
 #endif /* SIM_CORE_H */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim_load.h"
 #include "sim_world.h"
 
 #define BLOCKING_PPM  (SIM_PPM / 5)   /* above that no progress is required */

@@ -13,10 +13,6 @@
 #include <rte_mbuf.h>
 
 #include "san_assert.h"
-#include "sim_check.h"
-#include "sim_core.h"
-#include "sim_load.h"
-#include "sim_pool.h"
 #include "sim_world.h"
 
 #define EPOCH_NS   SAN_NS_PER_S /* not 0, because 0 often means "never" by accident */
@@ -184,6 +180,8 @@ san_sim_host_kill(struct sim_world *w, struct sim_host *h)
 	h->core = NULL;
 	free(h->side_of_qp);
 	h->side_of_qp = NULL;
+	free(h->before);
+	h->before = NULL;
 }
 
 int

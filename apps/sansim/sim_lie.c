@@ -14,7 +14,6 @@
 
 #include <rte_ether.h>
 
-#include "sim_pkt.h"
 #include "sim_world.h"
 
 /* The base stays. What is ahead of it is reported as received, as acknowledged in part, or not. */

@@ -10,7 +10,6 @@
 
 #include "san_assert.h"
 #include "sim_link.h"
-#include "sim_pkt.h"
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence and gap, as bytes */
 #define PS_PER_NS   1000

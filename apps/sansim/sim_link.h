@@ -6,7 +6,7 @@
  * @file
  * Links in virtual time: rate, queue, delay and faults. A packet is an mbuf with any bytes. The
  * caller defines what the ends of a link are. The simulator and the tests of all layers use these
- * with sim_event.c, sim_pkt.c, sim_pool.c and sim_trace.c, which need no layer above wire.
+ * with sim_event.c, sim_pkt.c and sim_trace.c, which need no layer above wire.
  *
  * The caller supplies the time, and arrivals report theirs.
  */
@@ -91,5 +91,39 @@ void san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf 
 		       uint64_t now_ns);
 /** Queued bytes, including the packet being sent. */
 uint64_t san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
+
+/*
+ * ---- sim_pkt.c: packets ----
+ *
+ * Accesses stay inside the mbuf for any content, because packets may be corrupted.
+ */
+
+/**
+ * A pool of *nb_mbufs* for packets of *mtu* bytes, with a cache of *cache*. NULL: no memory. Free
+ * it with rte_mempool_free().
+ */
+struct rte_mempool *san_sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
+					uint16_t mtu);
+/** Hash of the fields that ECMP uses: both addresses and the UDP source port. */
+uint64_t san_sim_pkt_flow(const struct rte_mbuf *m);
+/** Set CE in an ECT packet, like a switch. True if it was set. */
+bool san_sim_pkt_mark_ce(struct rte_mbuf *m);
+/** Invert one random bit. */
+void san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
+/**
+ * A CNP to the receiver of *m* that seems to come from its sender, as an attacker on the path could
+ * forge it. NULL: *m* belongs to no connection, or *pool* is empty.
+ */
+struct rte_mbuf *san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
+/**
+ * True for data that continues a transfer: it follows a grant, a request or the first packet of a
+ * push.
+ */
+bool san_sim_pkt_goes_on(struct rte_mbuf *m);
+/**
+ * Add an arrival to a trace's hash: time, place and content. Of the content the headers and the end
+ * are hashed: the ICRC at the end covers the rest.
+ */
+uint64_t san_sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
 
 #endif /* SIM_LINK_H */

@@ -12,8 +12,7 @@
 #include <rte_common.h>
 
 #include "san_assert.h"
-#include "sim_check.h"
-#include "sim_load.h"
+#include "sim_world.h"
 
 #define LISTEN_SERVICE 1
 #define PKEY           0xffff
@@ -156,6 +155,7 @@ san_sim_load_destroy(struct sim_world *w)
 		return;
 	for (i = 0; ld->sides != NULL && i < ld->nb_sides; i++) {
 		san_sim_load_stream_destroy(&ld->sides[i]);
+		free(ld->sides[i].order.seqs);
 		free(ld->sides[i].ops);
 		free(ld->sides[i].free);
 		free(ld->sides[i].own);

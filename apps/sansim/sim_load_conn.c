@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "san_assert.h"
-#include "sim_check.h"
-#include "sim_core.h"
-#include "sim_load.h"
+#include "sim_world.h"
 
 #define SERVICE     1
 #define PKEY        0xffff

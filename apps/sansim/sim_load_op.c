@@ -7,8 +7,7 @@
 #include <rte_common.h>
 
 #include "san_assert.h"
-#include "sim_check.h"
-#include "sim_load.h"
+#include "sim_world.h"
 
 #define SLOT_BITS  16
 #define POLL_BATCH 32

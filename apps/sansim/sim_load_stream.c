@@ -14,8 +14,7 @@
 #include <rte_common.h>
 
 #include "san_assert.h"
-#include "sim_check.h"
-#include "sim_load.h"
+#include "sim_world.h"
 
 #define SMALL_MAX 1000 /* maximum size of a small buffer */
 #define HEAD      64   /* first receive after waiting */

@@ -5,7 +5,6 @@
 
 #include <rte_common.h>
 
-#include "sim_load.h"
 #include "sim_world.h"
 
 #define SERIES_FLOWS 64

@@ -15,7 +15,6 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
-#include "sim_pkt.h"
 #include "sim_world.h"
 
 #define DOUBLE_MAX 20u /* longest cable, log2 of link.delay */

@@ -13,10 +13,6 @@
 #include <rte_hash.h>
 #include <rte_mbuf.h>
 
-#include "sim_check.h"
-#include "sim_load.h"
-#include "sim_pkt.h"
-#include "sim_pool.h"
 #include "sim_world.h"
 
 #define CONNECT_LIMIT_NS (60 * SAN_NS_PER_S)
@@ -305,8 +301,6 @@ world_build(struct sim_world *w, const struct sim_watch *watch)
 		rc = open_watch(w, watch);
 	if (rc == 0)
 		rc = san_sim_load_create(w);
-	if (rc == 0)
-		rc = san_sim_check_create(w);
 	for (i = 0; i < w->nb_hosts && rc == 0; i++)
 		rc = san_sim_host_create(w, i);
 	return rc;
@@ -350,7 +344,6 @@ san_sim_world_destroy(struct sim_world *w)
 	for (i = 0; w->hosts != NULL && i < w->nb_hosts; i++)
 		san_sim_host_destroy(w, &w->hosts[i]);
 	san_sim_link_net_fini(&w->net);
-	san_sim_check_destroy(w);
 	san_sim_load_destroy(w);
 	free(w->hosts);
 	san_sim_topo_destroy(w);

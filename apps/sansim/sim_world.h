@@ -8,7 +8,7 @@
  * its environment is simulated: cables, queues, clocks, programs, and the faults of all of these.
  *
  *   sim_event.c   queue of events
- *   sim_pool.c    buffers of all packets
+ *   sim_pkt.c     packets and their buffers
  *   sim_link.c    one direction of a cable, with the queue in front of it
  *   sim_topo.c    topology and forwarding
  *   sim_host.c    an engine, its clock, its receive ring
@@ -25,14 +25,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core.h"
+#include "hist.h"
 #include "sim_conf.h"
+#include "sim_core.h"
 #include "sim_link.h"
 
 struct sim_world;
 struct sim_load;
 struct sim_side;
-struct sim_checks;
 
 enum sim_event_kind {
 	SIM_EV_HOST = SIM_EV_ARRIVE + 1, /**< obj: host; its next round */
@@ -49,6 +49,14 @@ struct sim_kept {
 	uint8_t round;
 };
 
+/** A connection after the previous round, for sim_check_engine.c. */
+struct sim_before {
+	uint64_t nb_rtx;
+	uint32_t cid;
+	uint32_t inflight;
+	bool active;
+};
+
 struct sim_host {
 	uint32_t id;
 	uint32_t nb_starts;    /**< 1: first process */
@@ -56,9 +64,10 @@ struct sim_host {
 	struct rte_ether_addr mac;
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp;  /**< indexed by SAN_QPN_INDEX */
-	uint32_t nb_paused;    /**< number of faults that pause it */
-	uint64_t paused_at_ns; /**< start of the first of these */
+	uint32_t *side_of_qp;      /**< indexed by SAN_QPN_INDEX */
+	struct sim_before *before; /**< by slot; NULL: not checked yet */
+	uint32_t nb_paused;        /**< number of faults that pause it */
+	uint64_t paused_at_ns;     /**< start of the first of these */
 	int64_t drift_ppm;
 	uint64_t run_at_ns;             /**< its next round, or SAN_TIME_NEVER */
 	uint64_t planned_ns[SIM_PLANS]; /**< times with a pending event */
@@ -105,7 +114,6 @@ struct sim_world {
 	struct sim_host *hosts;
 	struct sim_link *links;
 	struct sim_load *load;
-	struct sim_checks *checks;
 	struct sim_stats stats;
 	struct sim_engine_sums dead_engines; /**< of processes that have ended */
 	struct sim_link_sums on_links;
@@ -225,5 +233,252 @@ void san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
 void san_sim_report_links(struct sim_world *w);
 /** Print a line of the time series; the header first. */
 void san_sim_report_series(struct sim_world *w);
+
+/*
+ * ---- sim_load*.c: the programs ----
+ *
+ * Connections between hosts, their requests, and the memory that these access. Content is a slice
+ * of one block of random bytes that all programs share; the request determines the slice. So
+ * content takes no memory, and data that is shifted or belongs to another request is detected.
+ */
+
+#define SIM_SIDES       2
+#define SIM_GUARD       64   /**< guard bytes around each target */
+#define SIM_GUARD_BYTE  0xa5 /**< content of guards */
+#define SIM_POISON_BYTE 0xee /**< content of a target without a request */
+#define SIM_HEADER      16   /**< bytes of a send that precede its slice */
+
+enum sim_op_state {
+	SIM_OP_FREE,
+	SIM_OP_POSTED,
+};
+
+/** A request, in a slot of its side. */
+struct sim_op {
+	uint64_t seq; /**< counted per side, from 0 */
+	uint64_t posted_ns;
+	uint64_t result;                 /**< atomics: old value */
+	uint64_t header[SIM_HEADER / 8]; /**< sends: sequence number; slice and length */
+	uint32_t slice;                  /**< offset in the block of content */
+	uint32_t len;
+	uint32_t life; /**< life of the target when it was posted */
+	uint16_t slot; /**< index in side->ops and in the target's region */
+	uint8_t op;    /**< enum rtsan_wr_opcode */
+	uint8_t state; /**< enum sim_op_state */
+	bool bad;      /**< with a wrong key: must be refused */
+};
+
+/** State of a connection as its programs see it. */
+enum sim_side_state {
+	SIM_SIDE_IDLE,    /**< not connected; the connecting side may try */
+	SIM_SIDE_CONNECT, /**< set-up requested */
+	SIM_SIDE_UP,
+	SIM_SIDE_END,  /**< disconnect requested */
+	SIM_SIDE_OVER, /**< ended for good */
+};
+
+/** State of the requests of a side, for sim_check_order.c. */
+struct sim_order {
+	uint8_t *seqs; /**< indexed by sequence number */
+	uint64_t nb_seqs;
+	uint64_t nb_received; /**< highest sequence number received + 1 */
+	uint64_t nb_done;     /**< highest sequence number completed + 1 */
+	uint64_t excused;     /**< those below may be missing: their process died */
+	/* fetch-and-adds in the target's process */
+	uint64_t adds_from;              /**< first sequence number of this process */
+	uint64_t adds_ok, adds_doubtful; /**< certainly executed, and possibly */
+	uint64_t next_old;               /**< ordered: minimum of the next old value */
+};
+
+struct sim_side {
+	uint32_t id; /**< 2 * connection + (0: connects, 1: accepts) */
+	uint32_t host;
+	uint32_t qp;   /**< SAN_QPN_NONE: none */
+	uint8_t state; /**< enum sim_side_state */
+	bool ordered;
+	bool stream;           /**< its connection is a stream */
+	bool innocent;         /**< neither end is a host that lies */
+	struct sim_flow *flow; /**< state of a stream's data, or NULL */
+	bool initiates;
+	struct sim_side *next; /**< next side of the same host */
+	/* as initiator */
+	uint64_t start_ns, stop_ns; /**< posts requests in between */
+	uint64_t nb_posted;         /**< next sequence number */
+	uint64_t nb_done;           /**< completed in any way, or lost with the process */
+	uint64_t nb_failed;
+	uint64_t bytes_done; /**< successful, during the measurement */
+	uint64_t last_ns;    /**< last completion, or first post after a pause */
+	bool counted;        /**< counted in load->nb_todo */
+	bool flushed;        /**< its connection has ended: post nothing more */
+	uint16_t nb_free;
+	uint16_t *free;     /**< free slots */
+	struct sim_op *ops; /**< load.depth */
+	uint8_t *own;       /**< destination of pulls, one slot per request */
+	/* for checkers */
+	struct sim_order order;
+	uint64_t nb_flushed; /**< requests that completed because the connection ended */
+	/* as target */
+	uint32_t life;     /**< changes with process, connection and keys */
+	uint8_t *region;   /**< guard, slot, guard, slot ... */
+	uint64_t *counter; /**< for atomics, a region of its own */
+	uint32_t rkey, rkey_atomic;
+	uint32_t nb_recvs;   /**< number posted */
+	uint32_t recv_epoch; /**< changes when all of them are posted again */
+	uint8_t *recv;       /**< load.depth receives */
+};
+
+struct sim_load {
+	uint32_t nb_sides;
+	struct sim_side *sides;
+	uint32_t slot_bytes; /**< largest request, rounded up */
+	uint8_t *block;      /**< content */
+	uint32_t block_bytes;
+	struct sim_side **of_host; /**< by host: list of its sides */
+	uint32_t *rkey_block;      /**< by host: key for pulls */
+	struct san_prng prng;
+	uint32_t nb_up;      /**< connected sides */
+	uint32_t nb_over;    /**< sides that will not connect again */
+	uint32_t nb_todo;    /**< innocent sides that have not posted all of load.ops */
+	uint64_t nb_pending; /**< open requests of innocent sides */
+	uint64_t nb_flow;    /**< sends of streams not yet received */
+	bool started;
+	bool ending;  /**< post and connect nothing new */
+	bool closing; /**< connections are ended deliberately */
+	uint64_t last_done_ns;
+	struct hist hist; /**< completion times during the measurement */
+};
+
+/** Draw the pairs of hosts, before the hosts are created. 0 or -ENOMEM. */
+int san_sim_load_create(struct sim_world *w);
+void san_sim_load_destroy(struct sim_world *w);
+uint32_t san_sim_load_conns_of(const struct sim_world *w, uint32_t host);
+/** A host has a new process: create queue pairs, regions and listener. 0 or -errno. */
+int san_sim_load_host_up(struct sim_world *w, struct sim_host *h);
+/** Its process has died: open requests never complete. */
+void san_sim_load_host_down(struct sim_world *w, struct sim_host *h);
+/** One round of a host: events, completions, new requests. */
+void san_sim_load_round(struct sim_world *w, struct sim_host *h);
+/** SIM_EV_LOAD of a side; *what* is enum sim_load_what. */
+void san_sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg);
+/** Requests may be posted: the start times of connections count from now. */
+void san_sim_load_start(struct sim_world *w);
+/** Post and connect nothing new. */
+void san_sim_load_stop(struct sim_world *w);
+/** True if all of load.ops (unless 0) are posted, and all requests have completed. */
+bool san_sim_load_is_done(const struct sim_world *w);
+void san_sim_load_conn_disconnect_all(struct sim_world *w);
+/** Release queue pairs and regions, like a program before it ends. */
+void san_sim_load_release(struct sim_world *w);
+
+/* ---- sim_load_conn.c, sim_load_op.c: among themselves ---- */
+
+enum sim_load_what {
+	SIM_LOAD_CONNECT, /**< try to connect */
+	SIM_LOAD_POST,    /**< its start time */
+	SIM_LOAD_RECV,    /**< arg: the receive to post */
+	SIM_LOAD_REVOKE,
+};
+
+void san_sim_load_conn_connect(struct sim_world *w, struct sim_side *s);
+void san_sim_load_conn_events(struct sim_world *w, struct sim_host *h);
+/** Post as much as the depth allows. */
+void san_sim_load_op_post(struct sim_world *w, struct sim_side *s);
+void san_sim_load_op_completions(struct sim_world *w, struct sim_host *h);
+void san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s);
+void san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot,
+			       uint32_t epoch);
+/** Placed data is discarded, and older requests must not place any more. */
+void san_sim_load_new_life(struct sim_world *w, struct sim_side *s);
+/** The side posts nothing more. */
+void san_sim_load_todo_done(struct sim_world *w, struct sim_side *s);
+
+/* ---- sim_load_stream.c ---- */
+
+int san_sim_load_stream_create(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_destroy(struct sim_side *s);
+int san_sim_load_stream_create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s,
+				  const struct san_ulp_qp_conf *qp);
+/** A send was posted. */
+void san_sim_load_stream_sent(struct sim_world *w, struct sim_side *s, uint32_t slice,
+			      uint32_t len);
+void san_sim_load_stream_up(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_down(struct sim_world *w, struct sim_side *s);
+/** Post the next receive, unless one is posted. */
+void san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s);
+void san_sim_load_stream_on_wait(struct sim_world *w, struct sim_side *s,
+				 const struct san_ulp_wc *wc);
+void san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s,
+				 const struct san_ulp_wc *wc);
+
+static inline struct sim_side *
+san_sim_load_peer(struct sim_world *w, const struct sim_side *s)
+{
+	return &w->load->sides[s->id ^ 1];
+}
+
+/** A slot of the target's region. */
+static inline uint8_t *
+san_sim_load_slot(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+{
+	return s->region + SIM_GUARD + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
+}
+
+/** Destination of the pull of a slot; a guard follows the requested bytes. */
+static inline uint8_t *
+san_sim_load_own(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+{
+	return s->own + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
+}
+
+static inline size_t
+san_sim_load_region_bytes(const struct sim_world *w)
+{
+	return SIM_GUARD + (size_t)w->conf.load.depth * (w->load->slot_bytes + SIM_GUARD);
+}
+
+/** Remote address of a target's slot. */
+static inline uint64_t
+san_sim_load_remote(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+{
+	return ((uint64_t)s->id + 1) << 36 | (uint64_t)(san_sim_load_slot(w, s, slot) - s->region);
+}
+
+/* ---- sim_check*.c: invariants of a run, judged by what the programs see ---- */
+
+enum sim_note_type {
+	SIM_NOTE_UP,        /**< a side's connection is established */
+	SIM_NOTE_BROKEN,    /**< it ended unexpectedly; DOWN follows */
+	SIM_NOTE_DOWN,      /**< it ended; every request has completed */
+	SIM_NOTE_POSTED,    /**< op */
+	SIM_NOTE_COMPLETED, /**< op, wc */
+	SIM_NOTE_RECEIVED,  /**< wc; data: what was received */
+	SIM_NOTE_LOST,      /**< op: its process died */
+	SIM_NOTE_RESTARTED, /**< the process of the side was replaced */
+};
+
+struct sim_note {
+	enum sim_note_type type;
+	struct sim_side *side;
+	const struct sim_op *op;
+	const struct san_ulp_wc *wc;
+	const uint8_t *data;
+};
+
+/** Notes of sides that are not innocent reach no checker (sim_lie.c). */
+void san_sim_check_note(struct sim_world *w, const struct sim_note *n);
+/** After each round of a host. */
+void san_sim_check_round(struct sim_world *w, struct sim_host *h);
+/** Every quarter of run.stall, and after the load. */
+void san_sim_check_sample(struct sim_world *w);
+/** All requests have completed; connections are still open. */
+void san_sim_check_settled(struct sim_world *w);
+/** Connections are closed, queue pairs and regions released. */
+void san_sim_check_end(struct sim_world *w);
+
+/* the checkers that have files of their own */
+void san_sim_check_order_note(struct sim_world *w, const struct sim_note *n);
+void san_sim_check_order_settled(struct sim_world *w);
+void san_sim_check_grant_round(struct sim_world *w, struct sim_host *h);
+void san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h);
 
 #endif /* SIM_WORLD_H */

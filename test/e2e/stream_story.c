@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "sim_eal.h"
+#include "sim_core.h"
 #include "sim_trace.h"
 #include "world.h"
 

@@ -526,7 +526,8 @@ def manual_lists_the_rest(folder):
     faults = re.split(', | or ', re.search(r'\((.*)\)\n# kind =', keys).group(1))
     check(set(terms(section(page, 'FAULTS'))) == set(faults), 'faults')
     with open(os.path.join(SOURCE, 'apps/sansim/sim_check.c'), encoding='utf-8') as f:
-        checkers = set(re.findall(r'&sim_check_(\w+),', f.read()))
+        checkers = set(re.findall(r'\t(?:san_sim_check_|check_|san_)(\w+)_(?:note|round|settled|end|check)\(',
+                                  f.read()))
     check(set(terms(section(page, 'CHECKERS'))) == checkers, 'checkers')
     path = os.path.join(folder, 'head.csv')
     run_ok(*sets([*SHORT, 'run.sample=1 ms']), '--series', path)

@@ -11,8 +11,7 @@
 
 #include "san_assert.h"
 #include "sim_core.h"
-#include "sim_pkt.h"
-#include "sim_pool.h"
+#include "sim_link.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 #include "world.h"

@@ -9,7 +9,7 @@
 
 #include "test_sim.h"
 
-#include "sim_check.h"
+#include "sim_world.h"
 #include "unit.h"
 
 #define MS         SAN_NS_PER_MS

@@ -4,7 +4,7 @@
 
 #include "test_sim_one.h"
 
-#include "sim_load.h"
+#include "sim_world.h"
 
 static void
 ran(const char *const *words)

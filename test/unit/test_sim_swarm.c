@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim_eal.h"
+#include "sim_core.h"
 #include "sim_swarm.h"
 #include "unit.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
+ * Invariants of an engine's state.
+ *
  * RT-13: bytes that a target has granted and not placed in order stay within its budget, except for
  * what long paths hold. No path has room for more than it can hold (RT-41).
  *
@@ -16,14 +18,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include <rte_common.h>
+
 #include "san_assert.h"
-#include "sim_check.h"
+#include "sim_world.h"
 
 #define BURST_PKTS  8
 #define PIECE_BYTES (32u << 10) /* a remainder of this size is worth a grant */
 
 /* Sums over the connections of one peer host. */
-struct seen {
+struct path_sums {
 	uint64_t due;    /* bytes */
 	uint64_t rtt_ns; /* the longest */
 };
@@ -66,7 +70,7 @@ path_most(const struct sim_world *w, const struct san_tl *tl, uint64_t rtt_ns)
 
 static void
 check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_host *peer,
-	   const struct seen *seen)
+	   const struct path_sums *seen)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conf *conf = &tl->conf;
@@ -87,12 +91,12 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 
 /* Collect the sums for each peer host. Returns all expired bytes. */
 static uint64_t
-check_grant_host(struct sim_world *w, const struct sim_host *h, struct seen *peers)
+check_grant_host(struct sim_world *w, const struct sim_host *h, struct path_sums *peers)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
 	const struct san_tl_conn *tc;
 	const struct san_tl_rxn *r;
-	struct seen *seen;
+	struct path_sums *seen;
 	uint64_t expired = 0;
 	uint32_t slot, bytes;
 	bool in_turn;
@@ -118,15 +122,14 @@ check_grant_host(struct sim_world *w, const struct sim_host *h, struct seen *pee
 	return expired;
 }
 
-static void
-grant_round(struct sim_world *w, void *state, struct sim_host *h)
+void
+san_sim_check_grant_round(struct sim_world *w, struct sim_host *h)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
-	struct seen *peers = calloc(tl->conf.max_conns, sizeof(*peers));
+	struct path_sums *peers = calloc(tl->conf.max_conns, sizeof(*peers));
 	uint64_t sum = 0, path = 0, expired, room;
 	uint32_t i;
 
-	(void)state;
 	SAN_VERIFY(peers != NULL);
 	expired = check_grant_host(w, h, peers);
 	for (i = 0; i < tl->conf.max_conns; i++) {
@@ -151,6 +154,63 @@ grant_round(struct sim_world *w, void *state, struct sim_host *h)
 				   h->id, expired, tl->expired_used);
 }
 
-const struct sim_checker sim_check_grant = {
-	.round = grant_round,
-};
+/*
+ * ---- PCB-2, PCB-3, PCB-4 ----
+ *
+ * Packets in flight are within the first window, the connection's share of the host's budget, and
+ * that budget; messages are within their limit. The share is recomputed from the active
+ * connections, where every round is checked.
+ */
+
+static void
+check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
+	       const struct sim_before *b, uint32_t share)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	uint32_t vwin = RTE_MAX(1u, RTE_MIN(c->pcb.first_win - 1u, share));
+
+	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u",
+				   h->id, c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
+	/* retransmissions need no room, and a smaller window takes nothing back (RULE-7) */
+	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
+	    c->pcb.inflight > vwin)
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
+					     "virtual window %u",
+				   h->id, c->slot, c->pcb.inflight, vwin);
+}
+
+void
+san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
+{
+	const struct san_pdl *pdl = san_core_pdl(h->core);
+	struct sim_before *b = h->before;
+	uint32_t slot, share, nb_active = 0;
+
+	if (pdl->inflight > pdl->conf.budget_pkts)
+		san_sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
+				   pdl->inflight, pdl->conf.budget_pkts);
+	if (w->conf.run.check_every != 1)
+		return;
+	if (b == NULL)
+		b = h->before = calloc(pdl->conf.max_conns, sizeof(*b));
+	if (b == NULL)
+		return;
+	/* connections that stayed active: shares were at most those among them */
+	for (slot = 0; slot < pdl->conf.max_conns; slot++)
+		nb_active += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
+			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
+	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_active);
+	for (slot = 0; slot < pdl->conf.max_conns; slot++) {
+		const struct san_pdl_conn *c = &pdl->conns[slot];
+
+		if (c->state == SAN_CONN_OPEN)
+			check_pcb_conn(w, h, c, &b[slot], share);
+		b[slot] = (struct sim_before){
+			.nb_rtx = c->nb_rtx,
+			.cid = c->cid,
+			.inflight = c->pcb.inflight,
+			.active = c->active,
+		};
+	}
+}
