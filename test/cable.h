@@ -32,8 +32,6 @@ static inline void
 cable_fini(struct cable *c)
 {
 	san_sim_link_net_fini(&c->net);
-	san_sim_link_fini(&c->to[0]);
-	san_sim_link_fini(&c->to[1]);
 }
 
 static inline void

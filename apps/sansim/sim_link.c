@@ -45,12 +45,6 @@ san_sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *c
 	};
 }
 
-void
-san_sim_link_fini(struct sim_link *l)
-{
-	san_sim_event_lane_fini(&l->lane);
-}
-
 uint64_t
 san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns)
 {
@@ -105,14 +99,12 @@ sim_link_trace(struct sim_net *net, const struct sim_link *l, const struct rte_m
 static void
 sim_link_deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
-	const struct sim_event ev = {
-		.at_ns = at_ns,
-		.arg = m,
-		.obj = l->id,
-		.kind = SIM_EV_ARRIVE,
-	};
-
-	san_sim_event_push_lane(&net->events, &l->lane, &ev);
+	san_sim_event_push(&net->events, &(struct sim_event){
+						 .at_ns = at_ns,
+						 .arg = m,
+						 .obj = l->id,
+						 .kind = SIM_EV_ARRIVE,
+					 });
 }
 
 static uint64_t

@@ -51,7 +51,6 @@ struct sim_link {
 	uint64_t busy_ps;  /**< the port is busy until then */
 	uint32_t buffer_bytes;
 	int32_t trace_if;            /**< negative: not traced */
-	struct sim_events_lane lane; /**< packets in flight */
 	struct sim_link_fault fault;
 	bool faulty; /**< any fault is active */
 	/* counters */
@@ -73,7 +72,7 @@ struct sim_net {
 };
 
 void san_sim_link_net_init(struct sim_net *net, uint64_t seed);
-/** Free all packets in flight. Call before freeing the pool and the links' lanes. */
+/** Free all packets in flight. Call before freeing the pool. */
 void san_sim_link_net_fini(struct sim_net *net);
 
 static inline bool
@@ -84,8 +83,6 @@ san_sim_link_chance(struct sim_net *net, uint32_t ppm)
 
 /** Initialize link *id*, without packets. *conf* must stay valid. */
 void san_sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf);
-/** Call after san_sim_link_net_fini(). */
-void san_sim_link_fini(struct sim_link *l);
 /** Queue a packet. The link owns it. */
 void san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m,
 		       uint64_t now_ns);

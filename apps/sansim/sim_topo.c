@@ -87,16 +87,6 @@ san_sim_topo_create(struct sim_world *w)
 	return 0;
 }
 
-void
-san_sim_topo_destroy(struct sim_world *w)
-{
-	uint32_t i;
-
-	for (i = 0; i < w->nb_links; i++)
-		san_sim_link_fini(&w->links[i]);
-	free(w->links);
-}
-
 struct sim_link *
 san_sim_topo_uplink(struct sim_world *w, uint32_t host)
 {

@@ -2,8 +2,8 @@
 
 /*
  * pcapng (draft-ietf-opsawg-pcapng): one section, an interface description block per interface, an
- * enhanced packet block per packet. Numbers are written byte by byte in little endian, and nothing
- * depends on the machine.
+ * enhanced packet block per packet. A block is built in memory, byte by byte in little endian, so
+ * that nothing depends on the machine.
  */
 
 #include <errno.h>
@@ -34,11 +34,8 @@ enum {
 #define FLAGS_INBOUND    1
 #define FLAGS_OUTBOUND   2
 
-#define SECTION_BYTES   28 /* sizes of blocks without options, including both lengths */
-#define INTERFACE_BYTES 20
-#define PACKET_BYTES    32
-#define OPT_BYTES       4 /* code and length; also the size of OPT_END */
-
+#define OPTIONS_MAX (2 * (4 + UINT16_MAX + 1)) /* two texts of a block, with their heads */
+#define BLOCK_MAX   (SIM_TRACE_SNAPLEN_MAX + OPTIONS_MAX + 128)
 #define FILE_BUFFER (1u << 18)
 
 struct sim_trace {
@@ -46,119 +43,74 @@ struct sim_trace {
 	int error;         /* first error, negative; nothing is written after it */
 	uint32_t *snaplen; /* per interface */
 	uint32_t nb_ifaces, nb_room;
+	uint32_t len; /* of the block that is being built */
+	uint8_t block[BLOCK_MAX];
 	char buffer[FILE_BUFFER];
 };
 
-/* ---- bytes ---- */
+/* ---- blocks ---- */
 
 static void
-sim_trace_write(struct sim_trace *t, const void *bytes, size_t len)
+put_le16(struct sim_trace *t, uint32_t value)
 {
-	if (t->error != 0 || len == 0)
-		return;
-	errno = 0;
-	if (fwrite(bytes, 1, len, t->file) != len)
-		t->error = errno != 0 ? -errno : -EIO;
+	t->block[t->len++] = (uint8_t)value;
+	t->block[t->len++] = (uint8_t)(value >> 8);
 }
 
 static void
-put_pad(struct sim_trace *t, size_t len)
+put_le32(struct sim_trace *t, uint32_t value)
 {
-	static const uint8_t zero[3];
-
-	sim_trace_write(t, zero, -len & 3);
+	put_le16(t, value);
+	put_le16(t, value >> 16);
 }
 
-static uint8_t *
-sim_trace_put_le16(uint8_t *at, uint32_t value)
+/* Bytes, padded to a multiple of four. */
+static void
+put_bytes(struct sim_trace *t, const void *bytes, uint32_t len)
 {
-	at[0] = (uint8_t)value;
-	at[1] = (uint8_t)(value >> 8);
-	return at + 2;
-}
-
-static uint8_t *
-sim_trace_put_le32(uint8_t *at, uint32_t value)
-{
-	return sim_trace_put_le16(sim_trace_put_le16(at, value), value >> 16);
-}
-
-/* ---- options ---- */
-
-static uint32_t
-sim_trace_padded_len(uint32_t len)
-{
-	return (len + 3) & ~3u;
-}
-
-static uint32_t
-text_len(const char *text)
-{
-	return (uint32_t)strnlen(text, UINT16_MAX);
+	if (len > 0)
+		memcpy(&t->block[t->len], bytes, len);
+	t->len += len;
+	while (t->len % 4 != 0)
+		t->block[t->len++] = 0;
 }
 
 static void
 put_option(struct sim_trace *t, uint32_t code, const void *value, uint32_t len)
 {
-	uint8_t head[OPT_BYTES];
-
-	sim_trace_put_le16(sim_trace_put_le16(head, code), len);
-	sim_trace_write(t, head, sizeof(head));
-	sim_trace_write(t, value, len);
-	put_pad(t, len);
+	put_le16(t, code);
+	put_le16(t, len);
+	put_bytes(t, value, len);
 }
 
-/* End of the options and of the block. */
 static void
-put_end(struct sim_trace *t, uint32_t block_bytes)
+put_text(struct sim_trace *t, uint32_t code, const char *text)
 {
-	uint8_t bytes[4];
+	put_option(t, code, text, (uint32_t)strnlen(text, UINT16_MAX));
+}
+
+static void
+block_begin(struct sim_trace *t, uint32_t type)
+{
+	t->len = 0;
+	put_le32(t, type);
+	put_le32(t, 0); /* the length, when it is known */
+}
+
+/* End the options and the block, and write it. */
+static void
+block_end(struct sim_trace *t)
+{
+	uint32_t len;
 
 	put_option(t, OPT_END, NULL, 0);
-	sim_trace_put_le32(bytes, block_bytes);
-	sim_trace_write(t, bytes, sizeof(bytes));
-}
-
-/* ---- blocks ---- */
-
-static void
-put_section(struct sim_trace *t)
-{
-	static const char name[] = "sansim";
-	uint32_t name_len = sizeof(name) - 1;
-	uint32_t all = SECTION_BYTES + OPT_BYTES + sim_trace_padded_len(name_len) + OPT_BYTES;
-	uint8_t head[SECTION_BYTES - 4], *at = head;
-
-	at = sim_trace_put_le32(at, BLOCK_SECTION);
-	at = sim_trace_put_le32(at, all);
-	at = sim_trace_put_le32(at, BYTE_ORDER_MAGIC);
-	at = sim_trace_put_le16(at, 1); /* version 1.0 */
-	at = sim_trace_put_le16(at, 0);
-	at = sim_trace_put_le32(at, UINT32_MAX); /* length of the section, 64 bits: unspecified */
-	sim_trace_put_le32(at, UINT32_MAX);
-	sim_trace_write(t, head, sizeof(head));
-	put_option(t, OPT_SECTION_APPLICATION, name, name_len);
-	put_end(t, all);
-}
-
-static void
-put_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
-{
-	static const uint8_t tsresol = TSRESOL_NS;
-	uint32_t name_len = text_len(name);
-	uint32_t all = INTERFACE_BYTES + OPT_BYTES + sim_trace_padded_len(name_len) +
-		OPT_BYTES + sim_trace_padded_len(sizeof(tsresol)) + OPT_BYTES;
-	uint8_t head[INTERFACE_BYTES - 4], *at = head;
-
-	at = sim_trace_put_le32(at, BLOCK_INTERFACE);
-	at = sim_trace_put_le32(at, all);
-	at = sim_trace_put_le16(at, LINK_ETHERNET);
-	at = sim_trace_put_le16(at, 0);
-	sim_trace_put_le32(at, snaplen);
-	sim_trace_write(t, head, sizeof(head));
-	put_option(t, OPT_INTERFACE_NAME, name, name_len);
-	put_option(t, OPT_INTERFACE_TSRESOL, &tsresol, sizeof(tsresol));
-	put_end(t, all);
+	len = t->len + 4;
+	put_le32(t, len);
+	t->len = 4;
+	put_le32(t, len);
+	errno = 0;
+	if (t->error == 0 && fwrite(t->block, 1, len, t->file) != len)
+		t->error = errno != 0 ? -errno : -EIO;
 }
 
 /* ---- public functions ---- */
@@ -179,7 +131,14 @@ san_sim_trace_open(const char *path, struct sim_trace **out)
 	}
 	/* a run writes millions of small blocks */
 	setvbuf(t->file, t->buffer, _IOFBF, sizeof(t->buffer));
-	put_section(t);
+	block_begin(t, BLOCK_SECTION);
+	put_le32(t, BYTE_ORDER_MAGIC);
+	put_le16(t, 1); /* version 1.0 */
+	put_le16(t, 0);
+	put_le32(t, UINT32_MAX); /* length of the section, 64 bits: unspecified */
+	put_le32(t, UINT32_MAX);
+	put_text(t, OPT_SECTION_APPLICATION, "sansim");
+	block_end(t);
 	*out = t;
 	return 0;
 }
@@ -188,6 +147,7 @@ int
 san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 {
 	uint32_t nb_room = t->nb_room == 0 ? 16 : 2 * t->nb_room;
+	static const uint8_t tsresol = TSRESOL_NS;
 	uint32_t *grown;
 
 	if (t->nb_ifaces == t->nb_room) {
@@ -201,7 +161,13 @@ san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
 	t->snaplen[t->nb_ifaces] = snaplen != 0 && snaplen < SIM_TRACE_SNAPLEN_MAX ?
 		snaplen :
 		SIM_TRACE_SNAPLEN_MAX;
-	put_interface(t, name, snaplen);
+	block_begin(t, BLOCK_INTERFACE);
+	put_le16(t, LINK_ETHERNET);
+	put_le16(t, 0);
+	put_le32(t, snaplen);
+	put_text(t, OPT_INTERFACE_NAME, name);
+	put_option(t, OPT_INTERFACE_TSRESOL, &tsresol, sizeof(tsresol));
+	block_end(t);
 	return (int)t->nb_ifaces++;
 }
 
@@ -209,32 +175,22 @@ void
 san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
 		     const void *bytes, uint32_t len, const char *comment)
 {
-	uint32_t comment_len = comment != NULL ? text_len(comment) : 0;
-	uint8_t head[PACKET_BYTES - 4], *at = head, flags[4];
-	uint32_t kept, all;
+	const uint8_t flags[4] = {outbound ? FLAGS_OUTBOUND : FLAGS_INBOUND};
+	uint32_t kept;
 
 	SAN_VERIFY(iface < t->nb_ifaces);
 	kept = len < t->snaplen[iface] ? len : t->snaplen[iface];
-	all = PACKET_BYTES + sim_trace_padded_len(kept) + OPT_BYTES + (uint32_t)sizeof(flags) +
-		OPT_BYTES;
-	if (comment != NULL)
-		all += OPT_BYTES + sim_trace_padded_len(comment_len);
-
-	at = sim_trace_put_le32(at, BLOCK_PACKET);
-	at = sim_trace_put_le32(at, all);
-	at = sim_trace_put_le32(at, iface);
-	at = sim_trace_put_le32(at, (uint32_t)(at_ns >> 32));
-	at = sim_trace_put_le32(at, (uint32_t)at_ns);
-	at = sim_trace_put_le32(at, kept);
-	sim_trace_put_le32(at, len);
-	sim_trace_write(t, head, sizeof(head));
-	sim_trace_write(t, bytes, kept);
-	put_pad(t, kept);
-	sim_trace_put_le32(flags, outbound ? FLAGS_OUTBOUND : FLAGS_INBOUND);
+	block_begin(t, BLOCK_PACKET);
+	put_le32(t, iface);
+	put_le32(t, (uint32_t)(at_ns >> 32));
+	put_le32(t, (uint32_t)at_ns);
+	put_le32(t, kept);
+	put_le32(t, len);
+	put_bytes(t, bytes, kept);
 	put_option(t, OPT_PACKET_FLAGS, flags, sizeof(flags));
 	if (comment != NULL)
-		put_option(t, OPT_COMMENT, comment, comment_len);
-	put_end(t, all);
+		put_text(t, OPT_COMMENT, comment);
+	block_end(t);
 }
 
 int

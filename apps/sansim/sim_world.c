@@ -346,7 +346,7 @@ san_sim_world_destroy(struct sim_world *w)
 	san_sim_link_net_fini(&w->net);
 	san_sim_load_destroy(w);
 	free(w->hosts);
-	san_sim_topo_destroy(w);
+	free(w->links);
 	rte_hash_free(w->cam);
 	rte_mempool_free(w->net.pool);
 	free(w);

@@ -167,8 +167,6 @@ san_sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 /* ---- sim_topo.c ---- */
 
 int san_sim_topo_create(struct sim_world *w);
-/** Call after the last event: links own their packets. */
-void san_sim_topo_destroy(struct sim_world *w);
 /** A packet has arrived at the end of a link. */
 void san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m);
 struct sim_link *san_sim_topo_uplink(struct sim_world *w, uint32_t host);

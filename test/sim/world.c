@@ -473,8 +473,6 @@ world_destroy(struct world *w)
 		san_core_destroy(w->node[i].core);
 	}
 	san_sim_link_net_fini(&w->net);
-	for (i = 0; i < w->conf.nb_nodes; i++)
-		san_sim_link_fini(&w->node[i].in);
 	SAN_VERIFY(rte_hash_count(w->cam) == 0);
 	SAN_VERIFY(rte_mempool_avail_count(w->pool) == w->conf.nb_mbufs);
 	rte_hash_free(w->cam);

@@ -75,7 +75,7 @@ test_sim_network_free(void)
 	assert_int_equal(rte_mempool_in_use_count(w->net.pool), 0);
 	rte_mempool_free(w->net.pool);
 	free(w->hosts);
-	san_sim_topo_destroy(w);
+	free(w->links);
 	free(w);
 }
 

@@ -9,10 +9,7 @@
 
 #define MODEL_MAX 1000
 
-#define LANES 3
-
 static struct sim_events q;
-static struct sim_events_lane lane[LANES];
 
 static int
 setup(void **state)
@@ -24,12 +21,8 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	uint32_t i;
-
 	san_sim_event_check(&q);
 	san_sim_event_fini(&q);
-	for (i = 0; i < LANES; i++)
-		san_sim_event_lane_fini(&lane[i]);
 	return 0;
 }
 
@@ -37,12 +30,6 @@ static void
 push(uint64_t at_ns, uint32_t obj)
 {
 	san_sim_event_push(&q, &(struct sim_event){.at_ns = at_ns, .obj = obj});
-}
-
-static void
-push_lane(uint32_t l, uint64_t at_ns, uint32_t obj)
-{
-	san_sim_event_push_lane(&q, &lane[l], &(struct sim_event){.at_ns = at_ns, .obj = obj});
 }
 
 static void
@@ -87,7 +74,6 @@ TEST(san_sim_event_fini__with_events_in_it)
 	for (i = 0; i < 1000; i++) {
 		push(i, i);
 		push(0, i);
-		push_lane(i % LANES, i, i);
 	}
 }
 
@@ -147,7 +133,7 @@ TEST(san_sim_event_pop__same_time_first_in_first_out)
 	assert_empty();
 }
 
-TEST(san_sim_event_pop__push_into_the_vacant_root)
+TEST(san_sim_event_pop__pushes_between_pops)
 {
 	uint32_t i;
 
@@ -173,69 +159,6 @@ TEST(san_sim_event_pop__push_into_the_vacant_root)
 	push(1, 103);
 	assert_pop(1, 103);
 	assert_empty();
-}
-
-/* Equal times are first in, first out, whichever way they were added. */
-TEST(san_sim_event_push_lane__same_time)
-{
-	uint32_t i;
-
-	push(5, 0);
-	push_lane(0, 7, 1);
-	push(7, 2);
-	push_lane(1, 7, 3);
-	push_lane(0, 7, 4);
-	assert_pop(5, 0);
-	push_lane(1, 7, 5);
-	assert_pop(7, 1);
-	push(7, 6);
-	push_lane(0, 7, 7);
-	push_lane(2, 7, 8);
-	push(7, 9);
-	assert_int_equal(q.nb_events, 8);
-	san_sim_event_check(&q);
-	for (i = 2; i < 10; i++)
-		assert_pop(7, i);
-	assert_empty();
-}
-
-TEST(san_sim_event_push_lane__one_overtakes)
-{
-	push_lane(0, 10, 0);
-	push_lane(0, 30, 1);
-	push_lane(0, 20, 2);
-	push_lane(0, 5, 3);
-	push_lane(0, 30, 4);
-	san_sim_event_check(&q);
-	assert_pop(5, 3);
-	assert_pop(10, 0);
-	assert_pop(20, 2);
-	assert_pop(30, 1);
-	assert_pop(30, 4);
-	assert_empty();
-}
-
-TEST(san_sim_event_push_lane__carries_every_field)
-{
-	const struct sim_event in = {
-		.at_ns = 0x0102030405060708,
-		.arg = &q,
-		.obj = 0xa1a2a3a4,
-		.kind = 0xb1b2,
-		.port = 0xc1c2,
-	};
-	struct sim_event out;
-
-	push_lane(0, 5, 0);
-	san_sim_event_push_lane(&q, &lane[0], &in);
-	assert_pop(5, 0);
-	assert_true(san_sim_event_pop(&q, &out));
-	assert_true(out.at_ns == in.at_ns);
-	assert_true(out.order == 1);
-	assert_ptr_equal(out.arg, in.arg);
-	assert_int_equal(out.obj, in.obj);
-	assert_int_equal(out.kind, in.kind);
-	assert_int_equal(out.port, in.port);
 }
 
 /* ---- against a plain list ---- */
@@ -277,14 +200,9 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 			/* The queue itself allows times in the past. */
 			uint64_t at_ns = now_ns / 2 + san_prng_below(&g, range_ns);
 
-			uint32_t way = san_prng_below(&g, 2 + LANES);
-
-			if (way == LANES) /* behind what is there for now */
+			if (san_prng_below(&g, 5) == 0) /* behind what is there for now */
 				at_ns = now_ns;
-			if (way < LANES)
-				push_lane(way, at_ns, i);
-			else
-				push(at_ns, i);
+			push(at_ns, i);
 			model_push(at_ns, i);
 		} else if (nb_model > 0) {
 			model_pop(&ev);
