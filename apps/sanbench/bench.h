@@ -660,7 +660,7 @@ struct bench_mode {
 	void (*end)(struct peer *p, struct ctl_report *report);
 };
 
-extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_idle, mode_stream;
+extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_stream;
 
 /** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];

@@ -21,7 +21,7 @@
 #define WORKERS_MAX 16
 
 enum option_id {
-	OPT_SCENARIO = 1,
+	OPT_SCENARIO,
 	OPT_SET,
 	OPT_SEED,
 	OPT_JSON,
@@ -37,6 +37,7 @@ enum option_id {
 	OPT_SHRINK,
 	OPT_HELP,
 	OPT_VERSION,
+	NB_OPTIONS
 };
 
 static const struct option options[] = {
@@ -92,14 +93,11 @@ struct overlay {
 };
 
 struct args {
+	const char *value[NB_OPTIONS]; /* of each option, or NULL; "" if it has none */
 	struct sim_conf conf;
 	struct overlay *overlays;
 	uint32_t nb_overlays;
 	struct sim_watch watch;
-	struct sim_swarm_conf swarm;
-	const char *json;
-	bool is_swarm, is_drawn, has_seed, has_swarm_option, print, shrink;
-	uint64_t seed, drawn_seed;
 	char **argv;
 };
 
@@ -110,81 +108,24 @@ sansim_die(const char *what)
 	exit(EXIT_USAGE);
 }
 
+/* The value of an option, or *unset* if it is not given. */
 static uint64_t
-opt_to_number(const char *option, const char *text)
+opt_number(const struct args *a, enum option_id id, uint64_t unset)
 {
+	const char *text = a->value[id];
 	char buf[ERR_MAX];
 	char *end;
 	uint64_t v;
 
+	if (text == NULL)
+		return unset;
 	errno = 0;
 	v = strtoull(text, &end, 10);
 	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
-		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", option, text);
+		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", options[id].name, text);
 		sansim_die(buf);
 	}
 	return v;
-}
-
-static void
-opt_take(struct args *a, int id, const char *name, const char *value)
-{
-	switch (id) {
-	case OPT_SCENARIO:
-	case OPT_SET:
-		a->overlays[a->nb_overlays++] = (struct overlay){id, value};
-		break;
-	case OPT_SEED:
-		a->seed = opt_to_number(name, value);
-		a->has_seed = true;
-		break;
-	case OPT_JSON:
-		a->json = value;
-		break;
-	case OPT_TRACE:
-		a->watch.trace_path = value;
-		break;
-	case OPT_TRACE_AT:
-		a->watch.trace_where = value;
-		break;
-	case OPT_SERIES:
-		a->watch.series_path = value;
-		break;
-	case OPT_SWARM:
-		a->swarm.nb_runs = opt_to_number(name, value);
-		a->is_swarm = true;
-		break;
-	case OPT_SECONDS:
-		a->swarm.seconds = opt_to_number(name, value);
-		a->has_swarm_option = true;
-		break;
-	case OPT_WORKERS:
-		a->swarm.nb_workers = (uint32_t)RTE_MIN(opt_to_number(name, value), UINT32_MAX);
-		a->has_swarm_option = true;
-		break;
-	case OPT_SWARM_SEED:
-		a->drawn_seed = opt_to_number(name, value);
-		a->is_drawn = true;
-		break;
-	case OPT_PRINT:
-		a->print = true;
-		break;
-	case OPT_SHRINK:
-		a->shrink = true;
-		break;
-	case OPT_KEYS:
-		san_sim_conf_help(stdout);
-		exit(0);
-	case OPT_VERSION:
-		puts("sansim " SAN_VERSION);
-		exit(0);
-	case OPT_HELP:
-		fputs(usage, stdout);
-		exit(0);
-	default:
-		fputs("Try: sansim --help\n", stderr);
-		exit(EXIT_USAGE);
-	}
 }
 
 /* Start from the defaults or a seed, then apply files and words, wherever the seed stands. */
@@ -195,8 +136,8 @@ build_conf(struct args *a)
 	uint32_t i;
 	int rc;
 
-	if (a->is_drawn)
-		san_sim_draw_swarm(a->drawn_seed, &a->conf);
+	if (a->value[OPT_SWARM_SEED] != NULL)
+		san_sim_draw_swarm(opt_number(a, OPT_SWARM_SEED, 0), &a->conf);
 	else
 		san_sim_conf_default(&a->conf);
 	for (i = 0; i < a->nb_overlays; i++) {
@@ -208,26 +149,35 @@ build_conf(struct args *a)
 		if (rc != 0)
 			sansim_die(err);
 	}
-	if (a->has_seed)
-		a->conf.run.seed = a->seed;
+	a->conf.run.seed = opt_number(a, OPT_SEED, a->conf.run.seed);
 }
 
-static void
-check_swarm(struct args *a)
+static int
+sansim_swarm(const struct args *a)
 {
-	if (a->nb_overlays != 0 || a->is_drawn || a->print || a->json != NULL ||
-	    a->watch.series_path != NULL || a->watch.trace_path != NULL ||
-	    a->watch.trace_where != NULL)
+	const uint64_t nb_cpus = RTE_MIN((uint64_t)sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
+	const uint64_t nb_workers = opt_number(a, OPT_WORKERS, nb_cpus);
+	const struct sim_swarm_conf swarm = {
+		.seed = opt_number(a, OPT_SEED, 1),
+		.nb_runs = opt_number(a, OPT_SWARM, 0),
+		.seconds = opt_number(a, OPT_SECONDS, 0),
+		.nb_workers = (uint32_t)nb_workers,
+		.shrink = a->value[OPT_SHRINK] != NULL,
+		.program = a->argv[0],
+	};
+
+	if (a->nb_overlays != 0 || a->value[OPT_SWARM_SEED] != NULL ||
+	    a->value[OPT_PRINT] != NULL || a->value[OPT_JSON] != NULL ||
+	    a->value[OPT_SERIES] != NULL || a->value[OPT_TRACE] != NULL ||
+	    a->value[OPT_TRACE_AT] != NULL)
 		sansim_die(
 			"--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
 			"--shrink only");
-	if (a->swarm.nb_workers < 1 || a->swarm.nb_workers > WORKERS_MAX)
+	if (nb_workers < 1 || nb_workers > WORKERS_MAX)
 		sansim_die("--workers: 1 to 16");
-	if (a->swarm.nb_runs == 0 && a->swarm.seconds == 0)
+	if (swarm.nb_runs == 0 && swarm.seconds == 0)
 		sansim_die("--swarm 0 wants --seconds");
-	if (a->has_seed)
-		a->swarm.seed = a->seed;
-	a->swarm.shrink = a->shrink;
+	return san_sim_swarm_run(&swarm) != 0;
 }
 
 /* Refuse options that would be ignored. */
@@ -235,11 +185,13 @@ static void
 check_single(const struct args *a)
 {
 	const struct sim_watch *w = &a->watch;
-	bool writes = a->json != NULL || w->series_path != NULL || w->trace_path != NULL;
+	bool writes = a->value[OPT_JSON] != NULL || w->series_path != NULL || w->trace_path != NULL;
 
-	if (a->has_swarm_option)
+	if (a->value[OPT_SECONDS] != NULL || a->value[OPT_WORKERS] != NULL)
 		sansim_die("--seconds and --workers want --swarm");
-	if (a->shrink && (a->print || writes))
+	if (a->value[OPT_TRACE_AT] != NULL && w->trace_path == NULL)
+		sansim_die("--trace-at wants --trace");
+	if (a->value[OPT_SHRINK] != NULL && (a->value[OPT_PRINT] != NULL || writes))
 		sansim_die("--shrink takes no --json, --series, --trace or --print");
 	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
 		sansim_die("--series: wants a file, not -");
@@ -252,29 +204,26 @@ check_single(const struct args *a)
 static void
 parse_args(struct args *a, int argc, char **argv)
 {
-	int id, index = 0;
+	int id;
 
+	a->argv = argv;
 	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
 	if (a->overlays == NULL)
 		sansim_die("no memory");
-	a->swarm.nb_workers = (uint32_t)RTE_MIN(sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
-	a->argv = argv;
-	a->swarm.program = argv[0];
-	a->swarm.seed = 1;
-	while ((id = getopt_long(argc, argv, "", options, &index)) != -1)
-		opt_take(a, id, id == '?' ? "" : options[index].name, optarg);
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (id == '?') {
+			fputs("Try: sansim --help\n", stderr);
+			exit(EXIT_USAGE);
+		}
+		a->value[id] = optarg != NULL ? optarg : "";
+		if (id == OPT_SCENARIO || id == OPT_SET)
+			a->overlays[a->nb_overlays++] = (struct overlay){id, optarg};
+	}
 	if (optind != argc)
 		sansim_die("there are no arguments but options; try: sansim --help");
-	if (a->is_swarm) {
-		check_swarm(a);
-		return;
-	}
-	if (a->watch.trace_where != NULL && a->watch.trace_path == NULL)
-		sansim_die("--trace-at wants --trace");
-	if (a->watch.trace_where == NULL)
-		a->watch.trace_where = "all";
-	build_conf(a);
-	check_single(a);
+	a->watch.series_path = a->value[OPT_SERIES];
+	a->watch.trace_path = a->value[OPT_TRACE];
+	a->watch.trace_where = a->value[OPT_TRACE_AT] != NULL ? a->value[OPT_TRACE_AT] : "all";
 }
 
 static int
@@ -343,6 +292,7 @@ print_repeat(char *const *argv)
 static int
 sansim_run(struct args *a)
 {
+	const char *json = a->value[OPT_JSON];
 	struct sim_world *w;
 	int rc;
 
@@ -350,8 +300,8 @@ sansim_run(struct args *a)
 	if (san_sim_world_create(&a->conf, &a->watch, &w) != 0)
 		return EXIT_USAGE;
 	san_sim_world_run(w);
-	rc = a->json != NULL ? sansim_write_json(w, a->json) : 0;
-	if (a->json == NULL || strcmp(a->json, "-") != 0)
+	rc = json != NULL ? sansim_write_json(w, json) : 0;
+	if (json == NULL || strcmp(json, "-") != 0)
 		san_sim_report_text(w, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("sansim: standard output");
@@ -376,13 +326,23 @@ main(int argc, char **argv)
 	char err[ERR_MAX];
 
 	parse_args(&a, argc, argv);
-	if (a.is_swarm)
-		return san_sim_swarm_run(&a.swarm) != 0;
+	if (a.value[OPT_HELP] != NULL)
+		return fputs(usage, stdout) < 0;
+	if (a.value[OPT_VERSION] != NULL)
+		return puts("sansim " SAN_VERSION) < 0;
+	if (a.value[OPT_KEYS] != NULL) {
+		san_sim_conf_help(stdout);
+		return 0;
+	}
+	if (a.value[OPT_SWARM] != NULL)
+		return sansim_swarm(&a);
+	build_conf(&a);
+	check_single(&a);
 	if (san_sim_conf_rules_check(&a.conf, err, sizeof(err)) != 0)
 		sansim_die(err);
-	if (a.print) {
+	if (a.value[OPT_PRINT] != NULL) {
 		san_sim_conf_print(&a.conf, stdout);
 		return 0;
 	}
-	return a.shrink ? sansim_shrink(&a) : sansim_run(&a);
+	return a.value[OPT_SHRINK] != NULL ? sansim_shrink(&a) : sansim_run(&a);
 }

@@ -7,13 +7,179 @@
  */
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 #include <rte_hash.h>
 #include <rte_mempool.h>
 
+#include "san_assert.h"
 #include "sim_world.h"
+
+/*
+ * ---- exactly once, and in order where the transport promises it (RT-14, RT-15, RT-30) ----
+ *
+ * What a target receives, what an initiator is notified of, and what atomics have changed.
+ */
+
+enum {
+	SEQ_RECEIVABLE = 0x1, /* a send or a push with immediate */
+	SEQ_RECEIVED = 0x2,
+	SEQ_OK = 0x4,
+	SEQ_OVER = 0x8, /* completed with an error, or lost with its process */
+};
+
+static void
+on_posted(struct sim_world *w, struct sim_order *o, const struct sim_op *op)
+{
+	if (op->seq >= o->nb_seqs) {
+		uint64_t n = RTE_MAX(2 * o->nb_seqs, 64ul);
+		uint8_t *seqs = realloc(o->seqs, n);
+
+		if (seqs == NULL) {
+			san_sim_world_fail(w, "sansim", "out of memory");
+			return;
+		}
+		memset(&seqs[o->nb_seqs], 0, n - o->nb_seqs);
+		o->seqs = seqs;
+		o->nb_seqs = n;
+	}
+	o->seqs[op->seq] = op->op == RTSAN_WR_SEND || op->op == RTSAN_WR_PUSH_IMM ?
+		SEQ_RECEIVABLE :
+		0;
+	o->adds_doubtful += op->op == RTSAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
+}
+
+static void
+on_old_value(struct sim_world *w, struct sim_order *o, const struct sim_side *s,
+	     const struct sim_op *op)
+{
+	bool add = op->op == RTSAN_WR_FETCH_ADD;
+
+	if (op->seq < o->adds_from)
+		return; /* of a process that died after its answer */
+	if (s->ordered && op->result < o->next_old)
+		san_sim_world_fail(w, "order",
+				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64,
+				   s->id, op->seq, op->result, o->next_old - 1);
+	if (op->result + add > o->adds_ok + o->adds_doubtful)
+		san_sim_world_fail(w, "order",
+				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
+				   " additions",
+				   s->id, op->seq, op->result,
+				   o->adds_ok + o->adds_doubtful);
+	o->next_old = RTE_MAX(o->next_old, op->result + add);
+	o->adds_ok += add;
+	o->adds_doubtful -= add;
+}
+
+static void
+on_completed(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
+{
+	const struct sim_side *s = n->side;
+	uint64_t seq = n->op->seq;
+
+	if (s->ordered && seq < o->nb_done)
+		san_sim_world_fail(w, "order",
+				   "side %u: request %" PRIu64 " completed after %" PRIu64, s->id,
+				   seq, o->nb_done - 1);
+	o->nb_done = RTE_MAX(o->nb_done, seq + 1);
+	o->seqs[seq] |= n->wc->status == SAN_ST_OK ? SEQ_OK : SEQ_OVER;
+	if (n->wc->status == SAN_ST_OK &&
+	    (n->op->op == RTSAN_WR_FETCH_ADD || n->op->op == RTSAN_WR_CMP_SWAP))
+		on_old_value(w, o, s, n->op);
+}
+
+static void
+on_received(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
+{
+	const struct sim_side *s = n->side;
+	uint64_t seq = n->wc->imm; /* of the initiator */
+
+	if (n->wc->op != RTSAN_WC_RECV_PUSH_IMM)
+		memcpy(&seq, n->data, sizeof(seq));
+	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
+				   s->id, seq);
+		return;
+	}
+	if ((o->seqs[seq] & SEQ_RECEIVED) != 0)
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " twice", s->id, seq);
+	if (s->ordered && seq < o->nb_received)
+		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " after %" PRIu64,
+				   s->id, seq, o->nb_received - 1);
+	o->nb_received = RTE_MAX(o->nb_received, seq + 1);
+	o->seqs[seq] |= SEQ_RECEIVED;
+}
+
+static void
+check_order_note(struct sim_world *w, const struct sim_note *n)
+{
+	struct sim_side *other = san_sim_load_peer(w, n->side);
+	struct sim_order *own = &n->side->order, *peer = &other->order;
+
+	if (n->side->stream)
+		return; /* bytes of a stream are checked in sim_load_stream.c */
+	switch (n->type) {
+	case SIM_NOTE_POSTED:
+		on_posted(w, own, n->op);
+		break;
+	case SIM_NOTE_COMPLETED:
+		on_completed(w, own, n);
+		break;
+	case SIM_NOTE_LOST:
+		own->seqs[n->op->seq] |= SEQ_OVER;
+		break;
+	case SIM_NOTE_RECEIVED:
+		on_received(w, peer, n);
+		break;
+	case SIM_NOTE_RESTARTED:
+		/* its counter is 0 again, and what the old process received is unknown */
+		peer->excused = other->nb_posted;
+		peer->adds_from = peer->excused;
+		peer->adds_ok = 0;
+		peer->adds_doubtful = 0;
+		peer->next_old = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+settled_side(struct sim_world *w, const struct sim_side *s)
+{
+	const struct sim_order *o = &s->order;
+	const struct sim_side *target = san_sim_load_peer(w, s);
+	uint64_t seq, value = *target->counter;
+
+	for (seq = o->excused; seq < s->nb_posted; seq++)
+		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
+		    (SEQ_RECEIVABLE | SEQ_OK))
+			san_sim_world_fail(w, "order",
+					   "side %u: %" PRIu64 " succeeded and was not received",
+					   s->id, seq);
+	if (value < o->adds_ok || value > o->adds_ok + o->adds_doubtful)
+		san_sim_world_fail(w, "order",
+				   "side %u: counter %" PRIu64 ", additions %" PRIu64
+				   ", perhaps %" PRIu64 " more",
+				   s->id, value,
+				   o->adds_ok, o->adds_doubtful);
+}
+
+static void
+check_order_settled(struct sim_world *w)
+{
+	const struct sim_side *s;
+	uint32_t i;
+
+	for (i = 0; i < w->load->nb_sides; i++) {
+		s = &w->load->sides[i];
+		if (s->initiates && !s->stream && s->innocent)
+			settled_side(w, s);
+	}
+}
 
 /* ---- a successful request has placed every byte where it should be (RT-10, RT-11) ---- */
 
@@ -237,6 +403,213 @@ check_place_end(struct sim_world *w)
 			check_place_slot(w, &w->load->sides[i], k, 0, "after the end");
 }
 
+/*
+ * ---- grants ----
+ *
+ * RT-13: bytes that a target has granted and not placed in order stay within its budget, except for
+ * what long paths hold. No path has room for more than it can hold (RT-41).
+ *
+ * RT-35: expired bytes of a host stay within its bound, plus what it may have been granted before
+ * it reached the bound, plus one grant per connection. They are counted from the records, not taken
+ * from the protocol's counters.
+ *
+ * A grant leaves no remainder too small to be worth another grant, except with pulls or streams. If
+ * the budget consisted of such small grants, the headers and retransmissions of so many connections
+ * would double the load.
+ */
+
+#define BURST_PKTS  8
+#define PIECE_BYTES (32u << 10) /* a remainder of this size is worth a grant */
+
+/* Sums over the connections of one peer host. */
+struct path_sums {
+	uint64_t due;    /* bytes */
+	uint64_t rtt_ns; /* the longest */
+};
+
+static void
+check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others are granted after it */
+	uint32_t piece = RTE_MIN(tl->conf.budget_bytes / 8, tl->conf.grant_bytes / 2);
+	uint32_t least_left = RTE_MIN(piece, PIECE_BYTES);
+
+	if (w->conf.load.weights[RTSAN_WR_PULL - RTSAN_WR_SEND] != 0 ||
+	    w->conf.load.streams_ppm != 0)
+		least_left = 1;
+	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left)
+		san_sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
+				   r->length - r->granted, r->length);
+}
+
+/*
+ * The most that a path with this round-trip time has room for: what it can hold, or nothing if that
+ * fits into the budget; the rest would be in a queue. The limit of all paths comes after that
+ * comparison: of a long path it leaves half, however little that is (RT-41).
+ */
+static uint64_t
+path_most(const struct sim_world *w, const struct san_tl *tl, uint64_t rtt_ns)
+{
+	uint64_t ns = rtt_ns + w->conf.host.poll_ns, most;
+
+	/* one packet more or less per round trip matters on the shortest paths */
+	most = w->conf.edge.rate_mbps * ns / 8000 * 2 + BURST_PKTS * w->conf.host.mtu;
+	/* packets that arrive together after a fault look like any rate */
+	if (w->conf.nb_faults != 0)
+		most = UINT64_MAX;
+	if (most <= tl->budget_bytes / 4 * 3) /* two hosts that wait get at most half of it each */
+		return 0;
+	return RTE_MIN(most, tl->conf.path_bytes / 2);
+}
+
+static void
+check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_host *peer,
+	   const struct path_sums *seen)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_tl_conf *conf = &tl->conf;
+	uint64_t path = path_most(w, tl, seen->rtt_ns);
+	uint64_t bound = (uint64_t)conf->expired_bytes + conf->budget_bytes + path +
+		(uint64_t)peer->nb_conns * conf->grant_bytes;
+
+	if (peer->expired > bound)
+		san_sim_world_fail(w, "grant",
+				   "host %u: %u bytes expired of one peer; the bound is %" PRIu64,
+				   h->id, peer->expired, bound);
+	if (peer->paths[true].room > path || peer->paths[false].room > path)
+		san_sim_world_fail(w, "grant",
+				   "host %u: a path has room for %u and %u bytes beyond "
+				   "the budget; it holds %" PRIu64,
+				   h->id, peer->paths[true].room, peer->paths[false].room, path);
+}
+
+/* Collect the sums for each peer host. Returns all expired bytes. */
+static uint64_t
+check_grant_host(struct sim_world *w, const struct sim_host *h, struct path_sums *peers)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	const struct san_tl_conn *tc;
+	const struct san_tl_rxn *r;
+	struct path_sums *seen;
+	uint64_t expired = 0;
+	uint32_t slot, bytes;
+	bool in_turn;
+
+	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+		tc = &tl->conns[slot];
+		if (!tc->open)
+			continue;
+		check_crumbs(w, h, tc);
+		seen = &peers[tc->host - tl->hosts];
+		seen->rtt_ns = RTE_MAX(seen->rtt_ns, tl->pdl->conns[slot].rtt.base_ns);
+		TAILQ_FOREACH(r, &tc->rxns, all_link) {
+			/* those that may still arrive, also again: all but those placed in order */
+			in_turn = !tc->peer.ordered || r->rsn == tc->rx_base;
+			bytes = r->granted - (in_turn ? r->received : 0);
+			if (!r->solicited || r->state == SAN_RXN_REFUSED ||
+			    r->state == SAN_RXN_ABORTED)
+				bytes = 0;
+			seen->due += bytes - RTE_MIN(bytes, r->charge.expired);
+			expired += r->charge.expired;
+		}
+	}
+	return expired;
+}
+
+static void
+check_grant_round(struct sim_world *w, struct sim_host *h)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	struct path_sums *peers = calloc(tl->conf.max_conns, sizeof(*peers));
+	uint64_t sum = 0, path = 0, expired, room;
+	uint32_t i;
+
+	SAN_VERIFY(peers != NULL);
+	expired = check_grant_host(w, h, peers);
+	for (i = 0; i < tl->conf.max_conns; i++) {
+		check_peer(w, h, &tl->hosts[i], &peers[i]);
+		room = RTE_MIN(peers[i].due, tl->hosts[i].paths[true].room);
+		path += room;
+		sum += peers[i].due - room;
+	}
+	free(peers);
+	if (sum > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
+		san_sim_world_fail(w, "grant",
+				   "host %u: %" PRIu64
+				   " bytes granted, %u counted; the budget is %u",
+				   h->id, sum, tl->budget_used, tl->conf.budget_bytes);
+	if (path > tl->conf.path_bytes)
+		san_sim_world_fail(w, "grant",
+				   "host %u: %" PRIu64
+				   " bytes granted beyond the budget, at most %u",
+				   h->id, path, tl->conf.path_bytes);
+	if (expired > tl->expired_used)
+		san_sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes expired, %u counted",
+				   h->id, expired, tl->expired_used);
+}
+
+/*
+ * ---- PCB-2, PCB-3, PCB-4 ----
+ *
+ * Packets in flight are within the first window, the connection's share of the host's budget, and
+ * that budget; messages are within their limit. The share is recomputed from the active
+ * connections, where every round is checked.
+ */
+
+static void
+check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_pdl_conn *c,
+	       const struct sim_before *b, uint32_t share)
+{
+	const struct san_tl *tl = san_core_tl(h->core);
+	uint32_t vwin = RTE_MAX(1u, RTE_MIN(c->pcb.first_win - 1u, share));
+
+	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u",
+				   h->id, c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
+	/* retransmissions need no room, and a smaller window takes nothing back (RULE-7) */
+	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
+	    c->pcb.inflight > vwin)
+		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
+					     "virtual window %u",
+				   h->id, c->slot, c->pcb.inflight, vwin);
+}
+
+void
+san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
+{
+	const struct san_pdl *pdl = san_core_pdl(h->core);
+	struct sim_before *b = h->before;
+	uint32_t slot, share, nb_active = 0;
+
+	if (pdl->inflight > pdl->conf.budget_pkts)
+		san_sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
+				   pdl->inflight, pdl->conf.budget_pkts);
+	if (w->conf.run.check_every != 1)
+		return;
+	if (b == NULL)
+		b = h->before = calloc(pdl->conf.max_conns, sizeof(*b));
+	if (b == NULL)
+		return;
+	/* connections that stayed active: shares were at most those among them */
+	for (slot = 0; slot < pdl->conf.max_conns; slot++)
+		nb_active += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
+			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
+	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_active);
+	for (slot = 0; slot < pdl->conf.max_conns; slot++) {
+		const struct san_pdl_conn *c = &pdl->conns[slot];
+
+		if (c->state == SAN_CONN_OPEN)
+			check_pcb_conn(w, h, c, &b[slot], share);
+		b[slot] = (struct sim_before){
+			.nb_rtx = c->nb_rtx,
+			.cid = c->cid,
+			.inflight = c->pcb.inflight,
+			.active = c->active,
+		};
+	}
+}
+
 /* ---- nothing is left after the end: no connection, record, CAM entry, region or mbuf ---- */
 
 /* Count used mbufs, without the empty ones that cores keep for their next packets. */
@@ -325,7 +698,7 @@ san_sim_check_note(struct sim_world *w, const struct sim_note *n)
 {
 	if (!n->side->innocent)
 		return;
-	san_sim_check_order_note(w, n);
+	check_order_note(w, n);
 	check_bytes_note(w, n);
 	check_complete_note(w, n);
 	check_place_note(w, n);
@@ -338,7 +711,7 @@ san_sim_check_round(struct sim_world *w, struct sim_host *h)
 
 	if (every == 0 || h->nb_rounds % every != 0)
 		return;
-	san_sim_check_grant_round(w, h);
+	check_grant_round(w, h);
 	san_sim_check_pcb_round(w, h);
 	/* the layers' own checks abort, and a failure is reported before that */
 	if (!w->failed)
@@ -350,7 +723,7 @@ san_sim_check_settled(struct sim_world *w)
 {
 	if (w->failed)
 		return;
-	san_sim_check_order_settled(w);
+	check_order_settled(w);
 	check_complete_settled(w);
 	check_progress_settled(w);
 	check_fair_settled(w);

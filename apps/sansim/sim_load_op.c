@@ -200,13 +200,23 @@ recv_bytes(const struct sim_world *w)
 }
 
 void
-san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch)
+san_sim_load_op_take_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_recv *r)
 {
 	struct sim_host *h = &w->hosts[s->host];
+
+	if (san_core_post_recv(h->core, s->qp, r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
+		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+	else
+		s->nb_recvs++;
+}
+
+void
+san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t epoch)
+{
 	struct san_ulp_recv r = {.wr_id = slot};
 
 	if (epoch != s->recv_epoch || s->state == SIM_SIDE_IDLE || s->state == SIM_SIDE_OVER ||
-	    h->lie == SIM_LIE_REFUSE)
+	    w->hosts[s->host].lie == SIM_LIE_REFUSE)
 		return; /* all are posted again with the next connection */
 	if (s->stream) {
 		san_sim_load_stream_receive(w, s);
@@ -217,10 +227,7 @@ san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot
 		r.sge[0].addr = s->recv + slot * recv_bytes(w);
 		r.sge[0].length = (uint32_t)recv_bytes(w);
 	}
-	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
-		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
-	else
-		s->nb_recvs++;
+	san_sim_load_op_take_recv(w, s, &r);
 }
 
 void
@@ -236,11 +243,23 @@ san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s)
 		san_sim_load_op_post_recv(w, s, i, s->recv_epoch);
 }
 
+bool
+san_sim_load_op_recv_later(struct sim_world *w, const struct sim_side *s, uint32_t slot)
+{
+	uint64_t delay = w->conf.load.recv_delay_ns;
+
+	if (delay == 0)
+		return false;
+	delay = 1 + san_prng_u64(&w->load->prng) % delay;
+	san_sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
+			 (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS | slot));
+	return true;
+}
+
 static void
 load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
-	uint64_t delay = w->conf.load.recv_delay_ns;
 
 	if (s->stream) {
 		san_sim_load_stream_on_recv(w, s, wc);
@@ -256,13 +275,8 @@ load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc
 				   .wc = wc,
 				   .data = s->recv == NULL ? NULL : s->recv + slot * recv_bytes(w),
 			   });
-	if (delay == 0) {
+	if (!san_sim_load_op_recv_later(w, s, slot))
 		san_sim_load_op_post_recv(w, s, slot, s->recv_epoch);
-		return;
-	}
-	delay = 1 + san_prng_u64(&w->load->prng) % delay;
-	san_sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
-			 (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS | slot));
 }
 
 /* ---- completions ---- */

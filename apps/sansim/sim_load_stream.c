@@ -21,7 +21,6 @@
 #define LARGE_MIN 4096
 #define SAME_MAX  40 /* receives until the manner changes */
 #define RECVS_MAX 2
-#define SLOT_BITS 16
 
 enum manner {
 	MANNER_DIRECT,
@@ -194,15 +193,11 @@ load_stream_take_bytes(struct sim_world *w, struct sim_side *s, const uint8_t *g
 static void
 load_stream_post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_t len)
 {
-	struct sim_host *h = &w->hosts[s->host];
 	struct san_ulp_recv r = {.wr_id = slot, .nb_sge = 1};
 
 	s->flow->len[slot] = len;
 	r.sge[0] = (struct rtsan_sge){.addr = s->flow->buf[slot], .length = len};
-	if (san_core_post_recv(h->core, s->qp, &r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
-		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
-	else
-		s->nb_recvs++;
+	san_sim_load_op_take_recv(w, s, &r);
 }
 
 static uint32_t
@@ -261,7 +256,6 @@ void
 san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
-	uint64_t delay = w->conf.load.recv_delay_ns;
 
 	s->nb_recvs--;
 	if (wc->status >= RTSAN_WC_RETRY_EXC) {
@@ -275,11 +269,6 @@ san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struc
 	}
 	s->flow->ended |= wc->byte_len == 0;
 	load_stream_take_bytes(w, s, s->flow->buf[slot], wc->byte_len);
-	if (delay == 0) {
+	if (!san_sim_load_op_recv_later(w, s, 0))
 		san_sim_load_stream_receive(w, s);
-		return;
-	}
-	delay = 1 + san_prng_u64(&w->load->prng) % delay;
-	san_sim_world_at(w, w->now_ns + delay, SIM_EV_LOAD, s->id, SIM_LOAD_RECV,
-			 (void *)(uintptr_t)((uint64_t)s->recv_epoch << SLOT_BITS));
 }

@@ -26,9 +26,8 @@
 /** A worker's result of a run; shorter than PIPE_BUF, so that it is written at once. */
 struct verdict {
 	uint64_t index;
-	uint64_t nb_events, nb_faults, nb_ops, nb_broken, hash;
-	bool failed;
-	bool unbuilt; /* the run could not be built */
+	struct sim_swarm_sum sum; /* of this run */
+	bool unbuilt;             /* the run could not be built */
 	char why[256];
 };
 
@@ -45,6 +44,18 @@ struct campaign {
 	struct sim_swarm_sum sum;
 	uint64_t began_s;
 };
+
+static void
+swarm_add(struct sim_swarm_sum *sum, const struct sim_swarm_sum *run)
+{
+	sum->nb_runs += run->nb_runs;
+	sum->nb_failed += run->nb_failed;
+	sum->nb_events += run->nb_events;
+	sum->nb_faults += run->nb_faults;
+	sum->nb_ops += run->nb_ops;
+	sum->nb_broken += run->nb_broken;
+	sum->hash += run->hash;
+}
 
 static uint64_t
 swarm_now_s(void)
@@ -73,17 +84,21 @@ run_one(const struct sim_conf *conf, struct verdict *v)
 				 limit.rlim_max - 1);
 	setrlimit(RLIMIT_CPU, &limit);
 	if (san_sim_world_create(conf, &no_watch, &w) != 0) {
-		v->failed = v->unbuilt = true;
+		v->sum = (struct sim_swarm_sum){.nb_runs = 1, .nb_failed = 1};
+		v->unbuilt = true;
 		snprintf(v->why, sizeof(v->why), "the simulation could not be built");
 		return;
 	}
 	san_sim_world_run(w);
-	v->failed = w->failed;
-	v->nb_events = w->stats.nb_events;
-	v->nb_faults = w->net.nb_faults;
-	v->nb_ops = w->stats.nb_ops;
-	v->nb_broken = w->stats.nb_broken;
-	v->hash = w->hash;
+	v->sum = (struct sim_swarm_sum){
+		.nb_runs = 1,
+		.nb_failed = w->failed,
+		.nb_events = w->stats.nb_events,
+		.nb_faults = w->net.nb_faults,
+		.nb_ops = w->stats.nb_ops,
+		.nb_broken = w->stats.nb_broken,
+		.hash = w->hash,
+	};
 	snprintf(v->why, sizeof(v->why), "%.*s", (int)sizeof(v->why) - 1, w->why);
 	san_sim_world_destroy(w);
 }
@@ -152,7 +167,7 @@ death_of(int status)
 int
 san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why, size_t len)
 {
-	struct verdict v = {.failed = true};
+	struct verdict v = {.sum = {.nb_runs = 1, .nb_failed = 1}};
 	struct sim_conf own = *conf;
 	int fd, rc, status;
 	pid_t pid;
@@ -168,7 +183,6 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 		return rc;
 	}
 	if (pid == 0) {
-		v.failed = false;
 		run_one(&own, &v);
 		_exit(write(fd, &v, sizeof(v)) == sizeof(v) ? 0 : 1);
 	}
@@ -176,19 +190,11 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 	close(fd);
 	waitpid(pid, &status, 0);
 	snprintf(why, len, "%s", died ? death_of(status) : v.why);
-	rc = v.failed ? -EIO : 0;
+	if (sum != NULL)
+		swarm_add(sum, &v.sum);
 	if (v.unbuilt)
-		rc = -EINVAL;
-	if (sum != NULL) {
-		sum->nb_runs++;
-		sum->nb_failed += rc != 0;
-		sum->nb_events += v.nb_events;
-		sum->nb_faults += v.nb_faults;
-		sum->nb_ops += v.nb_ops;
-		sum->nb_broken += v.nb_broken;
-		sum->hash += v.hash;
-	}
-	return rc;
+		return -EINVAL;
+	return v.sum.nb_failed != 0 ? -EIO : 0;
 }
 
 /* ---- shrinking ---- */
@@ -272,6 +278,19 @@ shrink_once(struct sim_conf *c, enum shrink_step step)
 	}
 }
 
+/* Take the smaller scenario if it fails as well, else return to *conf*. */
+static bool
+shrink_to(struct sim_conf *conf, struct sim_conf *less, bool is_less, const char *why)
+{
+	bool fails = is_less && still_fails(less, why);
+
+	if (fails)
+		*conf = *less;
+	else
+		*less = *conf;
+	return fails;
+}
+
 void
 san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 {
@@ -281,28 +300,19 @@ san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 
 	for (round = 0; changed && round < SHRINK_ROUNDS; round++) {
 		changed = false;
-		for (i = conf->nb_faults; i-- > 0; less = *conf) {
+		for (i = conf->nb_faults; i-- > 0;) {
 			less.nb_faults--;
 			memmove(&less.faults[i], &less.faults[i + 1],
 				(less.nb_faults - i) * sizeof(less.faults[0]));
-			if (still_fails(&less, why)) {
-				*conf = less;
-				changed = true;
-			}
+			changed |= shrink_to(conf, &less, true, why);
 		}
-		for (i = 0; i < SIM_KINDS; i++, less = *conf) {
+		for (i = 0; i < SIM_KINDS; i++) {
 			less.load.weights[i] = 0;
-			if (conf->load.weights[i] != 0 && still_fails(&less, why)) {
-				*conf = less;
-				changed = true;
-			}
+			changed |= shrink_to(conf, &less, conf->load.weights[i] != 0, why);
 		}
-		for (i = 0; i < SHRINK_STEPS; i++, less = *conf) {
-			while (shrink_once(&less, i) && still_fails(&less, why)) {
-				*conf = less;
+		for (i = 0; i < SHRINK_STEPS; i++)
+			while (shrink_to(conf, &less, shrink_once(&less, i), why))
 				changed = true;
-			}
-		}
 	}
 }
 
@@ -344,7 +354,6 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 {
 	uint64_t seed = c->conf->seed + index;
 
-	c->sum.nb_failed++;
 	printf("FAILED: %s\n  repeat: %s --swarm-seed %" PRIu64 "\n", why, c->conf->program, seed);
 	if (c->conf->shrink)
 		write_shrunk(c, seed, why);
@@ -381,18 +390,14 @@ take_verdict(struct campaign *c, struct worker *wk)
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			return;
 		c->sum.nb_runs++;
+		c->sum.nb_failed++;
 		report_failure(c, wk->next, death_of(status));
 		start_worker(c, wk, wk->next + c->conf->nb_workers);
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;
-	c->sum.nb_runs++;
-	c->sum.nb_events += v.nb_events;
-	c->sum.nb_faults += v.nb_faults;
-	c->sum.nb_ops += v.nb_ops;
-	c->sum.nb_broken += v.nb_broken;
-	c->sum.hash += v.hash;
-	if (v.failed)
+	swarm_add(&c->sum, &v.sum);
+	if (v.sum.nb_failed != 0)
 		report_failure(c, v.index, v.why);
 }
 

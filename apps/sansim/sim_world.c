@@ -166,14 +166,14 @@ world_run_load(struct sim_world *w)
 				   w->load->nb_sides);
 	start_load(w);
 	run_until(w, san_sim_load_is_done, w->now_ns + w->conf.run.duration_ns);
-	san_sim_load_stop(w);
+	w->load->ending = true;
 	san_sim_fault_end(w);
 	if (!run_until(w, san_sim_load_is_done, w->now_ns + w->conf.run.settle_ns))
 		san_sim_world_fail(w, "progress", "%lu requests do not complete",
 				   (unsigned long)w->load->nb_pending);
 	san_sim_report_links(w); /* disconnecting is not part of the load */
 	san_sim_check_settled(w);
-	san_sim_load_conn_disconnect_all(w);
+	san_sim_load_disconnect_all(w);
 	if (!run_until(w, all_over, w->now_ns + w->conf.run.settle_ns))
 		san_sim_world_fail(w, "progress", "%u of %u sides do not end",
 				   w->load->nb_sides - w->load->nb_over, w->load->nb_sides);
@@ -239,6 +239,14 @@ san_sim_world_mb(const struct sim_conf *conf)
 }
 
 static int
+explain(struct sim_world *w, int rc, const char *path)
+{
+	w->explained = true;
+	fprintf(stderr, "sansim: %s: %s\n", path, strerror(-rc));
+	return rc;
+}
+
+static int
 open_trace(struct sim_world *w, const struct sim_watch *watch)
 {
 	struct sim_link *l;
@@ -253,11 +261,8 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 		return -EINVAL;
 	}
 	rc = san_sim_trace_open(watch->trace_path, &w->net.trace);
-	if (rc != 0) {
-		w->explained = true;
-		fprintf(stderr, "sansim: %s: %s\n", watch->trace_path, strerror(-rc));
-		return rc;
-	}
+	if (rc != 0)
+		return explain(w, rc, watch->trace_path);
 	while ((l = san_sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
 		l->trace_if = san_sim_trace_interface(w->net.trace, name, 0);
@@ -268,16 +273,10 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 static int
 open_watch(struct sim_world *w, const struct sim_watch *watch)
 {
-	int rc = 0;
-
 	if (watch->series_path != NULL) {
 		w->series = fopen(watch->series_path, "w");
-		if (w->series == NULL) {
-			rc = -errno;
-			w->explained = true;
-			fprintf(stderr, "sansim: %s: %s\n", watch->series_path, strerror(-rc));
-			return rc;
-		}
+		if (w->series == NULL)
+			return explain(w, -errno, watch->series_path);
 	}
 	return watch->trace_path == NULL ? 0 : open_trace(w, watch);
 }

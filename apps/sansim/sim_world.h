@@ -15,7 +15,7 @@
  *   sim_load.c    the programs: connections, requests, memory
  *   sim_fault.c   faults: kind, time and place
  *   sim_lie.c     hosts that lie
- *   sim_check*.c  invariants
+ *   sim_check.c   invariants
  *   sim_report.c  results of a run
  *   sim_world.c   the event loop and the phases of a run
  *
@@ -49,7 +49,7 @@ struct sim_kept {
 	uint8_t round;
 };
 
-/** A connection after the previous round, for sim_check_engine.c. */
+/** A connection after the previous round, for the checker "pcb". */
 struct sim_before {
 	uint64_t nb_rtx;
 	uint32_t cid;
@@ -275,7 +275,7 @@ enum sim_side_state {
 	SIM_SIDE_OVER, /**< ended for good */
 };
 
-/** State of the requests of a side, for sim_check_order.c. */
+/** State of the requests of a side, for the checker "order". */
 struct sim_order {
 	uint8_t *seqs; /**< indexed by sequence number */
 	uint64_t nb_seqs;
@@ -360,15 +360,13 @@ void san_sim_load_round(struct sim_world *w, struct sim_host *h);
 void san_sim_load_event(struct sim_world *w, uint32_t side, uint16_t what, void *arg);
 /** Requests may be posted: the start times of connections count from now. */
 void san_sim_load_start(struct sim_world *w);
-/** Post and connect nothing new. */
-void san_sim_load_stop(struct sim_world *w);
 /** True if all of load.ops (unless 0) are posted, and all requests have completed. */
 bool san_sim_load_is_done(const struct sim_world *w);
-void san_sim_load_conn_disconnect_all(struct sim_world *w);
+void san_sim_load_disconnect_all(struct sim_world *w);
 /** Release queue pairs and regions, like a program before it ends. */
 void san_sim_load_release(struct sim_world *w);
 
-/* ---- sim_load_conn.c, sim_load_op.c: among themselves ---- */
+/* ---- sim_load.c, sim_load_op.c: among themselves ---- */
 
 enum sim_load_what {
 	SIM_LOAD_CONNECT, /**< try to connect */
@@ -377,14 +375,17 @@ enum sim_load_what {
 	SIM_LOAD_REVOKE,
 };
 
-void san_sim_load_conn_connect(struct sim_world *w, struct sim_side *s);
-void san_sim_load_conn_events(struct sim_world *w, struct sim_host *h);
 /** Post as much as the depth allows. */
 void san_sim_load_op_post(struct sim_world *w, struct sim_side *s);
 void san_sim_load_op_completions(struct sim_world *w, struct sim_host *h);
 void san_sim_load_op_post_recvs(struct sim_world *w, struct sim_side *s);
 void san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot,
 			       uint32_t epoch);
+/** Post this receive. */
+void san_sim_load_op_take_recv(struct sim_world *w, struct sim_side *s,
+			       const struct san_ulp_recv *r);
+/** Plan to post a receive again. False: the scenario does not delay that. */
+bool san_sim_load_op_recv_later(struct sim_world *w, const struct sim_side *s, uint32_t slot);
 /** Placed data is discarded, and older requests must not place any more. */
 void san_sim_load_new_life(struct sim_world *w, struct sim_side *s);
 /** The side posts nothing more. */
@@ -441,7 +442,7 @@ san_sim_load_remote(const struct sim_world *w, const struct sim_side *s, uint32_
 	return ((uint64_t)s->id + 1) << 36 | (uint64_t)(san_sim_load_slot(w, s, slot) - s->region);
 }
 
-/* ---- sim_check*.c: invariants of a run, judged by what the programs see ---- */
+/* ---- sim_check.c : invariants of a run, judged by what the programs see ---- */
 
 enum sim_note_type {
 	SIM_NOTE_UP,        /**< a side's connection is established */
@@ -472,11 +473,7 @@ void san_sim_check_sample(struct sim_world *w);
 void san_sim_check_settled(struct sim_world *w);
 /** Connections are closed, queue pairs and regions released. */
 void san_sim_check_end(struct sim_world *w);
-
-/* the checkers that have files of their own */
-void san_sim_check_order_note(struct sim_world *w, const struct sim_note *n);
-void san_sim_check_order_settled(struct sim_world *w);
-void san_sim_check_grant_round(struct sim_world *w, struct sim_host *h);
+/** Only the checker "pcb". */
 void san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h);
 
 #endif /* SIM_WORLD_H */

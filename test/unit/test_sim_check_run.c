@@ -68,7 +68,7 @@ SIM_CASE(sim_check_complete__broken_without_cause)
 SIM_CASE(sim_check_complete__broken_while_settling)
 {
 	load_for(WORDS("run.stall=60 s"), MS);
-	san_sim_load_stop(w);
+	w->load->ending = true;
 	cut_all();
 	while (san_sim_world_step(w, 60 * SAN_NS_PER_S))
 		;
