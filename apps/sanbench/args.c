@@ -551,9 +551,9 @@ san_args_show(struct bench_conf *conf, FILE *f)
 		conf->service);
 	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->size_min,
 		conf->size_max, conf->depth, conf->conns);
-	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n", san_args_orders[conf->order],
-		san_args_solicits[conf->solicit], conf->verify ? "on" : "off", conf->imm ? "on" : "off",
-		conf->seed);
+	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n",
+		san_args_orders[conf->order], san_args_solicits[conf->solicit],
+		conf->verify ? "on" : "off", conf->imm ? "on" : "off", conf->seed);
 	if (conf->count > 0)
 		fprintf(f, "count %" PRIu64 "\n", conf->count);
 	else

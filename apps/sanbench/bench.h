@@ -402,7 +402,7 @@ struct ctl_report {
 };
 
 struct ctl {
-	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl; its on_event is the owner's */
+	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl; on_event is the owner's */
 	struct rtsan_mr *mr;
 	uint8_t *rx, *tx;
 	uint32_t free_tx[CTL_TX];
@@ -458,6 +458,7 @@ struct session;
 struct peer {
 	struct bench_qp q; /**< must be first: a bench_qp is cast to peer */
 	struct session *session;
+	struct ctl_report *report; /**< of the session */
 	bool is_open;
 	uint64_t request; /**< mode connect: waits for the last connection to end; 0: none */
 	struct rtsan_mr *recv_mr;
@@ -657,7 +658,7 @@ struct bench_mode {
 	/** Message *i* is in its slot. With PLACED messages. */
 	void (*on_slot)(struct peer *p, uint64_t i, const uint8_t *slot);
 	/** Compare with the totals of the client. */
-	void (*end)(struct peer *p, struct ctl_report *report);
+	void (*end)(struct peer *p);
 };
 
 extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_stream;

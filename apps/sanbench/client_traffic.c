@@ -28,7 +28,8 @@ traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_w
 	if (c->mode->complete != NULL)
 		wrong = c->mode->complete(conn, i, wc);
 	if (wrong != NULL)
-		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->q.hello.index, i, wrong);
+		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->q.hello.index, i,
+				wrong);
 	san_hist_add(&c->lat, ns);
 	if (c->conf.live)
 		san_hist_add(&c->lat_second, ns);
@@ -208,23 +209,15 @@ report_placed(struct client_conn *conn)
 
 /* ---- steps ---- */
 
-static bool
-is_time_over(const struct client *c)
-{
-	/* a count ends by itself */
-	if (c->conf.duration_ms == 0 || c->conf.count != 0)
-		return false;
-	return rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
-}
-
-/* True if all messages are posted. */
+/* True if the time is over, or with a count if all messages are posted. */
 static bool
 is_all_made(const struct client *c)
 {
 	uint32_t i;
 
 	if (c->conf.count == 0)
-		return false; /* the duration decides */
+		return c->conf.duration_ms != 0 &&
+			rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
 	for (i = 0; i < c->nb_conns; i++)
 		if (c->conns[i].next < c->conns[i].limit)
 			return false;
@@ -279,7 +272,7 @@ san_client_traffic_step(struct client *c)
 	if (c->has_placed)
 		has_worked |= report_all(c);
 	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
-	    !(c->is_stopped || is_time_over(c) || is_all_made(c)))
+	    !(c->is_stopped || is_all_made(c)))
 		return has_worked;
 	for (i = 0; i < c->nb_conns; i++)
 		c->conns[i].limit = c->conns[i].next;

@@ -150,18 +150,7 @@ get_value(cmdline_parse_token_hdr_t *tk, int i, char *to, unsigned int size)
 	return word != NULL && (unsigned int)snprintf(to, size, "%s", word) < size ? 0 : -1;
 }
 
-static struct cmdline_token_ops name_ops = {
-	.parse = parse_name,
-	.complete_get_nb = cmdline_complete_get_nb_string,
-	.complete_get_elt = cmdline_complete_get_elt_string,
-	.get_help = cmdline_get_help_string,
-};
-static struct cmdline_token_ops value_ops = {
-	.parse = cmdline_parse_string,
-	.complete_get_nb = count_values,
-	.complete_get_elt = get_value,
-	.get_help = cmdline_get_help_string,
-};
+static struct cmdline_token_ops name_ops, value_ops;
 static cmdline_parse_token_string_t token_name = {
 	.hdr = {.ops = &name_ops, .offset = offsetof(struct cmd_result, name)},
 };
@@ -257,12 +246,7 @@ parse_option(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigne
 	return cmdline_parse_string(&any.hdr, text, res, size);
 }
 
-static struct cmdline_token_ops option_ops = {
-	.parse = parse_option,
-	.complete_get_nb = cmdline_complete_get_nb_string,
-	.complete_get_elt = cmdline_complete_get_elt_string,
-	.get_help = cmdline_get_help_string,
-};
+static struct cmdline_token_ops option_ops;
 static cmdline_parse_token_string_t token_option = {
 	.hdr = {.ops = &option_ops, .offset = offsetof(struct cmd_result, name)},
 };
@@ -308,6 +292,11 @@ static void
 cmd_init(struct bench *b)
 {
 	cmd_bench = b;
+	name_ops = value_ops = option_ops = cmdline_token_string_ops;
+	name_ops.parse = parse_name;
+	value_ops.complete_get_nb = count_values;
+	value_ops.complete_get_elt = get_value;
+	option_ops.parse = parse_option;
 	token_name.string_data.str = san_args_names(true);
 	token_option.string_data.str = san_args_names(false);
 }

@@ -84,9 +84,8 @@ send_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
 }
 
 static void
-send_end(struct peer *p, struct ctl_report *report)
+send_end(struct peer *p)
 {
-	(void)report;
 	if (p->seen->base != p->end_msgs || p->msgs != p->end_msgs || p->bytes != p->end_bytes)
 		san_server_peer_error(
 			p, "got %" PRIu64 " (%" PRIu64 " bytes) of %" PRIu64 " (%" PRIu64 ")",
@@ -170,11 +169,10 @@ push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot)
 }
 
 static void
-push_end(struct peer *p, struct ctl_report *report)
+push_end(struct peer *p)
 {
 	uint8_t flags = p->q.hello.flags;
 
-	(void)report;
 	if ((flags & HELLO_VERIFY) != 0 &&
 	    (p->looked != p->end_msgs || p->bytes != p->end_bytes))
 		san_server_peer_error(
@@ -259,11 +257,10 @@ pull_serve(struct peer *p)
 
 /* The client has checked the data. Check that the region is unchanged. */
 static void
-pull_end(struct peer *p, struct ctl_report *report)
+pull_end(struct peer *p)
 {
 	const struct hello *h = &p->q.hello;
 
-	(void)report;
 	if ((h->flags & HELLO_VERIFY) != 0 &&
 	    san_content_check(san_net_base(h, false, 0), 0, p->q.mem, san_net_slots_bytes(h)) >= 0)
 		san_server_peer_error(p, "a pull changed the region");
@@ -346,11 +343,10 @@ atomic_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 }
 
 static void
-atomic_end(struct peer *p, struct ctl_report *report)
+atomic_end(struct peer *p)
 {
 	uint64_t value;
 
-	(void)report;
 	memcpy(&value, p->q.mem, sizeof(value));
 	if (value != own_before(p->end_msgs))
 		san_server_peer_error(p, "counter is %" PRIu64 " and not %" PRIu64, value,
@@ -389,9 +385,8 @@ bare_open(struct bench_qp *q)
 }
 
 static void
-idle_end(struct peer *p, struct ctl_report *report)
+idle_end(struct peer *p)
 {
-	(void)report;
 	if (!p->q.is_up)
 		san_server_peer_error(p, "the connection has ended");
 }
@@ -496,9 +491,8 @@ connect_is_over(const struct bench_qp *q)
 }
 
 static void
-connect_end(struct peer *p, struct ctl_report *report)
+connect_end(struct peer *p)
 {
-	(void)report;
 	if (p->msgs != p->end_msgs)
 		san_server_peer_error(p, "%" PRIu64 " connections of %" PRIu64, p->msgs,
 				      p->end_msgs);

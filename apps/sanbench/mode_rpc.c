@@ -288,7 +288,7 @@ rpc_is_over(const struct bench_qp *q)
 }
 
 static void
-rpc_end(struct peer *p, struct ctl_report *report)
+rpc_end(struct peer *p)
 {
 	const struct bench_did *did = &p->q.did;
 	const struct rpc *r = p->q.work;
@@ -300,9 +300,9 @@ rpc_end(struct peer *p, struct ctl_report *report)
 	if (did->done != did->msgs)
 		san_server_peer_error(p, "%" PRIu64 " requests of ours were not answered",
 				      did->msgs - did->done);
-	report->calls += did->done;
-	if (r->begin != 0 && ns > report->calls_ns)
-		report->calls_ns = ns;
+	p->report->calls += did->done;
+	if (r->begin != 0 && ns > p->report->calls_ns)
+		p->report->calls_ns = ns;
 }
 
 const struct bench_mode mode_rpc = {

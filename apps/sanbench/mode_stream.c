@@ -389,11 +389,10 @@ stream_is_over(const struct bench_qp *q)
 }
 
 static void
-stream_end(struct peer *p, struct ctl_report *report)
+stream_end(struct peer *p)
 {
 	const struct bench_did *did = &p->q.did;
 
-	(void)report;
 	if (did->received != p->end_bytes)
 		san_server_peer_error(p, "%" PRIu64 " bytes of %" PRIu64, did->received,
 				      p->end_bytes);

@@ -23,7 +23,6 @@
 
 struct session {
 	struct session *next;
-	struct server *server;
 	struct bench *b;
 	const struct bench_mode *mode;
 	struct hello hello;
@@ -281,17 +280,16 @@ session_open_slots(struct session *s)
 	return rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &s->mr);
 }
 
-static void
-session_add(struct server *srv, const struct rtsan_event *ev, const struct hello *h,
-	    const char **wrong)
+/* Create a session, as the first of the list. NULL, or what is wrong. */
+static const char *
+session_add(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
 {
+	const char *wrong = "out of memory";
 	struct session *s = calloc(1, sizeof(*s));
 	struct bench *b = srv->b;
 
-	*wrong = "out of memory";
 	if (s == NULL)
-		return;
-	s->server = srv;
+		return wrong;
 	s->b = b;
 	s->mode = san_mode_by_id(h->mode);
 	s->hello = *h;
@@ -309,15 +307,15 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
 		goto fail;
-	*wrong = "no memory for that (--memory)";
+	wrong = "no memory for that (--memory)";
 	if (session_open_slots(s) < 0)
 		goto fail;
 	s->next = srv->sessions;
 	srv->sessions = s;
-	*wrong = NULL;
-	return;
+	return NULL;
 fail:
 	session_free(s);
+	return wrong;
 }
 
 static const char *
@@ -336,7 +334,7 @@ accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello 
 	}
 	if (nb >= SESSIONS_MAX)
 		return "too many sessions";
-	session_add(srv, ev, h, &wrong);
+	wrong = session_add(srv, ev, h);
 	if (wrong != NULL)
 		return wrong;
 	s = srv->sessions;
@@ -397,6 +395,7 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 	int ret;
 
 	p->session = s;
+	p->report = &s->report;
 	p->q.b = s->b;
 	p->q.is_server = true;
 	p->q.hello = *h;
@@ -507,7 +506,7 @@ session_compare(struct session *s)
 			session_error(s, "connection %u was not used to its end", i);
 			continue;
 		}
-		s->mode->end(p, &s->report);
+		s->mode->end(p);
 		s->report.msgs += p->end_msgs;
 		s->report.bytes += p->end_bytes;
 	}

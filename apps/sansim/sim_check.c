@@ -262,8 +262,8 @@ check_bytes_note(struct sim_world *w, const struct sim_note *n)
 /*
  * ---- every request completes once (RT-7, RT-23, RT-27) ----
  *
- * With success, or with a justified error. The end of a connection must be justified, too. sim_load_op.c detects double completions when it
- * polls.
+ * With success, or with a justified error. The end of a connection must be justified, too.
+ * sim_load_op.c detects double completions when it polls.
  */
 
 static bool

@@ -8,55 +8,36 @@
 
 #include "sim_world.h"
 
-#define BLOCKING_PPM  (SIM_PPM / 5)   /* above that no progress is required */
-#define SILENCING_PPM (SIM_PPM / 100) /* up to that no packet is lost repeatedly */
+#define BLOCKING_PPM  (SIM_PPM / 5 + 1)   /* from that on no progress is required */
+#define SILENCING_PPM (SIM_PPM / 100 + 1) /* below that no packet is lost repeatedly */
 
-/* True if connections may stall during the fault. */
-static bool
-is_blocking(const struct sim_fault_conf *f)
-{
-	switch (f->kind) {
-	case SIM_FAULT_DOWN:
-	case SIM_FAULT_FLOW:
-	case SIM_FAULT_MUTE:
-	case SIM_FAULT_PAUSE:
-	case SIM_FAULT_RESTART:
-		return true;
-	case SIM_FAULT_FORGE:
-		return false;
-	default:
-		return f->rate_ppm > BLOCKING_PPM;
-	}
-}
+#define ANY_RATE 0
+#define NO_RATE  UINT32_MAX
 
 /*
- * True if the fault can drop a packet and all its retransmissions. A burst can, because on an idle
- * link it does not end by other packets.
+ * From one rate on connections may stall. From another on a packet and all its retransmissions can be
+ * lost: in a burst, too, because on an idle link it does not end by other packets.
  */
-static bool
-is_silencing(const struct sim_fault_conf *f)
-{
-	switch (f->kind) {
-	case SIM_FAULT_BURST:
-	case SIM_FAULT_FLOW:
-	case SIM_FAULT_DOWN:
-	case SIM_FAULT_MUTE:
-	case SIM_FAULT_PAUSE:
-		return true;
-	case SIM_FAULT_LOSS:
-	case SIM_FAULT_CORRUPT:
-		return f->rate_ppm > SILENCING_PPM;
-	default:
-		return false;
-	}
-}
-
-static bool
-is_of_host(const struct sim_fault_conf *f)
-{
-	return f->kind == SIM_FAULT_PAUSE || f->kind == SIM_FAULT_RESTART ||
-		f->kind == SIM_FAULT_MOVE || f->kind == SIM_FAULT_LIE;
-}
+static const struct {
+	uint32_t stalls_from, silences_from;
+	bool is_of_host;
+} kinds[SIM_FAULT_MAX] = {
+	[SIM_FAULT_NONE] = {BLOCKING_PPM, NO_RATE, false},
+	[SIM_FAULT_LOSS] = {BLOCKING_PPM, SILENCING_PPM, false},
+	[SIM_FAULT_BURST] = {BLOCKING_PPM, ANY_RATE, false},
+	[SIM_FAULT_FLOW] = {ANY_RATE, ANY_RATE, false},
+	[SIM_FAULT_REORDER] = {BLOCKING_PPM, NO_RATE, false},
+	[SIM_FAULT_DUPLICATE] = {BLOCKING_PPM, NO_RATE, false},
+	[SIM_FAULT_CORRUPT] = {BLOCKING_PPM, SILENCING_PPM, false},
+	[SIM_FAULT_DOWN] = {ANY_RATE, ANY_RATE, false},
+	[SIM_FAULT_PAUSE] = {ANY_RATE, ANY_RATE, true},
+	[SIM_FAULT_RESTART] = {ANY_RATE, NO_RATE, true},
+	[SIM_FAULT_NARROW] = {BLOCKING_PPM, NO_RATE, false},
+	[SIM_FAULT_FORGE] = {NO_RATE, NO_RATE, false},
+	[SIM_FAULT_MUTE] = {ANY_RATE, ANY_RATE, false},
+	[SIM_FAULT_MOVE] = {BLOCKING_PPM, NO_RATE, true},
+	[SIM_FAULT_LIE] = {BLOCKING_PPM, NO_RATE, true},
+};
 
 static struct sim_host *
 fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
@@ -222,16 +203,16 @@ san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins)
 	if (begins == w->fault_active[fault] || (begins && w->faults_over))
 		return; /* it has ended together with all others */
 	w->fault_active[fault] = begins;
-	if (is_blocking(f)) {
+	if (f->rate_ppm >= kinds[f->kind].stalls_from) {
 		w->nb_blocking += begins ? 1 : -1;
 		w->unblocked_ns = w->now_ns;
 	}
-	if (is_silencing(f)) {
+	if (f->rate_ppm >= kinds[f->kind].silences_from) {
 		count_silence(w);
 		w->nb_silencing += begins ? 1 : -1;
 	}
 	w->net.nb_faults += begins;
-	if (is_of_host(f))
+	if (kinds[f->kind].is_of_host)
 		change_host(w, fault_host_of(w, f), f, begins);
 	else if (f->kind == SIM_FAULT_NARROW)
 		narrow_links(w);
@@ -248,12 +229,12 @@ san_sim_fault_create(struct sim_world *w)
 	for (i = 0; i < w->conf.nb_faults; i++) {
 		const struct sim_fault_conf *f = &w->conf.faults[i];
 
-		if (is_of_host(f) ? fault_host_of(w, f) == NULL :
-				    !san_sim_topo_is_place(w, f->where)) {
+		if (kinds[f->kind].is_of_host ? fault_host_of(w, f) == NULL :
+						!san_sim_topo_is_place(w, f->where)) {
 			w->explained = true;
 			fprintf(stderr, "sansim: fault.%s.where: \"%s\" is not %s\n", f->name,
 				f->where,
-				is_of_host(f) ? "a host" : "a place of this topology");
+				kinds[f->kind].is_of_host ? "a host" : "a place of this topology");
 			return -EINVAL;
 		}
 		if (f->kind == SIM_FAULT_LIE)

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_common.h>
 
@@ -103,33 +104,6 @@ san_sim_report_links(struct sim_world *w)
 	}
 }
 
-/* Sums over programs and hosts. */
-struct sums {
-	struct sim_engine_sums engines;
-	uint64_t inflight_high;
-	uint64_t side_min, side_max; /* bytes of the slowest and fastest initiator */
-};
-
-static void
-sum_up(const struct sim_world *w, struct sums *s)
-{
-	const struct sim_load *ld = w->load;
-	uint32_t i;
-
-	*s = (struct sums){.engines = w->dead_engines, .side_min = UINT64_MAX};
-	for (i = 0; i < w->nb_hosts; i++) {
-		s->inflight_high = RTE_MAX(s->inflight_high, w->hosts[i].inflight_high);
-		if (w->hosts[i].core != NULL)
-			san_sim_report_engine(&s->engines, w->hosts[i].core);
-	}
-	for (i = 0; i < ld->nb_sides; i++) {
-		if (!ld->sides[i].initiates)
-			continue;
-		s->side_min = RTE_MIN(s->side_min, ld->sides[i].bytes_done);
-		s->side_max = RTE_MAX(s->side_max, ld->sides[i].bytes_done);
-	}
-}
-
 static uint64_t
 sum_bytes(const struct sim_world *w)
 {
@@ -154,76 +128,103 @@ report_put_figures(FILE *out, const struct figure *f, size_t n, const char *fmt,
 }
 
 static size_t
+collect_engines(const struct sim_world *w, struct figure *f)
+{
+	struct sim_engine_sums sums = w->dead_engines;
+	const struct sim_engine_sums *e = &sums;
+	uint64_t inflight_high = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->nb_hosts; i++) {
+		inflight_high = RTE_MAX(inflight_high, w->hosts[i].inflight_high);
+		if (w->hosts[i].core != NULL)
+			san_sim_report_engine(&sums, w->hosts[i].core);
+	}
+
+	const struct figure all[] = {
+		{"retransmissions", e->pdl.nb_rtx},
+		{"early", e->pdl.nb_fast_rtx},
+		{"tail_probes", e->pdl.nb_tlp},
+		{"timeouts", e->pdl.nb_rto},
+		{"retries_exceeded", e->pdl.nb_failed},
+		{"acks", e->pdl.nb_ack_tx},
+		{"path_changes", e->pdl.nb_path_changes},
+		{"cc_cuts", e->pdl.nb_cc_cuts},
+		{"inflight_high_pkts", inflight_high},
+		{"budget_waits", e->pdl.nb_budget_waits},
+		{"grants", e->tl.nb_grants},
+		{"grants_lapsed", e->tl.nb_grants_expired},
+		{"grant_high_bytes", e->tl.budget_high},
+		{"path_high_bytes", e->tl.path_high},
+		{"rnr", e->tl.nb_rnr_tx},
+		{"red_zone", e->tl.nb_red},
+		{"packed", e->tl.nb_packed_tx},
+		{"packed_messages", e->tl.nb_pack_msgs_tx},
+		{"unpacked", e->tl.nb_unpack_tx},
+		{"express_rx", e->nb_express_rx},
+		{"express_tx", e->tl.nb_express_tx},
+		{"cam_high", e->cam_high},
+		{"cam_inserts", e->cam_inserts},
+		{"cam_rejects", e->cam_rejects},
+	};
+
+	memcpy(f, all, sizeof(all));
+	return RTE_DIM(all);
+}
+
+static size_t
 report_collect_figures(const struct sim_world *w, struct figure *f)
 {
 	struct hist_summary c;
 	uint64_t ns = w->conf.run.duration_ns - w->conf.run.warmup_ns, bytes = sum_bytes(w);
 	uint64_t last_ns = RTE_MAX(w->load->last_done_ns, w->load_ns) - w->load_ns;
 	const struct sim_link_sums *l = &w->on_links;
-	const struct sim_engine_sums *e;
-	struct sums s;
-	size_t n = 0;
+	uint64_t side_min = UINT64_MAX, side_max = 0;
+	uint32_t i;
 
 	if (w->conf.load.ops != 0)
 		ns = RTE_MAX(last_ns, 1u);
-	sum_up(w, &s);
-	e = &s.engines;
+	for (i = 0; i < w->load->nb_sides; i++) {
+		if (!w->load->sides[i].initiates)
+			continue;
+		side_min = RTE_MIN(side_min, w->load->sides[i].bytes_done);
+		side_max = RTE_MAX(side_max, w->load->sides[i].bytes_done);
+	}
 	san_hist_summarize(&w->load->hist, &c);
-#define PUT(k, v) f[n++] = (struct figure){k, v}
-	PUT("seed", w->conf.run.seed);
-	PUT("events", w->stats.nb_events);
-	PUT("virtual_ns", w->now_ns);
-	PUT("measured_ns", ns);
-	PUT("connections", w->stats.nb_conns / 2);
-	PUT("broken", w->stats.nb_broken);
-	PUT("faults", w->net.nb_faults);
-	PUT("ops", w->stats.nb_ops);
-	PUT("ops_failed", w->stats.nb_ops_failed);
-	PUT("bytes", bytes);
-	PUT("goodput_kbps", (uint64_t)((unsigned __int128)bytes * 8000000 / ns));
-	PUT("jain_ppm", san_sim_report_jain(w));
-	PUT("side_bytes_min", s.side_min == UINT64_MAX ? 0 : s.side_min);
-	PUT("side_bytes_max", s.side_max);
-	PUT("completion_mean_ns", c.mean_ns);
-	PUT("completion_min_ns", c.min_ns);
-	PUT("completion_p50_ns", c.p50_ns);
-	PUT("completion_p99_ns", c.p99_ns);
-	PUT("completion_p999_ns", c.p999_ns);
-	PUT("completion_max_ns", c.max_ns);
-	PUT("last_completion_ns", last_ns);
-	PUT("longest_silence_ns", w->longest_silence_ns);
-	PUT("packets", l->pkts);
-	PUT("wire_bytes", l->bytes);
-	PUT("switch_drops", l->full);
-	PUT("fault_drops", l->lost);
-	PUT("marked", l->marked);
-	PUT("queue_high_bytes", l->queue_high);
-	PUT("retransmissions", e->pdl.nb_rtx);
-	PUT("early", e->pdl.nb_fast_rtx);
-	PUT("tail_probes", e->pdl.nb_tlp);
-	PUT("timeouts", e->pdl.nb_rto);
-	PUT("retries_exceeded", e->pdl.nb_failed);
-	PUT("acks", e->pdl.nb_ack_tx);
-	PUT("path_changes", e->pdl.nb_path_changes);
-	PUT("cc_cuts", e->pdl.nb_cc_cuts);
-	PUT("inflight_high_pkts", s.inflight_high);
-	PUT("budget_waits", e->pdl.nb_budget_waits);
-	PUT("grants", e->tl.nb_grants);
-	PUT("grants_lapsed", e->tl.nb_grants_expired);
-	PUT("grant_high_bytes", e->tl.budget_high);
-	PUT("path_high_bytes", e->tl.path_high);
-	PUT("rnr", e->tl.nb_rnr_tx);
-	PUT("red_zone", e->tl.nb_red);
-	PUT("packed", e->tl.nb_packed_tx);
-	PUT("packed_messages", e->tl.nb_pack_msgs_tx);
-	PUT("unpacked", e->tl.nb_unpack_tx);
-	PUT("express_rx", e->nb_express_rx);
-	PUT("express_tx", e->tl.nb_express_tx);
-	PUT("cam_high", e->cam_high);
-	PUT("cam_inserts", e->cam_inserts);
-	PUT("cam_rejects", e->cam_rejects);
-#undef PUT
-	return n;
+
+	const struct figure all[] = {
+		{"seed", w->conf.run.seed},
+		{"events", w->stats.nb_events},
+		{"virtual_ns", w->now_ns},
+		{"measured_ns", ns},
+		{"connections", w->stats.nb_conns / 2},
+		{"broken", w->stats.nb_broken},
+		{"faults", w->net.nb_faults},
+		{"ops", w->stats.nb_ops},
+		{"ops_failed", w->stats.nb_ops_failed},
+		{"bytes", bytes},
+		{"goodput_kbps", (uint64_t)((unsigned __int128)bytes * 8000000 / ns)},
+		{"jain_ppm", san_sim_report_jain(w)},
+		{"side_bytes_min", side_min == UINT64_MAX ? 0 : side_min},
+		{"side_bytes_max", side_max},
+		{"completion_mean_ns", c.mean_ns},
+		{"completion_min_ns", c.min_ns},
+		{"completion_p50_ns", c.p50_ns},
+		{"completion_p99_ns", c.p99_ns},
+		{"completion_p999_ns", c.p999_ns},
+		{"completion_max_ns", c.max_ns},
+		{"last_completion_ns", last_ns},
+		{"longest_silence_ns", w->longest_silence_ns},
+		{"packets", l->pkts},
+		{"wire_bytes", l->bytes},
+		{"switch_drops", l->full},
+		{"fault_drops", l->lost},
+		{"marked", l->marked},
+		{"queue_high_bytes", l->queue_high},
+	};
+
+	memcpy(f, all, sizeof(all));
+	return RTE_DIM(all) + collect_engines(w, f + RTE_DIM(all));
 }
 
 void
