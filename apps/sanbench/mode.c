@@ -373,9 +373,9 @@ static const struct bench_mode mode_atomic = {
 /*
  * ---- connect, idle: connections without traffic ----
  *
- * connect: each is set up, ended and set up again at full rate. A message is one such cycle, and its
- * latency is the time of the set-up. idle: all are set up once and stay, so that their memory can be
- * measured.
+ * connect: each is set up, ended and set up again at full rate. A message is one such cycle, and
+ * its latency is the time of the set-up. idle: all are set up once and stay, so that their memory
+ * can be measured.
  */
 
 static int

@@ -15,8 +15,8 @@
 #define NO_RATE  UINT32_MAX
 
 /*
- * From one rate on connections may stall. From another on a packet and all its retransmissions can be
- * lost: in a burst, too, because on an idle link it does not end by other packets.
+ * From one rate on connections may stall. From another on a packet and all its retransmissions can
+ * be lost: in a burst, too, because on an idle link it does not end by other packets.
  */
 static const struct {
 	uint32_t stalls_from, silences_from;

@@ -50,7 +50,7 @@ struct sim_link {
 	uint64_t more_ns;  /**< propagation beyond that of conf */
 	uint64_t busy_ps;  /**< the port is busy until then */
 	uint32_t buffer_bytes;
-	int32_t trace_if;            /**< negative: not traced */
+	int32_t trace_if; /**< negative: not traced */
 	struct sim_link_fault fault;
 	bool faulty; /**< any fault is active */
 	/* counters */

@@ -311,8 +311,8 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 /*
  * ---- connections ----
  *
- * The connecting side names the connection in its private data. The accepting side rejects while its
- * end of an earlier connection still exists, and the connecting side tries again soon.
+ * The connecting side names the connection in its private data. The accepting side rejects while
+ * its end of an earlier connection still exists, and the connecting side tries again soon.
  */
 
 static void
