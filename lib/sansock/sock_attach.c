@@ -107,14 +107,12 @@ attach_dial(void)
 	int fd, rc;
 
 	strncpy(addr.sun_path, san_sock_conf()->daemon, sizeof(addr.sun_path) - 1);
-	fd = san_sock_own(REAL(socket)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
+	fd = san_sock_own(REAL(socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
 	if (fd < 0)
 		return -errno;
-	REAL(setsockopt)
-	(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	REAL(setsockopt)
-	(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (REAL(connect)(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
+	REAL(setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	REAL(setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (REAL(connect, fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		rc = -errno;
 		san_sock_own_close(fd);
 		return rc;
@@ -145,8 +143,7 @@ attach_hello(struct view *v)
 	if (rc != 0)
 		return rc;
 	ctl = mmap(NULL, v->hello.hello.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	REAL(close)
-	(fd);
+	REAL(close, fd);
 	if (ctl == MAP_FAILED)
 		return -ENOMEM;
 	v->ctl = ctl;
@@ -288,8 +285,7 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 		if (rc == 0 && got != NULL)
 			*got = rx_fd;
 		else if (rx_fd >= 0)
-			REAL(close)
-		(rx_fd);
+			REAL(close, rx_fd);
 	}
 	if (rc != 0 && rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",

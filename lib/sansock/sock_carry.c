@@ -66,7 +66,7 @@ carry_leave_sets(struct fd_sock *f)
 
 	for (i = 0; i < SOCK_SETS; i++)
 		if (f->sets[i].epfd >= 0 &&
-		    REAL(epoll_ctl)(f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL) != 0)
+		    REAL(epoll_ctl, f->sets[i].epfd, EPOLL_CTL_DEL, f->sets[i].fd, NULL) != 0)
 			f->sets[i].epfd = -1; /* the number has been reused */
 }
 
@@ -85,8 +85,7 @@ enter_sets(struct fd_sock *f)
 		if (atomic_load(&f->carried))
 			san_sock_eset_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
 		else
-			REAL(epoll_ctl)
-		(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+			REAL(epoll_ctl, f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
 	}
 }
 
@@ -123,8 +122,7 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 	if (rc != 0)
 		return rc;
 	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	REAL(close)
-	(fd);
+	REAL(close, fd);
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
 	if (((const struct san_sock_shm *)mem)->abi != SAN_SOCK_ABI) {
@@ -146,24 +144,20 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 void
 san_sock_carry_replace(struct fd_sock *f, int shadow)
 {
-	int fd = san_sock_fd_next(f, 0), cloexec, flags = REAL(fcntl)(fd, F_GETFL);
+	int fd = san_sock_fd_next(f, 0), cloexec, flags = REAL(fcntl, fd, F_GETFL);
 	struct f_owner_ex owner;
 
-	REAL(fcntl)
-	(shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
+	REAL(fcntl, shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
 	if ((flags & O_ASYNC) != 0) {
-		if (REAL(fcntl)(fd, F_GETOWN_EX, &owner) == 0)
-			REAL(fcntl)
-		(shadow, F_SETOWN_EX, &owner);
-		REAL(fcntl)
-		(shadow, F_SETSIG, REAL(fcntl)(fd, F_GETSIG));
+		if (REAL(fcntl, fd, F_GETOWN_EX, &owner) == 0)
+			REAL(fcntl, shadow, F_SETOWN_EX, &owner);
+		REAL(fcntl, shadow, F_SETSIG, REAL(fcntl, fd, F_GETSIG));
 	}
 	carry_leave_sets(f);
 	for (; fd >= 0; fd = san_sock_fd_next(f, fd + 1)) {
-		cloexec = REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
-		REAL(dup3)
-		(shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
+		cloexec = REAL(fcntl, fd, F_GETFD) & FD_CLOEXEC;
+		REAL(dup3, shadow, fd, cloexec != 0 ? O_CLOEXEC : 0);
 	}
 	san_sock_fd_set_carried(f);
 	/* connect() waits for a byte that the program must not see */
@@ -180,8 +174,7 @@ san_sock_carry_is_v6only(int fd, const struct fd_sock *f)
 	int v = 0;
 
 	if (f->domain == AF_INET6)
-		REAL(getsockopt)
-	(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
+		REAL(getsockopt, fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
 	return v != 0;
 }
 
@@ -190,7 +183,7 @@ san_sock_carry_bound_to(int fd, struct sockaddr_storage *ss)
 {
 	socklen_t len = sizeof(*ss);
 
-	if (REAL(getsockname)(fd, (struct sockaddr *)ss, &len) != 0 ||
+	if (REAL(getsockname, fd, (struct sockaddr *)ss, &len) != 0 ||
 	    ((const struct sockaddr_in *)ss)->sin_port == 0) /* the same place for IPv6 */
 		return NULL;
 	return (const struct sockaddr *)ss;
@@ -223,10 +216,10 @@ carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to, enum sock_
 
 	if (!f->is_udp || san_sock_conf_is_idle())
 		return false;
-	if (REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0)
+	if (REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0)
 		return false;
 	len = sizeof(remote);
-	if (REAL(getpeername)(fd, (struct sockaddr *)&remote, &len) == 0)
+	if (REAL(getpeername, fd, (struct sockaddr *)&remote, &len) == 0)
 		to = (struct sockaddr *)&remote;
 	else if (to != NULL && san_sock_touch_is_bad(to, sizeof(*to)))
 		to = NULL; /* the kernel returns the error */
@@ -270,8 +263,7 @@ carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_
 			san_sock_opt_inherit(fd, f);
 			look_up_peer(f);
 		}
-		REAL(close)
-		(shadow);
+		REAL(close, shadow);
 	}
 	return rc;
 }
@@ -318,10 +310,9 @@ replace_back(struct fd_sock *f, bool is_first)
 	carry_leave_sets(f);
 	memcpy(sets, f->sets, sizeof(sets));
 	while ((fd = san_sock_fd_next(f, 0)) >= 0) {
-		cloexec = (REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC) != 0;
+		cloexec = (REAL(fcntl, fd, F_GETFD) & FD_CLOEXEC) != 0;
 		san_sock_eset_leave(fd);
-		REAL(dup3)
-		(kernel, fd, cloexec ? O_CLOEXEC : 0);
+		REAL(dup3, kernel, fd, cloexec ? O_CLOEXEC : 0);
 		if (first < 0)
 			san_sock_fd_succeed(fd, f);
 		else
@@ -424,8 +415,7 @@ carry_take_back(int fd, struct fd_sock *f)
 	    atomic_exchange(&f->shm->is_returned, SAN_SOCK_GIVEN_BACK) == 0) {
 		/* waiting calls restart with the kernel's socket, as after the daemon's end */
 		atomic_store(&f->shm->orphaned, 1);
-		REAL(shutdown)
-		(fd, SHUT_RDWR);
+		REAL(shutdown, fd, SHUT_RDWR);
 		/* the daemon must have finished its work on the kernel's socket */
 		for (i = 0; i < SOCK_SETTLE_STEPS && san_sock_carry_is_ending(SHMQ_SOCK_SETTLE);
 		     i++)
@@ -465,7 +455,7 @@ san_sock_carry_disconnect(int fd, struct fd_sock *f)
 		return -1;
 	}
 	san_sock_fd_put(now);
-	return REAL(connect)(fd, &none, sizeof(none));
+	return REAL(connect, fd, &none, sizeof(none));
 }
 
 void
@@ -490,8 +480,7 @@ san_sock_carry_is_ending(enum shmq_type type)
 	if (san_sock_attach_ask(type, -1, &req, &rep, NULL) != -EBUSY)
 		return false;
 	/* a library function would be a cancellation point, which bind() and listen() are not */
-	REAL(syscall)
-	(SYS_nanosleep, &step, NULL);
+	REAL(syscall, SYS_nanosleep, &step, NULL);
 	return true;
 }
 
@@ -503,11 +492,11 @@ int
 san_sock_carry_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
 	bool is_ending = !san_sock_conf_is_idle();
-	int i, rc = REAL(bind)(fd, sa, len);
+	int i, rc = REAL(bind, fd, sa, len);
 
 	for (i = 0; i < SOCK_SETTLE_STEPS && is_ending && rc != 0 && errno == EADDRINUSE; i++) {
 		is_ending = san_sock_carry_is_ending(SHMQ_SOCK_SETTLE);
-		rc = REAL(bind)(fd, sa, len);
+		rc = REAL(bind, fd, sa, len);
 	}
 	return rc;
 }
@@ -524,9 +513,8 @@ san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 		return;
 	/* bind it as the kernel does at the first send */
 	if (san_sock_carry_bound_to(fd, &bound) == NULL)
-		REAL(bind)
-	(fd, (const struct sockaddr *)&any,
-	 f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		REAL(bind, fd, (const struct sockaddr *)&any,
+		     f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	san_sock_carry(fd, f, to);
 	errno = was;
 }
@@ -539,7 +527,7 @@ stands_for_one(int fd)
 	struct sockaddr_un peer;
 	socklen_t len = sizeof(peer);
 
-	return REAL(getpeername)(fd, (struct sockaddr *)&peer, &len) == 0 &&
+	return REAL(getpeername, fd, (struct sockaddr *)&peer, &len) == 0 &&
 		peer.sun_family == AF_UNIX &&
 		len > offsetof(struct sockaddr_un, sun_path) + 1 + strlen(SAN_SOCK_PEER) &&
 		memcmp(peer.sun_path + 1, SAN_SOCK_PEER, strlen(SAN_SOCK_PEER)) == 0;
@@ -551,7 +539,7 @@ option_of(int fd, int name)
 	int v = -1;
 	socklen_t len = sizeof(v);
 
-	return REAL(getsockopt)(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : -1;
+	return REAL(getsockopt, fd, SOL_SOCKET, name, &v, &len) == 0 ? v : -1;
 }
 
 /* The process may accept connections of the listener: san_sock_tcp_conn_wait() reports it. */
@@ -627,8 +615,7 @@ san_sock_carry_adopt_all(void)
 				san_sock_carry_adopt(atoi(d->name));
 		}
 	}
-	REAL(close)
-	(dir);
+	REAL(close, dir);
 }
 
 /* ---- the kernel's socket ---- */

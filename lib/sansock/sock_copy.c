@@ -49,7 +49,7 @@ sendfile(int fd, int from, off_t *offset, size_t size)
 	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(sendfile)(fd, from, offset, size));
+		return BY_KERNEL(pinned, REAL(sendfile, fd, from, offset, size));
 	san_sock_fd_put(f);
 	return copy_file(fd, from, offset, size);
 }
@@ -61,7 +61,7 @@ EXPORT_AS(sendfile, sendfile64);
 static bool
 sock_copy_fd_blocks(int fd)
 {
-	return (REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) == 0;
+	return (REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) == 0;
 }
 
 /* Whether it is ready, or becomes so while the call may wait. 0 or -1. */
@@ -107,7 +107,7 @@ from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
 	if (room.mem == NULL)
 		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
-	n = REAL(read)(pipe, room.mem, size < room.bytes ? size : room.bytes);
+	n = REAL(read, pipe, room.mem, size < room.bytes ? size : room.bytes);
 	if (n > 0)
 		n = send_all(fd, room.mem, n);
 	pthread_cleanup_pop(1);
@@ -129,13 +129,12 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	/* one page surely fits into a pipe that is writable and not empty */
-	REAL(ioctl)
-	(pipe, FIONREAD, &used);
-	most = (size_t)(used == 0 ? REAL(fcntl)(pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
+	REAL(ioctl, pipe, FIONREAD, &used);
+	most = (size_t)(used == 0 ? REAL(fcntl, pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
 	most = most < size ? most : size;
 	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
 	if (n > 0)
-		n = REAL(write)(pipe, room.mem, (size_t)n);
+		n = REAL(write, pipe, room.mem, (size_t)n);
 	pthread_cleanup_pop(1);
 	return n;
 }
@@ -152,7 +151,7 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 	if (in == NULL && out == NULL) {
 		__attribute__((cleanup(san_sock_switch_unpin_at))) struct fd_sock *also = pins[1];
 
-		return BY_KERNEL(pins[0], REAL(splice)(from, from_at, to, to_at, size, flags));
+		return BY_KERNEL(pins[0], REAL(splice, from, from_at, to, to_at, size, flags));
 	}
 	if ((in != NULL && out != NULL) || fstat(in != NULL ? to : from, &st) != 0 ||
 	    !S_ISFIFO(st.st_mode))

@@ -136,7 +136,7 @@ epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 	int was = errno, n;
 
 	w->set->late = 0;
-	n = (int)REAL(syscall)(SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
+	n = (int)REAL(syscall, SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
 	errno = was;
 	return n > 0 ? epoll_sift_events(w->set, ev, n) : 0;
 }
@@ -178,7 +178,7 @@ sleep_in_kernel(struct wait *w)
 		return n;
 	}
 	epoll_wait_unlock(w);
-	n = REAL(epoll_pwait)(w->epfd, w->ev, w->max, left_ms(w), w->mask);
+	n = REAL(epoll_pwait, w->epfd, w->ev, w->max, left_ms(w), w->mask);
 	err = errno;
 	epoll_wait_lock(w);
 	others = n > 0 ? epoll_sift_events(w->is_given ? NULL : s, w->ev, n) : 0;
@@ -269,6 +269,6 @@ san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_n
 		epoll_wait_unlock(&w);
 	errno = err;
 	if (n == 0 && w.is_given)
-		n = REAL(epoll_pwait)(epfd, ev, max, left_ms(&w), mask);
+		n = REAL(epoll_pwait, epfd, ev, max, left_ms(&w), mask);
 	return n;
 }

@@ -292,13 +292,11 @@ eset_item_sync(struct sock_eset *s, struct sock_eitem *it)
 	};
 
 	if (it->is_out) {
-		REAL(epoll_ctl)
-		(s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
+		REAL(epoll_ctl, s->epfd, EPOLL_CTL_DEL, it->fd, NULL);
 		eset_item_drop(s, it);
 	} else if (it->known != ev.events) {
 		it->known = ev.events;
-		REAL(epoll_ctl)
-		(s->epfd, EPOLL_CTL_MOD, it->fd, &ev);
+		REAL(epoll_ctl, s->epfd, EPOLL_CTL_MOD, it->fd, &ev);
 	}
 }
 
@@ -318,7 +316,7 @@ san_sock_eset_sync(struct sock_eset *s)
 static int
 eset_item_hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_event *ev)
 {
-	int rc = REAL(epoll_ctl)(s->epfd, EPOLL_CTL_MOD, it->fd, ev);
+	int rc = REAL(epoll_ctl, s->epfd, EPOLL_CTL_MOD, it->fd, ev);
 
 	if (rc != 0)
 		return rc;
@@ -351,7 +349,7 @@ san_sock_eset_give(struct sock_eset *s)
 static int
 eset_ctl_by_kernel(int epfd, int op, int fd, struct fd_sock *f, struct epoll_event *ev)
 {
-	int rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+	int rc = REAL(epoll_ctl, epfd, op, fd, ev);
 
 	if (rc == 0 && op != EPOLL_CTL_DEL)
 		san_sock_carry_arm(f, ev->events, op == EPOLL_CTL_ADD);
@@ -397,7 +395,7 @@ eset_item_add(struct sock_eset *s, int fd, struct fd_sock *f, struct epoll_event
 		return eset_ctl_by_kernel(s->epfd, EPOLL_CTL_ADD, fd, f, ev);
 	}
 	ours.data.u64 = eset_cookie_of(number_of(it));
-	if (REAL(epoll_ctl)(s->epfd, EPOLL_CTL_ADD, fd, &ours) != 0) {
+	if (REAL(epoll_ctl, s->epfd, EPOLL_CTL_ADD, fd, &ours) != 0) {
 		atomic_store(&f->item, 0);
 		atomic_store(&it->f, NULL);
 		return -1;
@@ -516,8 +514,7 @@ eset_leave_all(int fd, struct fd_sock *f)
 		return;
 	s = &sets[it->set];
 	if (!s->is_parents)
-		REAL(epoll_ctl)
-	(s->epfd, EPOLL_CTL_DEL, fd, NULL);
+		REAL(epoll_ctl, s->epfd, EPOLL_CTL_DEL, fd, NULL);
 	if (!san_sock_lock_wait(&s->lock, &key)) {
 		/*
 		 * This is a signal handler, which has interrupted the owner of the lock. The next

@@ -72,7 +72,7 @@ san_sock_fork_by_number(long number, const long a[6])
 	long pid;
 
 	begin_fork();
-	pid = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	pid = REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	end_fork(pid);
 	return pid;
 }
@@ -83,7 +83,7 @@ _Fork(void)
 	pid_t pid;
 
 	begin_fork();
-	pid = REAL(_Fork)();
+	pid = REAL(_Fork);
 	end_fork(pid);
 	return pid;
 }
@@ -116,9 +116,9 @@ clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 		more[i] = va_arg(ap, void *);
 	va_end(ap);
 	if (!copies)
-		return REAL(clone)(fn, stack, flags, arg, more[0], more[1], more[2]);
+		return REAL(clone, fn, stack, flags, arg, more[0], more[1], more[2]);
 	begin_fork();
-	pid = REAL(clone)(run_child, stack, flags, &c, more[0], more[1], more[2]);
+	pid = REAL(clone, run_child, stack, flags, &c, more[0], more[1], more[2]);
 	san_sock_owner_change_release();
 	return pid;
 }

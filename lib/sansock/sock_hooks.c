@@ -31,7 +31,7 @@
 static int
 own_socket(const struct fd_sock *f, int type)
 {
-	return REAL(socket)(f->domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return REAL(socket, f->domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 static bool
@@ -50,15 +50,14 @@ san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, sockl
 	bool may;
 
 	may = fd >= 0 &&
-		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
-		REAL(setsockopt)(fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
+		REAL(setsockopt, fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
+		REAL(setsockopt, fd, IPPROTO_TCP, TCP_FASTOPEN_NO_COOKIE, &on, sizeof(on)) == 0;
 	if (!may)
 		san_sock_conf_info("a connection is the kernel's",
 				   "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
-	else if (REAL(connect)(fd, sa, len) != 0)
+	else if (REAL(connect, fd, sa, len) != 0)
 		may = !sock_hooks_err_refuses(errno);
-	REAL(close)
-	(fd);
+	REAL(close, fd);
 	errno = was;
 	return may;
 }
@@ -84,12 +83,11 @@ san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 	fd = own_socket(f, SOCK_DGRAM);
 	if (fd < 0)
 		return errno;
-	if (REAL(sendto)(fd, "", 0, flags, to, len) < 0 && sock_hooks_err_refuses(errno))
+	if (REAL(sendto, fd, "", 0, flags, to, len) < 0 && sock_hooks_err_refuses(errno))
 		err = errno;
 	else
 		atomic_store_explicit(place, h, memory_order_relaxed);
-	REAL(close)
-	(fd);
+	REAL(close, fd);
 	errno = was;
 	return err;
 }

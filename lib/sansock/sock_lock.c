@@ -112,9 +112,8 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 	end.fd = (int)syscall(SYS_pidfd_open, owner, 0);
 	if (end.fd < 0)
 		return ALIVE;
-	is_over = REAL(poll)(&end, 1, 0) == 1;
-	REAL(close)
-	(end.fd);
+	is_over = REAL(poll, &end, 1, 0) == 1;
+	REAL(close, end.fd);
 	return is_over ? DEAD : ALIVE;
 }
 

@@ -94,7 +94,7 @@ san_sock_opt_get(int fd, struct fd_sock *f, int level, int name, void *value, so
 		return give_int((int)sock_opt_max_segment(f), value, len);
 	kernel = san_sock_carry_kernel(fd, f);
 	rc = kernel < 0 ? san_sock_real_fail(ENETDOWN) :
-			  REAL(getsockopt)(kernel, level, name, value, len);
+			  REAL(getsockopt, kernel, level, name, value, len);
 	if (rc != 0 || f->is_udp || level != IPPROTO_TCP || name != TCP_INFO)
 		return rc;
 	/* the kernel's socket is not connected: return the stream's state instead */
@@ -218,13 +218,13 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 		if ((level != SOL_SOCKET ||
 		     (name != SO_ATTACH_FILTER && name != SO_ATTACH_BPF &&
 		      name != SO_LOCK_FILTER)) &&
-		    REAL(setsockopt)(kernel, level, name, value, len) != 0)
+		    REAL(setsockopt, kernel, level, name, value, len) != 0)
 			return -1;
 		return san_sock_carry_give_back(fd, f, text) ?
 			setsockopt(fd, level, name, value, len) :
 			san_sock_real_fail(ENOPROTOOPT);
 	}
-	rc = REAL(setsockopt)(kernel, level, name, value, len);
+	rc = REAL(setsockopt, kernel, level, name, value, len);
 	if (rc == 0 && about_group(level, name, value, len, group, &leaves)) {
 		if (sock_opt_follow_group(fd, group, leaves) == 0 || leaves) {
 			/* for san_sock_carry_return() */
@@ -235,8 +235,7 @@ san_sock_opt_set(int fd, struct fd_sock *f, int level, int name, const void *val
 		name = name == MCAST_JOIN_GROUP   ? MCAST_LEAVE_GROUP :
 			name == IP_ADD_MEMBERSHIP ? IP_DROP_MEMBERSHIP :
 						    IPV6_LEAVE_GROUP;
-		REAL(setsockopt)
-		(kernel, level, name, value, len);
+		REAL(setsockopt, kernel, level, name, value, len);
 		return san_sock_real_fail(ENOBUFS);
 	}
 	if (rc == 0 && is_time(level, name)) /* calls wait by these */
@@ -254,7 +253,7 @@ sock_opt_kernel_number(int kernel, int level, int name)
 	uint32_t v = 0;
 	socklen_t len = sizeof(v);
 
-	return REAL(getsockopt)(kernel, level, name, &v, &len) == 0 ? v : 0;
+	return REAL(getsockopt, kernel, level, name, &v, &len) == 0 ? v : 0;
 }
 
 void
@@ -266,7 +265,7 @@ san_sock_opt_stream(int kernel, struct fd_sock *f)
 	struct linger l = {0};
 	socklen_t len = sizeof(l);
 
-	if (REAL(getsockopt)(kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
+	if (REAL(getsockopt, kernel, SOL_SOCKET, SO_LINGER, &l, &len) == 0)
 		atomic_store(&shm->linger, l.l_onoff == 0 ? 0 : (uint32_t)l.l_linger + 1);
 	if (timeout_ms == 0 && !probes && atomic_load(&shm->nb_timeout_changes) == 0)
 		return; /* TCP's defaults apply already */
@@ -310,7 +309,7 @@ san_sock_opt_bits(int fd)
 	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
 		len = sizeof(v);
 		v = 0;
-		if (REAL(getsockopt)(fd, ours[i].level, ours[i].name, &v, &len) == 0 && v != 0)
+		if (REAL(getsockopt, fd, ours[i].level, ours[i].name, &v, &len) == 0 && v != 0)
 			bits |= ours[i].bit;
 	}
 	return bits;
@@ -320,23 +319,19 @@ void
 san_sock_opt_restore(int kernel, const struct fd_sock *f)
 {
 	uint32_t bits = atomic_load(&f->shm->options);
-	int flags = REAL(fcntl)(kernel, F_GETFL), none = 0, v;
+	int flags = REAL(fcntl, kernel, F_GETFL), none = 0, v;
 	size_t i;
 
-	REAL(setsockopt)
-	(kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+	REAL(setsockopt, kernel, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
 	/* turning one off may turn off another, so those that are on come last */
 	for (v = 0; v < 2; v++)
 		for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 			if (((bits & ours[i].bit) != 0) == (v != 0))
-				REAL(setsockopt)
-	(kernel, ours[i].level, ours[i].name, &v, sizeof(v));
+				REAL(setsockopt, kernel, ours[i].level, ours[i].name, &v, sizeof(v));
 	if ((atomic_load(&f->shm->shut) & (SHUT_RD + 1)) != 0)
-		REAL(shutdown)
-	(kernel, SHUT_RD);
+		REAL(shutdown, kernel, SHUT_RD);
 	flags = atomic_load(&f->shm->nonblock) != 0 ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
-	REAL(fcntl)
-	(kernel, F_SETFL, flags);
+	REAL(fcntl, kernel, F_SETFL, flags);
 }
 
 void
@@ -349,9 +344,8 @@ san_sock_opt_times(int fd, int shadow)
 
 	for (i = 0; i < 2; i++) {
 		len = sizeof(tv);
-		if (REAL(getsockopt)(fd, SOL_SOCKET, names[i], &tv, &len) == 0)
-			REAL(setsockopt)
-		(shadow, SOL_SOCKET, names[i], &tv, len);
+		if (REAL(getsockopt, fd, SOL_SOCKET, names[i], &tv, &len) == 0)
+			REAL(setsockopt, shadow, SOL_SOCKET, names[i], &tv, len);
 	}
 }
 
@@ -380,7 +374,7 @@ san_sock_opt_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, sockl
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
 		return san_sock_real_fail(ENETDOWN);
-	rc = REAL(connect)(kernel, sa, len);
+	rc = REAL(connect, kernel, sa, len);
 	if (rc == 0)
 		san_sock_carry_sync(fd, f);
 	return rc;
@@ -396,7 +390,7 @@ san_sock_opt_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, soc
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
 		return san_sock_real_fail(ENETDOWN);
-	return peer ? REAL(getpeername)(kernel, sa, len) : REAL(getsockname)(kernel, sa, len);
+	return peer ? REAL(getpeername, kernel, sa, len) : REAL(getsockname, kernel, sa, len);
 }
 
 int
@@ -410,7 +404,7 @@ san_sock_opt_shutdown(int fd, struct fd_sock *f, int how)
 	if (kernel < 0)
 		return san_sock_real_fail(ENETDOWN);
 	/* not for SHUT_RD: the kernel's socket would be readable for ever */
-	rc = how == SHUT_RD ? 0 : REAL(shutdown)(kernel, SHUT_WR);
+	rc = how == SHUT_RD ? 0 : REAL(shutdown, kernel, SHUT_WR);
 	if (rc == 0 && f->shm->peer.family == 0)
 		rc = san_sock_real_fail(ENOTCONN); /* as the kernel, which shuts it down, too */
 	err = errno;
@@ -441,7 +435,7 @@ san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 		return 0;
 	}
 	if (request == FIONBIO) {
-		rc = REAL(ioctl)(fd, request, arg);
+		rc = REAL(ioctl, fd, request, arg);
 		if (rc == 0)
 			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
 		return rc;
@@ -449,22 +443,22 @@ san_sock_opt_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 	if (f->is_udp && (request == SIOCGSTAMP || request == SIOCGSTAMPNS))
 		return san_sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
 	if (request == FIOASYNC) {
-		rc = REAL(ioctl)(fd, request, arg);
+		rc = REAL(ioctl, fd, request, arg);
 		if (rc == 0 && *(const int *)arg != 0)
 			san_sock_carry_arm(f, EPOLLET, true); /* each burst brings a signal */
 		return rc;
 	}
 	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
 	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
-		return REAL(ioctl)(fd, request, arg);
+		return REAL(ioctl, fd, request, arg);
 	kernel = san_sock_carry_kernel(fd, f);
-	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl)(kernel, request, arg);
+	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl, kernel, request, arg);
 }
 
 int
 san_sock_opt_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
 {
-	int rc = REAL(fcntl)(fd, cmd, arg);
+	int rc = REAL(fcntl, fd, cmd, arg);
 
 	if (cmd != F_SETFL || rc != 0)
 		return rc;

@@ -63,7 +63,7 @@ has_it(int kernel, int level, int name, const void *value, socklen_t len)
 
 	/* the length of a filter would be a number of instructions */
 	if (len == 0 || len > sizeof(now) || (level == SOL_SOCKET && name == SO_GET_FILTER) ||
-	    REAL(getsockopt)(kernel, level, name, now, &got) != 0 || got == 0)
+	    REAL(getsockopt, kernel, level, name, now, &got) != 0 || got == 0)
 		return false;
 	both = got < len ? got : len;
 	return memcmp(now, value, both) == 0 && sock_opt_kind_is_zero(now, both, got) &&

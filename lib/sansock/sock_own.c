@@ -32,14 +32,13 @@ sock_own_set_bit(int fd, _Atomic int *holder)
 static void
 sock_own_hang_up(int fd)
 {
-	REAL(syscall)
-	(SYS_close, fd);
+	REAL(syscall, SYS_close, fd);
 }
 
 int
 san_sock_own(int fd, _Atomic int *holder)
 {
-	int high = fd < 0 ? -1 : REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	int high = fd < 0 ? -1 : REAL(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
 	if (high >= 0) {
 		sock_own_hang_up(fd);
@@ -52,7 +51,7 @@ san_sock_own(int fd, _Atomic int *holder)
 int
 san_sock_own_dup(int fd, _Atomic int *holder)
 {
-	int high = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	int high = REAL(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	struct rlimit limit;
 
 	/* keep an eighth of the numbers for the program */
@@ -102,7 +101,7 @@ san_sock_own_make_way(int fd)
 	/* a child of vfork() has descriptors of its own, but our memory */
 	if (holder == NULL || !san_sock_fd_is_us())
 		return;
-	to = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	to = REAL(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	sock_own_set_bit(fd, NULL);
 	sock_own_set_bit(to, holder);
 	/* without a free number the descriptor is lost, and the holder has -1 */
@@ -121,9 +120,9 @@ san_sock_own_close_others(unsigned int first, unsigned int last, int flags)
 		if (!san_sock_own_is((int)fd))
 			continue;
 		if (fd > at)
-			rc = REAL(close_range)(at, fd - 1, flags);
+			rc = REAL(close_range, at, fd - 1, flags);
 		at = fd + 1;
 	}
 	/* also an invalid range: the kernel returns the error */
-	return rc != 0 || (at > last && at != first) ? rc : REAL(close_range)(at, last, flags);
+	return rc != 0 || (at > last && at != first) ? rc : REAL(close_range, at, last, flags);
 }

@@ -29,8 +29,7 @@ owner_sleep_step(void)
 {
 	static const struct timespec ts = {.tv_nsec = STEP_NS};
 
-	REAL(syscall)
-	(SYS_nanosleep, &ts, NULL); /* no cancellation point */
+	REAL(syscall, SYS_nanosleep, &ts, NULL); /* no cancellation point */
 }
 
 /* ---- pins ---- */
@@ -207,7 +206,7 @@ make_gate(int fd, struct fd_sock *f)
 		san_sock_opt_times(fd, atomic_load(&f->gate[0]));
 		return 0;
 	}
-	if (REAL(socketpair)(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+	if (REAL(socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
 	san_sock_opt_times(fd, ends[0]);
 	ends[0] = san_sock_own(ends[0], &f->gate[0]);
@@ -237,7 +236,7 @@ san_sock_owner_gate_wait(int fd, struct fd_sock *f)
 	char byte;
 	int i, err;
 
-	if ((REAL(fcntl)(fd, F_GETFL) & O_NONBLOCK) != 0)
+	if ((REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
 		return -1;
 	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
 		/* a thread is about to choose the owner, or another process has bound it */
@@ -254,7 +253,7 @@ san_sock_owner_gate_wait(int fd, struct fd_sock *f)
 	san_sock_owner_count_down(&f->pins);
 	/* the kernel handles SO_RCVTIMEO, signals and cancellation */
 	pthread_cleanup_push(owner_put_file, f);
-	n = REAL(recv)(atomic_load(&f->gate[0]), &byte, 1, 0);
+	n = REAL(recv, atomic_load(&f->gate[0]), &byte, 1, 0);
 	err = n < 0 ? errno : 0;
 	pthread_cleanup_pop(1);
 	return err;

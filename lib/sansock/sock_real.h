@@ -93,13 +93,15 @@ extern struct sock_real sock_real;
 /** Look up the function at *offset* in struct sock_real. Aborts if the C library has none. */
 void san_sock_real_find(size_t offset);
 
-/** The C library's *name*. */
-#define REAL(name)                                                            \
+/** The C library's function *name*. */
+#define REAL_FN(name)                                                         \
 	(*({                                                                  \
 		if (__builtin_expect(sock_real.name == NULL, 0))              \
 			san_sock_real_find(offsetof(struct sock_real, name)); \
 		sock_real.name;                                               \
 	}))
+/** Call it. */
+#define REAL(name, ...) REAL_FN(name)(__VA_ARGS__)
 
 /** Fail as they do: -1 and *err* in errno. */
 static inline int

@@ -77,7 +77,7 @@ sock_ring_pair_closed(int fd, struct san_sock_shm *shm)
 		return;
 	/* after our shutdown() the stream has ended for reading, but may still send */
 	if ((atomic_load(&shm->shut) & (SHUT_RD + 1)) == 0 ||
-	    (REAL(poll)(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
+	    (REAL(poll, &p, 1, 0) > 0 && (p.revents & POLLHUP) != 0))
 		sock_ring_daemon_lost(shm);
 }
 
@@ -179,7 +179,7 @@ san_sock_ring_wait_something(int fd, struct fd_sock *f)
 	fd = san_sock_fd_number(fd, f);
 	pthread_cleanup_push(leave_asleep, f);
 	if (!san_sock_ring_has_something(shm))
-		n = is_confined ? REAL(read)(fd, &byte, 1) : REAL(recv)(fd, &byte, 1, MSG_PEEK);
+		n = is_confined ? REAL(read, fd, &byte, 1) : REAL(recv, fd, &byte, 1, MSG_PEEK);
 	else
 		is_confined = false;
 	pthread_cleanup_pop(0);
@@ -208,8 +208,8 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 		n = san_sock_box_send(fd, full, len);
 	} else {
 		pthread_cleanup_push(leave_full, f);
-		n = san_sock_box_is_closed() ? REAL(write)(fd, full, len) :
-					       REAL(send)(fd, full, len, MSG_NOSIGNAL);
+		n = san_sock_box_is_closed() ? REAL(write, fd, full, len) :
+					       REAL(send, fd, full, len, MSG_NOSIGNAL);
 		pthread_cleanup_pop(0);
 	}
 	if (n >= 0)
@@ -291,7 +291,7 @@ san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
 	if (san_sock_box_is_closed())
 		return; /* it may not be allowed to ask, and uses the library alone */
 	for (tries = 0; tries < PAIR_STEPS && atomic_load(&f->shm->full) == 0; tries++) {
-		if (REAL(ioctl)(fd, SIOCOUTQ, &left) != 0 || left == 0)
+		if (REAL(ioctl, fd, SIOCOUTQ, &left) != 0 || left == 0)
 			return;
 		nanosleep(&step, NULL);
 	}
@@ -346,7 +346,7 @@ san_sock_ring_wait_more(int fd, struct fd_sock *f, uint32_t seen)
 	pthread_cleanup_push(leave_asleep, f);
 	if (atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head) <= seen &&
 	    atomic_load(&shm->error) == 0 && atomic_load(&shm->fin) == 0)
-		n = REAL(recv)(fd, &byte, 1, MSG_PEEK);
+		n = REAL(recv, fd, &byte, 1, MSG_PEEK);
 	pthread_cleanup_pop(0);
 	err = errno;
 	atomic_fetch_sub(&shm->armed, 1);

@@ -73,16 +73,15 @@ sock_route_ask(const uint8_t ip[16], uint8_t source[16])
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sock_route_to_sockaddr(ip, &ss);
-	int fd = (int)REAL(syscall)(SYS_socket, ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	int fd = (int)REAL(syscall, SYS_socket, ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -EAGAIN;
-	rc = REAL(syscall)(SYS_connect, fd, &ss, len) != 0 ? -errno : 0;
+	rc = REAL(syscall, SYS_connect, fd, &ss, len) != 0 ? -errno : 0;
 	len = sizeof(ss);
-	if (rc == 0 && REAL(getsockname)(fd, (struct sockaddr *)&ss, &len) != 0)
+	if (rc == 0 && REAL(getsockname, fd, (struct sockaddr *)&ss, &len) != 0)
 		rc = -EAGAIN;
-	REAL(syscall)
-	(SYS_close, fd);
+	REAL(syscall, SYS_close, fd);
 	memcpy(source, mapped, sizeof(mapped));
 	if (ss.ss_family == AF_INET)
 		memcpy(source + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);

@@ -88,8 +88,7 @@ sock_stdio_dispose(FILE *real)
 	int was = errno;
 
 	real->_fileno = -1;
-	REAL(fclose)
-	(real);
+	REAL(fclose, real);
 	errno = was;
 }
 
@@ -190,7 +189,7 @@ sock_stdio_fd_stays(int fd, const struct fd_sock *f)
 	socklen_t len = sizeof(ss);
 
 	return !atomic_load(&f->carried) && !f->is_udp &&
-		REAL(getpeername)(fd, (struct sockaddr *)&ss, &len) == 0;
+		REAL(getpeername, fd, (struct sockaddr *)&ss, &len) == 0;
 }
 
 /* Make a stream in place of *real*, which the C library has made for *fd*. */
@@ -223,9 +222,9 @@ fdopen(int fd, const char *mode)
 	FILE *file;
 
 	if (f == NULL)
-		return REAL(fdopen)(fd, mode);
+		return REAL(fdopen, fd, mode);
 	/* the C library checks *mode* */
-	file = REAL(fdopen)(fd, mode);
+	file = REAL(fdopen, fd, mode);
 	if (file != NULL && !sock_stdio_fd_stays(fd, f)) {
 		errno = was;
 		file = sock_stdio_replace(file, fd, mode[0]);
@@ -250,7 +249,7 @@ fclose(FILE *file)
 	else
 		errno = was;
 	san_sock_fd_forget(fd);
-	if (REAL(fclose)(file) != 0)
+	if (REAL(fclose, file) != 0)
 		rc = EOF;
 	if (f == NULL)
 		return rc;
@@ -271,7 +270,7 @@ freopen(const char *path, const char *mode, FILE *file)
 		san_sock_fd_forget(fd);
 	}
 	errno = was;
-	return REAL(freopen)(path, mode, file);
+	return REAL(freopen, path, mode, file);
 }
 
 EXPORT_AS(freopen, freopen64);
@@ -299,8 +298,7 @@ sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 		if (fflush(file) != 0)
 			n = -1;
 		s->fd = -1;
-		REAL(fclose)
-		(file);
+		REAL(fclose, file);
 	}
 	pthread_cleanup_pop(1);
 	return n;
@@ -320,7 +318,7 @@ EXPORT int
 vdprintf(int fd, const char *format, va_list ap)
 {
 	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, 0, format, ap) :
-					 REAL(vdprintf)(fd, format, ap);
+					 REAL(vdprintf, fd, format, ap);
 }
 
 EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
@@ -328,7 +326,7 @@ EXPORT int
 __vdprintf_chk(int fd, int flag, const char *format, va_list ap)
 {
 	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, flag, format, ap) :
-					 REAL(__vdprintf_chk)(fd, flag, format, ap);
+					 REAL(__vdprintf_chk, fd, flag, format, ap);
 }
 
 EXPORT int
@@ -370,6 +368,5 @@ perror(const char *what)
 		return;
 	}
 	errno = err;
-	REAL(perror)
-	(what);
+	REAL(perror, what);
 }

@@ -33,7 +33,7 @@
 EXPORT int
 socket(int domain, int type, int protocol)
 {
-	int fd = REAL(socket)(domain, type, protocol);
+	int fd = REAL(socket, domain, type, protocol);
 
 	if (fd < 0)
 		return fd;
@@ -100,7 +100,7 @@ accept(int fd, struct sockaddr *sa, socklen_t *len)
 
 	if (is_no_listener(fd))
 		return -1;
-	return sock_switch_name_accepted(REAL(accept)(fd, sa, len), sa, len, room);
+	return sock_switch_name_accepted(REAL(accept, fd, sa, len), sa, len, room);
 }
 
 EXPORT int
@@ -110,7 +110,7 @@ accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 
 	if (is_no_listener(fd))
 		return -1;
-	return sock_switch_name_accepted(REAL(accept4)(fd, sa, len, flags), sa, len, room);
+	return sock_switch_name_accepted(REAL(accept4, fd, sa, len, flags), sa, len, room);
 }
 
 EXPORT int
@@ -122,7 +122,7 @@ listen(int fd, int backlog)
 	if (f != NULL && atomic_load(&f->carried)) {
 		rc = san_sock_real_fail(f->is_udp ? EOPNOTSUPP : EINVAL);
 	} else {
-		rc = REAL(listen)(fd, backlog);
+		rc = REAL(listen, fd, backlog);
 		if (rc == 0 && f != NULL && !f->is_udp)
 			san_sock_tcp_conn_listen(fd, f);
 	}
@@ -134,7 +134,7 @@ listen(int fd, int backlog)
 EXPORT int
 socketpair(int domain, int type, int protocol, int fds[2])
 {
-	int rc = REAL(socketpair)(domain, type, protocol, fds);
+	int rc = REAL(socketpair, domain, type, protocol, fds);
 
 	if (rc == 0) {
 		san_sock_fd_forget(fds[0]);
@@ -150,7 +150,7 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 	int rc;
 
 	if (f == NULL)
-		return REAL(bind)(fd, sa, len);
+		return REAL(bind, fd, sa, len);
 	if (atomic_load(&f->carried)) { /* it has a name */
 		rc = san_sock_real_fail(san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL);
 	} else if (san_sock_carry_is_refused(fd, f, sa, NULL)) {
@@ -172,7 +172,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	int rc;
 
 	if (f == NULL)
-		return REAL(connect)(fd, sa, len);
+		return REAL(connect, fd, sa, len);
 	if (san_sock_carry_is_refused(fd, f, NULL, sa)) {
 		rc = san_sock_real_fail(EPERM);
 	} else if (atomic_load(&f->carried)) {
@@ -180,7 +180,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	} else if (!f->is_udp && (rc = san_sock_tcp_conn_connect(fd, f, sa, len)) != -EINPROGRESS) {
 		rc = rc != 0 ? san_sock_real_fail(-rc) : 0;
 	} else {
-		rc = REAL(connect)(fd, sa, len);
+		rc = REAL(connect, fd, sa, len);
 		/* also a connect() that fails may have bound the socket */
 		if (f->is_udp && !san_sock_box_is_closed() &&
 		    (rc == 0 || san_sock_carry_bound_to(fd, &local) != NULL))
@@ -210,13 +210,13 @@ switch_name(int fd, bool is_peer, int (*real)(int, struct sockaddr *, socklen_t 
 EXPORT int
 getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return switch_name(fd, false, REAL(getsockname), sa, len);
+	return switch_name(fd, false, REAL_FN(getsockname), sa, len);
 }
 
 EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return switch_name(fd, true, REAL(getpeername), sa, len);
+	return switch_name(fd, true, REAL_FN(getpeername), sa, len);
 }
 
 EXPORT int
@@ -226,7 +226,7 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	int rc;
 
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(getsockopt)(fd, level, name, value, len));
+		return BY_KERNEL(pinned, REAL(getsockopt, fd, level, name, value, len));
 	rc = san_sock_opt_get(fd, f, level, name, value, len);
 	san_sock_fd_put(f);
 	return rc;
@@ -247,7 +247,7 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	}
 	is_kernels = pinned != NULL &&
 		san_sock_opt_kind_is_kernels(fd, pinned, level, name, value, len, &text);
-	rc = REAL(setsockopt)(fd, level, name, value, len);
+	rc = REAL(setsockopt, fd, level, name, value, len);
 	if (rc == 0 && is_kernels)
 		san_sock_carry_stay(pinned, text);
 	else if (rc == 0 && pinned != NULL)
@@ -276,7 +276,7 @@ shutdown(int fd, int how)
 		san_sock_fd_put(f);
 		return rc;
 	}
-	rc = REAL(shutdown)(fd, how);
+	rc = REAL(shutdown, fd, how);
 	/* the kernel shuts the socket down even if it returns ENOTCONN */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
 		san_sock_owner_chosen(pinned);
@@ -310,7 +310,7 @@ close(int fd)
 	if (f != NULL)
 		san_sock_fd_hold(f);
 	san_sock_fd_forget(fd);
-	rc = BY_KERNEL(f, REAL(close)(fd));
+	rc = BY_KERNEL(f, REAL(close, fd));
 	if (f != NULL && rc == 0 && !f->is_udp) {
 		san_sock_tcp_conn_closed(f);
 		if (atomic_load(&f->carried))
@@ -325,7 +325,7 @@ EXPORT int
 close_range(unsigned int first, unsigned int last, int flags)
 {
 	if ((flags & (int)CLOSE_RANGE_CLOEXEC) != 0)
-		return REAL(close_range)(first, last, flags);
+		return REAL(close_range, first, last, flags);
 	san_sock_fd_forget_range(first, last);
 	return san_sock_own_close_others(first, last, flags);
 }
@@ -335,8 +335,7 @@ closefrom(int first)
 {
 	/* the C library's function also works on a kernel without close_range(2) */
 	if (close_range(first < 0 ? 0 : (unsigned int)first, UINT_MAX, 0) != 0)
-		REAL(closefrom)
-	(first);
+		REAL(closefrom, first);
 }
 
 /* *to* is about to become a duplicate of *from*, if that is open. */
@@ -347,7 +346,7 @@ sock_switch_make_way(int from, int to)
 
 	san_sock_own_make_way(to);
 	/* after that the kernel could not remove it from its epoll set */
-	if (from != to && san_sock_fd_is_us() && REAL(fcntl)(from, F_GETFD) >= 0)
+	if (from != to && san_sock_fd_is_us() && REAL(fcntl, from, F_GETFD) >= 0)
 		san_sock_eset_leave(to);
 	errno = was;
 }
@@ -371,7 +370,7 @@ dup(int fd)
 {
 	struct fd_sock *pinned = pin_at(fd);
 
-	return made_same(fd, REAL(dup)(fd), pinned, NULL);
+	return made_same(fd, REAL(dup, fd), pinned, NULL);
 }
 
 EXPORT int
@@ -380,7 +379,7 @@ dup2(int fd, int to)
 	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
 
 	sock_switch_make_way(fd, to);
-	return made_same(fd, REAL(dup2)(fd, to), at_fd, at_to);
+	return made_same(fd, REAL(dup2, fd, to), at_fd, at_to);
 }
 
 EXPORT int
@@ -389,7 +388,7 @@ dup3(int fd, int to, int flags)
 	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
 
 	sock_switch_make_way(fd, to);
-	return made_same(fd, REAL(dup3)(fd, to, flags), at_fd, at_to);
+	return made_same(fd, REAL(dup3, fd, to, flags), at_fd, at_to);
 }
 
 EXPORT int
@@ -405,11 +404,11 @@ fcntl(int fd, int cmd, ...)
 	va_end(ap);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
 		pinned = pin_at(fd);
-		return made_same(fd, REAL(fcntl)(fd, cmd, arg), pinned, NULL);
+		return made_same(fd, REAL(fcntl, fd, cmd, arg), pinned, NULL);
 	}
 	f = san_sock_switch_carried(fd, &pinned);
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(fcntl)(fd, cmd, arg));
+		return BY_KERNEL(pinned, REAL(fcntl, fd, cmd, arg));
 	rc = san_sock_opt_fcntl(fd, f, cmd, arg);
 	san_sock_fd_put(f);
 	return rc;
@@ -429,7 +428,7 @@ ioctl(int fd, unsigned long request, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(ioctl)(fd, request, arg));
+		return BY_KERNEL(pinned, REAL(ioctl, fd, request, arg));
 	rc = san_sock_opt_ioctl(fd, f, request, arg);
 	san_sock_fd_put(f);
 	return rc;
@@ -440,7 +439,7 @@ ioctl(int fd, unsigned long request, ...)
 EXPORT int
 munmap(void *p, size_t len)
 {
-	int rc = REAL(munmap)(p, len);
+	int rc = REAL(munmap, p, len);
 
 	san_sock_touch_forget();
 	return rc;
@@ -449,7 +448,7 @@ munmap(void *p, size_t len)
 EXPORT int
 mprotect(void *p, size_t len, int prot)
 {
-	int rc = REAL(mprotect)(p, len, prot);
+	int rc = REAL(mprotect, p, len, prot);
 
 	san_sock_touch_forget();
 	return rc;
@@ -464,7 +463,7 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 	va_start(ap, flags);
 	to = va_arg(ap, void *);
 	va_end(ap);
-	to = REAL(mremap)(p, len, new, flags, to);
+	to = REAL(mremap, p, len, new, flags, to);
 	san_sock_touch_forget();
 	return to;
 }
@@ -496,9 +495,9 @@ close_box(void)
 		san_sock_fd_put(f);
 	}
 	san_sock_lock_attach();
-	(void)REAL(poll);
-	(void)REAL(read);
-	(void)REAL(write);
+	(void)REAL_FN(poll);
+	(void)REAL_FN(read);
+	(void)REAL_FN(write);
 }
 
 bool
@@ -522,7 +521,7 @@ san_sock_switch_confine(long number, const long a[6])
 	if (!was && !san_sock_conf_is_idle())
 		close_box();
 	atomic_store(&sock_box_is_closed, true);
-	rc = REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	rc = REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (rc < 0 && !was)
 		atomic_store(&sock_box_is_closed, false);
 	return rc;
@@ -549,10 +548,10 @@ sock_switch_begin(void)
 	 * Look these functions up now. Allocators call them under their own locks, which must be
 	 * taken before the loader's lock.
 	 */
-	(void)REAL(munmap);
-	(void)REAL(mprotect);
-	(void)REAL(mremap);
-	(void)REAL(syscall);
+	(void)REAL_FN(munmap);
+	(void)REAL_FN(mprotect);
+	(void)REAL_FN(mremap);
+	(void)REAL_FN(syscall);
 	san_sock_fd_begin();
 	san_sock_fork_begin();
 	if (san_sock_conf_is_idle())

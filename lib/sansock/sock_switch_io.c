@@ -97,7 +97,7 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
-		n = BY_KERNEL(pinned, REAL(recvmsg)(fd, msg, flags));
+		n = BY_KERNEL(pinned, REAL(recvmsg, fd, msg, flags));
 		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle() &&
 		    !san_sock_attach_is_daemons(fd))
 			sock_io_adopt_fds(msg);
@@ -139,7 +139,7 @@ recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen
 
 	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(recvfrom)(fd, buf, size, flags, sa, len)) :
+	return f == NULL ? BY_KERNEL(pinned, REAL(recvfrom, fd, buf, size, flags, sa, len)) :
 			   sock_io_receive(fd, f, &iov, 1, flags, sa, len);
 }
 
@@ -178,7 +178,7 @@ read(int fd, void *buf, size_t size)
 	if (f == NULL || size == 0) { /* read() of 0 bytes reads nothing, unlike recv() */
 		if (f != NULL)
 			san_sock_fd_put(f);
-		return BY_KERNEL(pinned, REAL(read)(fd, buf, size));
+		return BY_KERNEL(pinned, REAL(read, fd, buf, size));
 	}
 	return sock_io_receive(fd, f, &iov, 1, 0, NULL, NULL);
 }
@@ -189,10 +189,10 @@ readv(int fd, const struct iovec *iov, int nb_iov)
 	struct fd_sock *f, *pinned;
 
 	if (is_nothing(iov, nb_iov))
-		return REAL(readv)(fd, iov, nb_iov);
+		return REAL(readv, fd, iov, nb_iov);
 	if (sock_io_receiver(fd, 0, &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(readv)(fd, iov, nb_iov)) :
+	return f == NULL ? BY_KERNEL(pinned, REAL(readv, fd, iov, nb_iov)) :
 			   sock_io_receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
 }
 
@@ -203,7 +203,7 @@ preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	struct fd_sock *f, *pinned;
 
 	if (is_nothing(iov, nb_iov))
-		return REAL(preadv2)(fd, iov, nb_iov, at, flags);
+		return REAL(preadv2, fd, iov, nb_iov, at, flags);
 	if (sock_io_receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
 		return -1;
 	if (f != NULL && at == -1 && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
@@ -211,7 +211,7 @@ preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 				       (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, NULL, NULL);
 	if (f != NULL)
 		san_sock_fd_put(f);
-	return BY_KERNEL(pinned, REAL(preadv2)(fd, iov, nb_iov, at, flags));
+	return BY_KERNEL(pinned, REAL(preadv2, fd, iov, nb_iov, at, flags));
 }
 
 EXPORT_AS(preadv2, preadv64v2);
@@ -258,7 +258,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(recvmmsg)(fd, msgs, nb, flags, timeout));
+		return BY_KERNEL(pinned, REAL(recvmmsg, fd, msgs, nb, flags, timeout));
 	if (timeout != NULL && san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
 		err = EFAULT;
 	else if (timeout != NULL &&
@@ -349,7 +349,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 	if (sock_io_sender(fd, is_bad ? NULL : san_sock_carry_goes_to(msg), &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
-		n = BY_KERNEL(pinned, REAL(sendmsg)(fd, msg, flags));
+		n = BY_KERNEL(pinned, REAL(sendmsg, fd, msg, flags));
 		/* the kernel has read *msg*, so it is accessible */
 		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle())
 			san_sock_eset_sent(msg);
@@ -376,7 +376,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 
 	if (sock_io_sender(fd, san_sock_carry_goes_to(&msg), &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(sendto)(fd, buf, size, flags, sa, len)) :
+	return f == NULL ? BY_KERNEL(pinned, REAL(sendto, fd, buf, size, flags, sa, len)) :
 			   sock_io_give(fd, f, &msg, flags);
 }
 
@@ -395,7 +395,7 @@ write(int fd, const void *buf, size_t size)
 
 	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(write)(fd, buf, size)) :
+	return f == NULL ? BY_KERNEL(pinned, REAL(write, fd, buf, size)) :
 			   sock_io_give(fd, f, &msg, 0);
 }
 
@@ -406,10 +406,10 @@ writev(int fd, const struct iovec *iov, int nb_iov)
 	struct fd_sock *f, *pinned;
 
 	if (is_nothing(iov, nb_iov))
-		return REAL(writev)(fd, iov, nb_iov);
+		return REAL(writev, fd, iov, nb_iov);
 	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(writev)(fd, iov, nb_iov)) :
+	return f == NULL ? BY_KERNEL(pinned, REAL(writev, fd, iov, nb_iov)) :
 			   sock_io_give(fd, f, &msg, 0);
 }
 
@@ -420,14 +420,14 @@ pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 	struct fd_sock *f, *pinned;
 
 	if (at != -1 || is_nothing(iov, nb_iov))
-		return REAL(pwritev2)(fd, iov, nb_iov, at, flags);
+		return REAL(pwritev2, fd, iov, nb_iov, at, flags);
 	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
 		return -1;
 	if (f != NULL && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
 		return sock_io_give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
 	if (f != NULL)
 		san_sock_fd_put(f);
-	return BY_KERNEL(pinned, REAL(pwritev2)(fd, iov, nb_iov, at, flags));
+	return BY_KERNEL(pinned, REAL(pwritev2, fd, iov, nb_iov, at, flags));
 }
 
 EXPORT_AS(pwritev2, pwritev64v2);
@@ -464,7 +464,7 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	/* a rule may refuse each of them, so they are sent one by one */
 	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
 		if (f == NULL)
-			return BY_KERNEL(pinned, REAL(sendmmsg)(fd, msgs, nb, flags));
+			return BY_KERNEL(pinned, REAL(sendmmsg, fd, msgs, nb, flags));
 	san_sock_owner_unpin(pinned);
 	if (f != NULL)
 		san_sock_fd_put(f);

@@ -107,7 +107,7 @@ number_of_call(long number, const long a[6])
 	default:
 		break;
 	}
-	return REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	return REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 EXPORT long

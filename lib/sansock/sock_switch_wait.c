@@ -30,7 +30,7 @@ poll(struct pollfd *fds, nfds_t n, int timeout)
 	struct timespec ts = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000l};
 
 	if (!san_sock_wait_concerns(fds, n))
-		return REAL(poll)(fds, n, timeout);
+		return REAL(poll, fds, n, timeout);
 	return san_sock_wait_poll(fds, n, timeout < 0 ? NULL : &ts, NULL);
 }
 
@@ -38,7 +38,7 @@ EXPORT int
 ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	if (is_bad_time(timeout) || !san_sock_wait_concerns(fds, n))
-		return REAL(ppoll)(fds, n, timeout, mask);
+		return REAL(ppoll, fds, n, timeout, mask);
 	return san_sock_wait_poll(fds, n, timeout, mask);
 }
 
@@ -72,7 +72,7 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 	int rc;
 
 	if (is_bad || !san_sock_wait_concerns_sets(n, in, out, except))
-		return REAL(select)(n, in, out, except, timeout);
+		return REAL(select, n, in, out, except, timeout);
 	if (timeout == NULL)
 		return san_sock_wait_select(n, in, out, except, NULL, NULL);
 	TIMEVAL_TO_TIMESPEC(timeout, &ts);
@@ -95,7 +95,7 @@ pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t
 	const sigset_t *mask)
 {
 	if (is_bad_time(timeout) || !san_sock_wait_concerns_sets(n, in, out, except))
-		return REAL(pselect)(n, in, out, except, timeout, mask);
+		return REAL(pselect, n, in, out, except, timeout, mask);
 	return san_sock_wait_select(n, in, out, except, timeout, mask);
 }
 
@@ -113,13 +113,13 @@ sock_switch_wait_made_epoll(int fd)
 EXPORT int
 epoll_create(int size)
 {
-	return sock_switch_wait_made_epoll(REAL(epoll_create)(size));
+	return sock_switch_wait_made_epoll(REAL(epoll_create, size));
 }
 
 EXPORT int
 epoll_create1(int flags)
 {
-	return sock_switch_wait_made_epoll(REAL(epoll_create1)(flags));
+	return sock_switch_wait_made_epoll(REAL(epoll_create1, flags));
 }
 
 EXPORT int
@@ -137,7 +137,7 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	}
 	if (pinned == NULL)
 		san_sock_eset_expose(fd);
-	rc = REAL(epoll_ctl)(epfd, op, fd, ev);
+	rc = REAL(epoll_ctl, epfd, op, fd, ev);
 	if (rc == 0 && pinned != NULL) {
 		san_sock_tcp_conn_wait(fd, pinned);
 		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
@@ -151,7 +151,7 @@ epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
 	int n = san_sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
 
-	return n != -2 ? n : REAL(epoll_wait)(epfd, ev, max, timeout);
+	return n != -2 ? n : REAL(epoll_wait, epfd, ev, max, timeout);
 }
 
 EXPORT int
@@ -159,7 +159,7 @@ epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset
 {
 	int n = san_sock_epoll_wait(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
 
-	return n != -2 ? n : REAL(epoll_pwait)(epfd, ev, max, timeout, mask);
+	return n != -2 ? n : REAL(epoll_pwait, epfd, ev, max, timeout, mask);
 }
 
 EXPORT int
@@ -172,5 +172,5 @@ epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *t
 	if (timeout != NULL && !is_bad_time(timeout) && timeout->tv_sec < INT32_MAX)
 		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
 	n = timeout != NULL && ns < 0 ? -2 : san_sock_epoll_wait(epfd, ev, max, ns, mask);
-	return n != -2 ? n : REAL(epoll_pwait2)(epfd, ev, max, timeout, mask);
+	return n != -2 ? n : REAL(epoll_pwait2, epfd, ev, max, timeout, mask);
 }

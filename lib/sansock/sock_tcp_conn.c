@@ -130,7 +130,7 @@ comes_up(struct fd_sock *f, int shadow)
 	while ((state = atomic_load_explicit(&f->shm->state, memory_order_acquire)) ==
 		       SAN_SOCK_CONNECTING &&
 	       (left_ns = until_ns - san_sock_time_ns(CLOCK_MONOTONIC)) > 0)
-		if (REAL(poll)(&p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
+		if (REAL(poll, &p, 1, (int)(left_ns / NS_PER_MS) + 1) < 0 && errno != EINTR)
 			break;
 	atomic_fetch_sub(&f->shm->armed, 1);
 	return state == SAN_SOCK_UP;
@@ -197,8 +197,7 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 		munmap(f->shm, f->bytes);
 		f->shm = NULL;
 	}
-	REAL(close)
-	(shadow);
+	REAL(close, shadow);
 	errno = was;
 	return up ? 0 : -EINPROGRESS;
 }
@@ -215,7 +214,7 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 	int lease, rc, i, was = errno;
 
 	if (san_sock_box_is_closed() || atomic_load(&f->lease) >= 0 ||
-	    REAL(getsockname)(fd, (struct sockaddr *)&local, &len) != 0 ||
+	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0 ||
 	    !sock_tcp_conn_is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
 		errno = was;
 		return;
@@ -250,8 +249,8 @@ offer_again(int fd, struct fd_sock *f)
 	if (s < at || !atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
 		return;
 	if (lease >= 0) {
-		if (REAL(syscall)(SYS_recvfrom, lease, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL,
-				  NULL) != 0 ||
+		if (REAL(syscall, SYS_recvfrom, lease, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL,
+			 NULL) != 0 ||
 		    !atomic_compare_exchange_strong(&f->lease, &lease, -1))
 			return;
 		san_sock_own_close(lease);
@@ -273,7 +272,7 @@ san_sock_tcp_conn_wait(int fd, struct fd_sock *f)
 	lease = atomic_load(&f->lease);
 	if (lease < 0 || atomic_load(&f->waits))
 		return;
-	if (san_sock_attach() == 0 && REAL(send)(lease, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+	if (san_sock_attach() == 0 && REAL(send, lease, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
 		atomic_store(&f->waits, true);
 	errno = was;
 }
@@ -316,8 +315,7 @@ take_place(int fd, int domain)
 		san_sock_opt_stream(fd, f);
 		san_sock_carry_replace(f, shadow);
 	}
-	REAL(close)
-	(shadow);
+	REAL(close, shadow);
 	if (f != NULL)
 		san_sock_fd_put(f);
 	return rc;
@@ -331,7 +329,7 @@ san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_
 	struct fd_sock *f;
 	int was = errno;
 
-	if (REAL(getpeername)(fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
+	if (REAL(getpeername, fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = san_sock_fd_get(fd)) != NULL) {
 		*len = room;

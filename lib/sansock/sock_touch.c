@@ -51,10 +51,10 @@ sock_touch_ask_kernel(uintptr_t at, uint64_t how)
 	if (san_sock_box_is_closed())
 		return true;
 	if (how == READ_OK)
-		rc = REAL(syscall)(SYS_rt_sigprocmask, no_way, at & ~(uintptr_t)7, NULL, 8);
+		rc = REAL(syscall, SYS_rt_sigprocmask, no_way, at & ~(uintptr_t)7, NULL, 8);
 	else
-		rc = REAL(syscall)(SYS_futex, &no_waiters, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
-				   at & ~(uintptr_t)3, add_nothing);
+		rc = REAL(syscall, SYS_futex, &no_waiters, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
+			  at & ~(uintptr_t)3, add_nothing);
 	if (rc < 0 && errno == EFAULT) {
 		errno = was;
 		return false;

@@ -98,7 +98,7 @@ send_kernel(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
 	int kernel = san_sock_carry_kernel(fd, f);
 
-	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(sendmsg)(kernel, msg, flags);
+	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(sendmsg, kernel, msg, flags);
 }
 
 /* Whether it is a device other than the port's. */
@@ -470,7 +470,7 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 		return san_sock_real_fail(EAGAIN);
 	got.msg_control = control;
 	got.msg_controllen = sizeof(control);
-	n = REAL(recvmsg)(kernel, &got, flags);
+	n = REAL(recvmsg, kernel, &got, flags);
 	if (n < 0)
 		return n;
 	msg->msg_namelen = got.msg_namelen;

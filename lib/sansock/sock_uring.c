@@ -31,7 +31,7 @@ is_ring(int dir, int fd)
 	do
 		*--p = (char)('0' + fd % 10);
 	while ((fd /= 10) != 0);
-	return REAL(syscall)(SYS_readlinkat, dir, p, link, sizeof(link)) == sizeof(ring) - 1 &&
+	return REAL(syscall, SYS_readlinkat, dir, p, link, sizeof(link)) == sizeof(ring) - 1 &&
 		memcmp(link, ring, sizeof(ring) - 1) == 0;
 }
 
@@ -40,14 +40,13 @@ has_ring(void)
 {
 	int dir, fd;
 
-	dir = (int)REAL(syscall)(SYS_openat, AT_FDCWD, "/proc/self/fd",
-				 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return false;
 	for (fd = 0; fd < FDS_MAX && !is_ring(dir, fd); fd++)
 		;
-	REAL(syscall)
-	(SYS_close, dir);
+	REAL(syscall, SYS_close, dir);
 	return fd < FDS_MAX;
 }
 

@@ -234,10 +234,10 @@ sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const 
 	int64_t ms = -1;
 
 	if (!san_sock_box_is_closed() || mask != NULL)
-		return REAL(ppoll)(fds, n, ts, mask);
+		return REAL(ppoll, fds, n, ts, mask);
 	if (ts != NULL && ts->tv_sec < INT_MAX / 1000)
 		ms = ts->tv_sec * 1000 + (ts->tv_nsec + NS_PER_MS - 1) / NS_PER_MS;
-	return REAL(poll)(fds, n, (int)ms);
+	return REAL(poll, fds, n, (int)ms);
 }
 
 int
