@@ -21,11 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_attach.h"
-#include "sock_fd.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_shm.h"
 
 #define AGAIN_S 5 /* before the next attempt to reach a daemon */
 
@@ -170,7 +166,7 @@ attach_make_view(void)
 	if (rc == 0)
 		atomic_store_explicit(&us.view, v, memory_order_release);
 	else
-		munmap(v, sizeof(*v));
+		REAL(munmap, v, sizeof(*v));
 	return rc;
 }
 
@@ -340,11 +336,10 @@ san_sock_attach_carries_tcp(void)
 static bool
 attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
 
 	/* a prefix shorter than 96 bits is of IPv6, and does not contain IPv4 addresses */
-	if (net->prefix_len < 96 && memcmp(ip, mapped, sizeof(mapped)) == 0)
+	if (net->prefix_len < 96 && san_sock_is_v4(ip))
 		return false;
 	if (memcmp(net->ip, ip, bytes) != 0)
 		return false;

@@ -22,15 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
-#include "sock_epoll.h"
-#include "sock_lock.h"
-#include "sock_opt.h"
-#include "sock_owner.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_ring.h"
 
 #define STAYS          "a socket stays with the kernel"
 #define SETTLE_STEP_NS 2000000 /* between two requests to the daemon */
@@ -89,24 +81,6 @@ enter_sets(struct fd_sock *f)
 	}
 }
 
-void
-san_sock_carry_arm(struct fd_sock *f, uint32_t events, bool is_new)
-{
-	struct san_sock_shm *shm = f->shm;
-
-	if ((events & EPOLLET) != 0)
-		atomic_store(&shm->edges, 1);
-	if (is_new || atomic_load(&shm->armed) == 0) {
-		/* a byte of an earlier wait would be reported for ever */
-		san_sock_ring_settle(san_sock_fd_next(f, 0), f, true);
-		atomic_fetch_add(&shm->armed, 1);
-	}
-	/* pairs with the fence of san_sock_mirror() (AFC-19) */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (san_sock_ring_has_something(shm))
-		san_sock_attach_doorbell(f);
-}
-
 /* ---- memory of a carried socket ---- */
 
 int
@@ -126,7 +100,7 @@ san_sock_carry_map(struct fd_sock *f, int shadow)
 	if (mem == MAP_FAILED)
 		return -ENOMEM;
 	if (((const struct san_sock_shm *)mem)->abi != SAN_SOCK_ABI) {
-		munmap(mem, rep.sock.bytes);
+		REAL(munmap, mem, rep.sock.bytes);
 		return -EPROTO;
 	}
 	f->bytes = rep.sock.bytes;
@@ -163,19 +137,22 @@ san_sock_carry_replace(struct fd_sock *f, int shadow)
 	/* connect() waits for a byte that the program must not see */
 	san_sock_ring_settle(san_sock_fd_next(f, 0), f, false);
 	if ((flags & O_ASYNC) != 0)
-		san_sock_carry_arm(f, EPOLLET, true); /* SIGIO to the owner, once for each burst */
+		san_sock_ring_arm(f, EPOLLET, true); /* SIGIO to the owner, once for each burst */
 	enter_sets(f);
 }
 
-bool
-san_sock_carry_is_v6only(int fd, const struct fd_sock *f)
+/* What the rules say about *f*. */
+static enum sock_action
+carry_action(int fd, const struct fd_sock *f, const struct sockaddr *local,
+	     const struct sockaddr *remote, bool is_logged)
 {
 	socklen_t len = sizeof(int);
-	int v = 0;
+	int v6only = 0;
 
 	if (f->domain == AF_INET6)
-		REAL(getsockopt, fd, IPPROTO_IPV6, IPV6_V6ONLY, &v, &len);
-	return v != 0;
+		REAL(getsockopt, fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, &len);
+	return san_sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, v6only != 0, local,
+				    remote, is_logged);
 }
 
 const struct sockaddr *
@@ -194,7 +171,6 @@ san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct sockaddr
 			  const struct sockaddr *remote)
 {
 	struct sockaddr_storage bound;
-	enum sock_action action;
 
 	/* an invalid address is left to the kernel, which returns the error */
 	if (san_sock_conf_is_idle() || san_sock_box_is_closed() ||
@@ -203,34 +179,41 @@ san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct sockaddr
 		return false;
 	if (local == NULL && !atomic_load(&f->carried))
 		local = san_sock_carry_bound_to(fd, &bound);
-	action = san_sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP,
-				      san_sock_carry_is_v6only(fd, f), local, remote, false);
-	return action == SOCK_DROP;
+	return carry_action(fd, f, local, remote, false) == SOCK_DROP;
 }
 
+bool
+san_sock_carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
+			 const struct sockaddr *remote, enum sock_action *action)
+{
+	if (san_sock_conf_is_idle() || atomic_load(&f->stays))
+		return false;
+	*action = carry_action(fd, f, local, remote, true);
+	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
+		return false;
+	if (!san_sock_hooks_has_ring())
+		return true;
+	san_sock_carry_stay(f, "its program uses io_uring");
+	return false;
+}
+
+/* Whether the UDP socket *f*, which sends *to* there if it has no peer, is to be carried. */
 static bool
-carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to, enum sock_action *action)
+carry_dgram_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to,
+		      enum sock_action *action)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
 
-	if (!f->is_udp || san_sock_conf_is_idle())
-		return false;
-	if (REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0)
+	if (!f->is_udp || san_sock_conf_is_idle() || atomic_load(&f->stays) ||
+	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0)
 		return false;
 	len = sizeof(remote);
 	if (REAL(getpeername, fd, (struct sockaddr *)&remote, &len) == 0)
 		to = (struct sockaddr *)&remote;
 	else if (to != NULL && san_sock_touch_is_bad(to, sizeof(*to)))
 		to = NULL; /* the kernel returns the error */
-	*action = san_sock_conf_action(IPPROTO_UDP, san_sock_carry_is_v6only(fd, f),
-				       (struct sockaddr *)&local, to, true);
-	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
-		return false;
-	if (!san_sock_uring_is_used())
-		return true;
-	san_sock_carry_stay(f, SOCK_BY_URING);
-	return false;
+	return san_sock_carry_is_wanted(fd, f, (struct sockaddr *)&local, to, action);
 }
 
 /* Look up the route now, so that the first datagram does not wait for it. */
@@ -278,7 +261,7 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 
 	if (atomic_load(&f->carried))
 		return;
-	if (!atomic_load(&f->stays) && carry_is_wanted(fd, f, to, &action)) {
+	if (carry_dgram_is_wanted(fd, f, to, &action)) {
 		if (san_sock_owner_change_begin(&change, f)) {
 			if (!atomic_load(&f->carried)) /* another thread may have done it */
 				rc = carry_by_daemon(fd, f, action, &rep);
@@ -505,6 +488,8 @@ void
 san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 {
 	const struct sockaddr_storage any = {.ss_family = (sa_family_t)f->domain};
+	socklen_t len = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
+					       sizeof(struct sockaddr_in6);
 	struct sockaddr_storage bound;
 	int was = errno;
 
@@ -513,8 +498,7 @@ san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 		return;
 	/* bind it as the kernel does at the first send */
 	if (san_sock_carry_bound_to(fd, &bound) == NULL)
-		REAL(bind, fd, (const struct sockaddr *)&any,
-		     f->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		REAL(bind, fd, (const struct sockaddr *)&any, len);
 	san_sock_carry(fd, f, to);
 	errno = was;
 }
@@ -603,12 +587,12 @@ san_sock_carry_adopt_all(void)
 	} * d;
 	_Alignas(8) char buf[1024];
 	long n, at;
-	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd",
-			       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
+			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir < 0)
 		return;
-	while ((n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+	while ((n = REAL(syscall, SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
 		for (at = 0; at < n; at += d->len) {
 			d = (struct linux_dirent64 *)(buf + at);
 			if (d->name[0] != '.' && atoi(d->name) != dir)

@@ -24,7 +24,7 @@ sock_conf_write(const char *text)
 	char line[SOCK_ERR_MAX + 32];
 	int n = snprintf(line, sizeof(line), "libsansock: %s\n", text);
 
-	if (syscall(SYS_write, STDERR_FILENO, line, n) < 0)
+	if (REAL(syscall, SYS_write, STDERR_FILENO, line, n) < 0)
 		return;
 }
 

@@ -15,8 +15,6 @@
 #include <unistd.h>
 
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_switch.h"
 
 /* Send a file's bytes and advance its offset by the number of bytes sent. */
 static ssize_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Implements epoll_wait(); sock_eset.c has the design. */
+/* Intercepted functions of epoll(7); sock_eset.c has the design. (UDP-1) */
 
 #include <errno.h>
 #include <limits.h>
@@ -8,13 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "sock_attach.h"
-#include "sock_epoll.h"
-#include "sock_eset.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_tcp.h"
-#include "sock_udp.h"
 
 #define NS_PER_MS 1000000ll
 #define LATE      16 /* calls that find carried sockets ready before the kernel is asked, too */
@@ -36,8 +30,7 @@ epoll_item_events(const struct sock_eitem *it, bool is_notified)
 	struct fd_sock *f = atomic_load(&it->f);
 	short wanted = (short)(it->events & ASKED);
 
-	return (uint16_t)(f->is_udp ? san_sock_udp_poll(it->fd, f, wanted, is_notified) :
-				      san_sock_tcp_poll(it->fd, f, wanted, is_notified));
+	return (uint16_t)san_sock_wait_events(it->fd, f, wanted, is_notified);
 }
 
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
@@ -238,9 +231,10 @@ epoll_wait_is_ours(struct wait *w)
 	return false;
 }
 
-int
-san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
-		    const sigset_t *mask)
+/* epoll_wait(). *timeout_ns* below 0: no limit. -2: the set is the kernel's, call its function. */
+static int
+epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
+	       const sigset_t *mask)
 {
 	struct wait w = {
 		.set = san_sock_eset_make(epfd), /* another thread may add a socket meanwhile */
@@ -271,4 +265,82 @@ san_sock_epoll_wait(int epfd, struct epoll_event *ev, int max, int64_t timeout_n
 	if (n == 0 && w.is_given)
 		n = REAL(epoll_pwait, epfd, ev, max, left_ms(&w), mask);
 	return n;
+}
+
+/* ---- intercepted ---- */
+
+static int
+end_create(int fd)
+{
+	if (fd < 0)
+		return fd;
+	san_sock_fd_forget(fd);
+	if (!san_sock_conf_is_idle())
+		san_sock_eset_note_new(fd);
+	return fd;
+}
+
+EXPORT int
+epoll_create(int size)
+{
+	return end_create(REAL(epoll_create, size));
+}
+
+EXPORT int
+epoll_create1(int flags)
+{
+	return end_create(REAL(epoll_create1, flags));
+}
+
+EXPORT int
+epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
+	int rc;
+
+	if (f != NULL) {
+		rc = san_sock_eset_ctl(epfd, op, fd, f, ev);
+		if (rc == 0) /* for san_sock_carry_return() */
+			san_sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+		san_sock_fd_put(f);
+		return rc;
+	}
+	if (pinned == NULL)
+		san_sock_eset_expose(fd);
+	rc = REAL(epoll_ctl, epfd, op, fd, ev);
+	if (rc == 0 && pinned != NULL) {
+		san_sock_tcp_conn_wait(fd, pinned);
+		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
+	}
+	san_sock_owner_unpin(pinned);
+	return rc;
+}
+
+EXPORT int
+epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
+
+	return n != -2 ? n : REAL(epoll_wait, epfd, ev, max, timeout);
+}
+
+EXPORT int
+epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+{
+	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+
+	return n != -2 ? n : REAL(epoll_pwait, epfd, ev, max, timeout, mask);
+}
+
+EXPORT int
+epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *timeout,
+	     const sigset_t *mask)
+{
+	int64_t ns = -1;
+	int n;
+
+	if (timeout != NULL && !san_sock_wait_is_bad_time(timeout) && timeout->tv_sec < INT32_MAX)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	n = timeout != NULL && ns < 0 ? -2 : epoll_wait_set(epfd, ev, max, ns, mask);
+	return n != -2 ? n : REAL(epoll_pwait2, epfd, ev, max, timeout, mask);
 }

@@ -31,14 +31,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
-#include "sock_epoll.h"
-#include "sock_eset.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_ring.h"
-#include "sock_switch.h"
 
 #define SETS  64
 #define FRESH 255 /* in set_at: created here, without carried sockets yet */
@@ -94,7 +87,7 @@ san_sock_eset_of(int epfd)
 }
 
 void
-san_sock_eset_made(int epfd)
+san_sock_eset_note_new(int epfd)
 {
 	uint32_t nb = atomic_load(&nb_set_at), need = (uint32_t)epfd + 1;
 
@@ -320,7 +313,7 @@ eset_item_hand_over(struct sock_eset *s, struct sock_eitem *it, struct epoll_eve
 
 	if (rc != 0)
 		return rc;
-	san_sock_carry_arm(it->f, ev->events, true);
+	san_sock_ring_arm(it->f, ev->events, true);
 	eset_item_drop(s, it);
 	return 0;
 }
@@ -352,7 +345,7 @@ eset_ctl_by_kernel(int epfd, int op, int fd, struct fd_sock *f, struct epoll_eve
 	int rc = REAL(epoll_ctl, epfd, op, fd, ev);
 
 	if (rc == 0 && op != EPOLL_CTL_DEL)
-		san_sock_carry_arm(f, ev->events, op == EPOLL_CTL_ADD);
+		san_sock_ring_arm(f, ev->events, op == EPOLL_CTL_ADD);
 	return rc;
 }
 

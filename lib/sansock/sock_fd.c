@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sock_fd.h"
 #include "sock_priv.h"
 
 /* Value of *refs* while the last reference is released: no new one may be taken. */
@@ -72,8 +71,9 @@ close_gate(struct fd_sock *f)
 }
 
 void
-san_sock_fd_put(struct fd_sock *f)
+san_sock_fd_put(void *file)
 {
+	struct fd_sock *f = file;
 	uint32_t refs = atomic_load(&f->refs);
 
 	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? GOING : refs - 1))
@@ -81,7 +81,7 @@ san_sock_fd_put(struct fd_sock *f)
 	if (refs != 1)
 		return;
 	if (f->shm != NULL)
-		munmap(f->shm, f->bytes);
+		REAL(munmap, f->shm, f->bytes);
 	san_sock_own_close(f->kernel);
 	san_sock_own_close(f->lease);
 	close_gate(f);
@@ -141,23 +141,11 @@ sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 		san_sock_fd_forget(fd);
 		return;
 	}
-	atomic_store(&f->carried, false);
-	atomic_store(&f->is_chosen, false);
-	atomic_store(&f->is_kernels, false);
-	atomic_store(&f->stays, false);
-	atomic_store(&f->retry_s, 0);
+	memset(&f->carried, 0, sizeof(*f) - offsetof(struct fd_sock, carried));
 	f->line = line;
 	f->domain = domain;
 	f->is_udp = is_udp;
-	f->is_stdio = false;
-	f->place = f->nb_calls = 0;
-	f->shm = NULL;
-	f->bytes = 0;
 	f->kernel = f->lease = -1;
-	f->is_foreign = f->waits = false;
-	f->nb_groups = 0;
-	f->item = 0;
-	f->pins = 0;
 	f->gate[0] = f->gate[1] = -1;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;

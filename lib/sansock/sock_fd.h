@@ -15,7 +15,6 @@
 
 #include "san_spin.h"
 #include "sock_shm.h"
-#include "sock_touch.h"
 
 #define SOCK_FDS    65536 /**< higher descriptors are left to the kernel */
 #define SOCK_FILES  16384
@@ -86,7 +85,8 @@ void san_sock_fd_recount(void (*hold)(void));
 bool san_sock_fd_is_us(void);
 /** The file at *fd*, with a reference that san_sock_fd_put() releases; NULL: not known. */
 struct fd_sock *san_sock_fd_get(int fd);
-void san_sock_fd_put(struct fd_sock *f);
+/** Its type suits pthread_cleanup_push(). */
+void san_sock_fd_put(void *f);
 /** Take another reference to a file that the caller has. */
 static inline void
 san_sock_fd_hold(struct fd_sock *f)

@@ -23,9 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_lock.h"
 #include "sock_priv.h"
-#include "sock_real.h"
 
 #define OWNER     0x003fffffu /* thread ID; they are below 2^22 */
 #define TURN      0x00400000u
@@ -62,7 +60,7 @@ san_sock_lock_thread(void)
 		pthread_mutex_lock(&m);
 		our_thread = (uint32_t)m.__data.__owner & OWNER;
 	} else if (our_thread == 0) {
-		our_thread = (uint32_t)syscall(SYS_gettid) & OWNER;
+		our_thread = (uint32_t)REAL(syscall, SYS_gettid) & OWNER;
 	}
 	return our_thread;
 }
@@ -106,10 +104,10 @@ fate_of(const struct san_sock_lock *l, uint32_t word)
 	if (san_sock_box_is_closed() || sock_lock_pid_space() == NO_SPACE ||
 	    atomic_load(&l->space) != sock_lock_pid_space())
 		return UNKNOWN;
-	if (syscall(SYS_tkill, owner, 0) != 0 && errno == ESRCH)
+	if (REAL(syscall, SYS_tkill, owner, 0) != 0 && errno == ESRCH)
 		return DEAD;
 	/* it may be a zombie, which still has a number */
-	end.fd = (int)syscall(SYS_pidfd_open, owner, 0);
+	end.fd = (int)REAL(syscall, SYS_pidfd_open, owner, 0);
 	if (end.fd < 0)
 		return ALIVE;
 	is_over = REAL(poll, &end, 1, 0) == 1;
@@ -125,7 +123,8 @@ sock_lock_wait_for(struct san_sock_lock *l, uint32_t word)
 
 	if ((word & WAITED) == 0 && !atomic_compare_exchange_strong(&l->word, &word, word | WAITED))
 		return false;
-	return syscall(SYS_futex, &l->word, FUTEX_WAIT, word | WAITED, &round, NULL, 0) != 0 &&
+	return REAL(syscall, SYS_futex, &l->word, FUTEX_WAIT, word | WAITED, &round, NULL, 0) !=
+		0 &&
 		errno != EAGAIN && errno != EINTR;
 }
 
@@ -207,7 +206,7 @@ san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key)
 	       !atomic_compare_exchange_weak(&l->word, &word, word & TURNS))
 		;
 	if ((word & ~WAITED) == key && (word & WAITED) != 0)
-		syscall(SYS_futex, &l->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+		REAL(syscall, SYS_futex, &l->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 	nb_calls--;
 	errno = was;
 }

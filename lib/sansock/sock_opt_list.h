@@ -17,7 +17,7 @@
 enum sock_opt_kind {
 	SOCK_OPT_CARRIED, /**< it has its effect */
 	SOCK_OPT_NOTHING, /**< it is accepted, without effect on a carried socket */
-	SOCK_OPT_KERNELS, /**< it makes the socket the kernel's, or is refused: sock_opt_kind.c */
+	SOCK_OPT_KERNELS, /**< it makes the socket the kernel's, or is refused: sock_opt.c */
 };
 
 /* From the kernel's headers: some C libraries lack these. */

@@ -6,9 +6,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "sock_fd.h"
 #include "sock_priv.h"
-#include "sock_real.h"
 
 #define HIGH_FD 700 /* programs expect low numbers */
 
@@ -93,13 +91,12 @@ san_sock_own_lost(int fd)
 }
 
 void
-san_sock_own_make_way(int fd)
+san_sock_own_vacate(int fd)
 {
 	_Atomic int *holder = san_sock_own_is(fd) ? atomic_load(&holders[fd]) : NULL;
 	int was = fd, to, err = errno;
 
-	/* a child of vfork() has descriptors of its own, but our memory */
-	if (holder == NULL || !san_sock_fd_is_us())
+	if (holder == NULL)
 		return;
 	to = REAL(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	sock_own_set_bit(fd, NULL);

@@ -8,12 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "sock_carry.h"
-#include "sock_lock.h"
-#include "sock_opt.h"
-#include "sock_owner.h"
 #include "sock_priv.h"
-#include "sock_real.h"
 
 #define CHANGING  (1u << 31) /* bit of *pins* and *changes*: a change is in progress */
 #define STEP_NS   100000
@@ -78,17 +73,22 @@ san_sock_owner_change_wait(const struct fd_sock *f)
 		owner_sleep_step();
 }
 
-void
-san_sock_owner_pin_any(struct fd_sock *f)
+struct fd_sock *
+san_sock_owner_pin_at(int fd)
 {
-	uint32_t pins = atomic_load(&f->pins);
+	struct fd_sock *f = san_sock_fd_get(fd);
+	uint32_t pins;
 
+	if (f == NULL)
+		return NULL;
+	pins = atomic_load(&f->pins);
 	do {
 		while ((pins & CHANGING) != 0) {
 			owner_sleep_step();
 			pins = atomic_load(&f->pins);
 		}
 	} while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
+	return f;
 }
 
 /* ---- changes ---- */
@@ -150,18 +150,20 @@ san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 	return false;
 }
 
-/* Wake the threads that wait at the gate. */
-static void
-open_gate(struct fd_sock *f)
-{
-	san_sock_own_close(atomic_exchange(&f->gate[1], -1));
-}
-
 void
 san_sock_owner_chosen(struct fd_sock *f)
 {
 	atomic_store(&f->is_chosen, true);
-	open_gate(f);
+	san_sock_own_close(atomic_exchange(&f->gate[1], -1));
+}
+
+void
+san_sock_owner_await_choice(const struct fd_sock *f)
+{
+	int i;
+
+	for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
+		owner_sleep_step();
 }
 
 void
@@ -193,68 +195,4 @@ san_sock_owner_change_begin_child(void)
 {
 	atomic_store(&forker, 0);
 	atomic_store(&changes, 0);
-}
-
-/* ---- the gate ---- */
-
-static int
-make_gate(int fd, struct fd_sock *f)
-{
-	int ends[2], none = -1;
-
-	if (atomic_load(&f->gate[0]) >= 0) {
-		san_sock_opt_times(fd, atomic_load(&f->gate[0]));
-		return 0;
-	}
-	if (REAL(socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-		return -1;
-	san_sock_opt_times(fd, ends[0]);
-	ends[0] = san_sock_own(ends[0], &f->gate[0]);
-	ends[1] = san_sock_own(ends[1], &f->gate[1]);
-	if (!atomic_compare_exchange_strong(&f->gate[0], &none, ends[0])) {
-		san_sock_own_close(ends[0]);
-		san_sock_own_close(ends[1]);
-		return 0;
-	}
-	atomic_store(&f->gate[1], ends[1]);
-	if (atomic_load(&f->is_chosen)) /* meanwhile: by a thread that saw no gate */
-		open_gate(f);
-	return 0;
-}
-
-static void
-owner_put_file(void *f)
-{
-	san_sock_fd_put(f);
-}
-
-int
-san_sock_owner_gate_wait(int fd, struct fd_sock *f)
-{
-	struct sockaddr_storage ss;
-	ssize_t n;
-	char byte;
-	int i, err;
-
-	if ((REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
-		return -1;
-	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
-		/* a thread is about to choose the owner, or another process has bound it */
-		san_sock_owner_count_down(&f->pins);
-		for (i = 0; i < PIN_STEPS && !atomic_load(&f->is_chosen); i++)
-			owner_sleep_step();
-		if (!atomic_load(&f->is_chosen))
-			san_sock_carry(fd, f, NULL);
-		san_sock_fd_put(f);
-		return 0;
-	}
-	if (make_gate(fd, f) != 0)
-		return -1;
-	san_sock_owner_count_down(&f->pins);
-	/* the kernel handles SO_RCVTIMEO, signals and cancellation */
-	pthread_cleanup_push(owner_put_file, f);
-	n = REAL(recv, atomic_load(&f->gate[0]), &byte, 1, 0);
-	err = n < 0 ? errno : 0;
-	pthread_cleanup_pop(1);
-	return err;
 }

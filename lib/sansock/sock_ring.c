@@ -11,10 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#include "sock_attach.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_ring.h"
 
 #define PAIR_STEPS    10000 /* 1 s */
 #define ASIDE_STEP_NS 100000
@@ -49,14 +46,6 @@ san_sock_ring_take_error(struct fd_sock *f)
 {
 	f->nb_errors++;
 	return (int)atomic_exchange(&f->shm->error, 0);
-}
-
-bool
-san_sock_ring_has_something(const struct san_sock_shm *shm)
-{
-	return atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-		atomic_load(&shm->error) != 0 || atomic_load(&shm->orphaned) != 0 ||
-		atomic_load(&shm->fin) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
 /* The daemon has ended, which resets a stream unless its end was received. */
@@ -135,12 +124,6 @@ leave_asleep(void *f)
 	san_sock_fd_put(f);
 }
 
-static void
-leave_full(void *f)
-{
-	san_sock_fd_put(f);
-}
-
 /* A confined program reads the mirror's byte. If others wait, too, they get another one. */
 static void
 sock_ring_byte_was_read(struct fd_sock *f)
@@ -156,44 +139,50 @@ sock_ring_byte_was_read(struct fd_sock *f)
 }
 
 /*
- * Wait in a blocking read of the descriptor. The kernel then applies SO_RCVTIMEO, signals,
- * SA_RESTART and cancellation as in recv().
+ * Sleep in a blocking read of the armed descriptor. The kernel then applies SO_RCVTIMEO, signals,
+ * SA_RESTART and cancellation as in recv(). 2: there is something beyond *seen*; 1: a byte came,
+ * which is taken if *takes*; 0: the pair is closed; or -errno.
  */
+static int
+sleep_armed(int fd, struct fd_sock *f, uint32_t seen, bool takes)
+{
+	int rc = 2, err;
+	char byte;
+
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	fd = san_sock_fd_number(fd, f);
+	pthread_cleanup_push(leave_asleep, f);
+	if (!san_sock_ring_has_more(f->shm, seen))
+		rc = (int)(takes ? REAL(read, fd, &byte, 1) : REAL(recv, fd, &byte, 1, MSG_PEEK));
+	pthread_cleanup_pop(0);
+	err = errno;
+	atomic_fetch_sub(&f->shm->armed, 1);
+	if (rc == 0)
+		sock_ring_pair_closed(fd, f->shm);
+	return rc < 0 ? -err : rc;
+}
+
 int
 san_sock_ring_wait_something(int fd, struct fd_sock *f)
 {
-	struct san_sock_shm *shm = f->shm;
 	int64_t began_ns = san_sock_time_ns(CLOCK_MONOTONIC);
 	bool is_confined = san_sock_box_is_closed();
-	ssize_t n = 1;
-	char byte;
-	int err;
+	int rc;
 
 	if (sock_ring_spin(f, &f->rx_spin, false, began_ns)) {
 		sock_ring_learn(&f->rx_spin, began_ns, true);
 		return 0;
 	}
-	atomic_fetch_add(&shm->armed, 1);
-	/* pairs with the fence of san_sock_mirror() (AFC-19) */
-	atomic_thread_fence(memory_order_seq_cst);
-	fd = san_sock_fd_number(fd, f);
-	pthread_cleanup_push(leave_asleep, f);
-	if (!san_sock_ring_has_something(shm))
-		n = is_confined ? REAL(read, fd, &byte, 1) : REAL(recv, fd, &byte, 1, MSG_PEEK);
-	else
-		is_confined = false;
-	pthread_cleanup_pop(0);
-	err = errno;
-	atomic_fetch_sub(&shm->armed, 1);
-	sock_ring_learn(&f->rx_spin, began_ns, n >= 0);
-	if (n == 0)
-		sock_ring_pair_closed(fd, shm);
-	else if (n > 0 && is_confined)
+	atomic_fetch_add(&f->shm->armed, 1);
+	rc = sleep_armed(fd, f, 0, is_confined);
+	sock_ring_learn(&f->rx_spin, began_ns, rc >= 0);
+	if (rc == 1 && is_confined)
 		sock_ring_byte_was_read(f);
-	else if (n > 0 && !san_sock_ring_has_something(shm))
+	else if (rc > 0 && !san_sock_ring_has_something(f->shm))
 		/* the data has been read, or the byte arrived late */
 		san_sock_ring_settle(fd, f, true);
-	return n < 0 ? err : 0;
+	return rc < 0 ? -rc : 0;
 }
 
 /* Send the message of a waiter for room, with *len* bytes. 0 or errno. */
@@ -207,7 +196,7 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 	if ((flags & MSG_DONTWAIT) != 0) { /* locks may be held: no cancellation point */
 		n = san_sock_box_send(fd, full, len);
 	} else {
-		pthread_cleanup_push(leave_full, f);
+		pthread_cleanup_push(san_sock_fd_put, f);
 		n = san_sock_box_is_closed() ? REAL(write, fd, full, len) :
 					       REAL(send, fd, full, len, MSG_NOSIGNAL);
 		pthread_cleanup_pop(0);
@@ -327,32 +316,18 @@ sock_ring_take_wakeup(int fd, struct fd_sock *f)
 int
 san_sock_ring_wait_more(int fd, struct fd_sock *f, uint32_t seen)
 {
-	struct san_sock_shm *shm = f->shm;
 	uint32_t key;
-	ssize_t n = 1;
-	char byte;
-	int err;
+	int rc;
 
-	atomic_store(&shm->edges, 1);
-	atomic_fetch_add(&shm->armed, 1);
+	atomic_store(&f->shm->edges, 1);
+	atomic_fetch_add(&f->shm->armed, 1);
 	if (san_sock_ring_lock_rx(f, &key)) {
 		sock_ring_take_wakeup(fd, f);
-		atomic_store(&shm->mirrored, SAN_SOCK_UNNOTIFIED);
+		atomic_store(&f->shm->mirrored, SAN_SOCK_UNNOTIFIED);
 		san_sock_lock_unlock(&f->shm->rx_lock, key);
 	}
-	/* pairs with the fence of san_sock_mirror() (AFC-19) */
-	atomic_thread_fence(memory_order_seq_cst);
-	fd = san_sock_fd_number(fd, f);
-	pthread_cleanup_push(leave_asleep, f);
-	if (atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head) <= seen &&
-	    atomic_load(&shm->error) == 0 && atomic_load(&shm->fin) == 0)
-		n = REAL(recv, fd, &byte, 1, MSG_PEEK);
-	pthread_cleanup_pop(0);
-	err = errno;
-	atomic_fetch_sub(&shm->armed, 1);
-	if (n == 0)
-		sock_ring_pair_closed(fd, shm);
-	return n < 0 ? err : 0;
+	rc = sleep_armed(fd, f, seen, false);
+	return rc < 0 ? -rc : 0;
 }
 
 void
@@ -388,6 +363,24 @@ san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified)
 		sock_ring_take_wakeup(fd, f);
 	san_sock_ring_unmirror(fd, f);
 	san_sock_lock_unlock(&f->shm->rx_lock, key);
+}
+
+void
+san_sock_ring_arm(struct fd_sock *f, uint32_t events, bool is_new)
+{
+	struct san_sock_shm *shm = f->shm;
+
+	if ((events & EPOLLET) != 0)
+		atomic_store(&shm->edges, 1);
+	if (is_new || atomic_load(&shm->armed) == 0) {
+		/* a byte of an earlier wait would be reported for ever */
+		san_sock_ring_settle(san_sock_fd_next(f, 0), f, true);
+		atomic_fetch_add(&shm->armed, 1);
+	}
+	/* pairs with the fence of san_sock_mirror() (AFC-19) */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (san_sock_ring_has_something(shm))
+		san_sock_attach_doorbell(f);
 }
 
 /* ---- buffers ---- */
@@ -452,26 +445,4 @@ size_t
 san_sock_ring_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
 {
 	return sock_ring_copy_iov(msg, skip, len, NULL, from);
-}
-
-/* ---- addresses ---- */
-
-socklen_t
-san_sock_ring_write_name(int domain, const uint8_t ip[16], uint16_t service,
-			 struct sockaddr_storage *out)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-	memset(out, 0, sizeof(*in6));
-	if (domain == AF_INET) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(service);
-		memcpy(&in->sin_addr, ip + 12, 4);
-		return sizeof(*in);
-	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(service);
-	memcpy(&in6->sin6_addr, ip, 16);
-	return sizeof(*in6);
 }

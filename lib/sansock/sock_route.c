@@ -20,9 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shmq.h"
 #include "sock_priv.h"
-#include "sock_real.h"
 
 #define ANSWERS  4096 /* entries of the cache, by address */
 #define HOLDS_S  10
@@ -37,29 +35,22 @@ static struct {
 	_Atomic uint64_t ip[2];
 } answers[ANSWERS];
 
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-static bool
-is_v4(const uint8_t ip[16])
-{
-	return memcmp(ip, mapped, sizeof(mapped)) == 0;
-}
-
-static socklen_t
-sock_route_to_sockaddr(const uint8_t ip[16], struct sockaddr_storage *out)
+socklen_t
+san_sock_route_name(int domain, const uint8_t ip[16], uint16_t service,
+		    struct sockaddr_storage *out)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)out;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
 
-	memset(out, 0, sizeof(*out));
-	if (is_v4(ip)) {
+	memset(out, 0, sizeof(*in6));
+	if (domain == AF_INET) {
 		in->sin_family = AF_INET;
-		in->sin_port = htons(9); /* nothing is sent */
+		in->sin_port = htons(service);
 		memcpy(&in->sin_addr, ip + 12, 4);
 		return sizeof(*in);
 	}
 	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(9);
+	in6->sin6_port = htons(service);
 	memcpy(&in6->sin6_addr, ip, 16);
 	return sizeof(*in6);
 }
@@ -72,8 +63,10 @@ static int
 sock_route_ask(const uint8_t ip[16], uint8_t source[16])
 {
 	struct sockaddr_storage ss;
-	socklen_t len = sock_route_to_sockaddr(ip, &ss);
-	int fd = (int)REAL(syscall, SYS_socket, ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+	int domain = san_sock_is_v4(ip) ? AF_INET : AF_INET6;
+	socklen_t len = san_sock_route_name(domain, ip, 9, &ss); /* nothing is sent */
+	uint16_t service;
+	int fd = (int)REAL(syscall, SYS_socket, domain, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -EAGAIN;
@@ -82,11 +75,7 @@ sock_route_ask(const uint8_t ip[16], uint8_t source[16])
 	if (rc == 0 && REAL(getsockname, fd, (struct sockaddr *)&ss, &len) != 0)
 		rc = -EAGAIN;
 	REAL(syscall, SYS_close, fd);
-	memcpy(source, mapped, sizeof(mapped));
-	if (ss.ss_family == AF_INET)
-		memcpy(source + 12, &((struct sockaddr_in *)&ss)->sin_addr, 4);
-	else
-		memcpy(source, &((struct sockaddr_in6 *)&ss)->sin6_addr, 16);
+	san_sock_read_name(&ss, source, &service);
 	return rc;
 }
 
@@ -98,7 +87,7 @@ kernel_shares(const struct shmq_ctl *ctl, const uint8_t ip[16])
 	uint32_t i;
 
 	for (i = 0; i < ctl->nb_addrs; i++)
-		if (is_v4(ctl->nets[i].ip) == is_v4(ip) &&
+		if (san_sock_is_v4(ctl->nets[i].ip) == san_sock_is_v4(ip) &&
 		    sock_route_ask(ctl->nets[i].ip, source) == 0 &&
 		    memcmp(source, ctl->nets[i].ip, 16) == 0)
 			return true;
@@ -131,7 +120,7 @@ is_special(const uint8_t ip[16])
 {
 	static const uint8_t loopback[16] = {[15] = 1}, any[16];
 
-	if (is_v4(ip))
+	if (san_sock_is_v4(ip))
 		return ip[12] == 0 || ip[12] == 127 || ip[12] >= 224;
 	return ip[0] == 0xff || memcmp(ip, loopback, 16) == 0 || memcmp(ip, any, 16) == 0;
 }

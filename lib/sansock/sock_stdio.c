@@ -28,9 +28,6 @@
 #include <wchar.h>
 
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_switch.h"
-#include "sock_tcp.h"
 
 #define BLOCK  4096 /* st_blksize of a socket: size of the C library's buffer */
 #define NB_STD 3
@@ -321,7 +318,6 @@ vdprintf(int fd, const char *format, va_list ap)
 					 REAL(vdprintf, fd, format, ap);
 }
 
-EXPORT int __vdprintf_chk(int fd, int flag, const char *format, va_list ap);
 EXPORT int
 __vdprintf_chk(int fd, int flag, const char *format, va_list ap)
 {
@@ -341,7 +337,6 @@ dprintf(int fd, const char *format, ...)
 	return n;
 }
 
-EXPORT int __dprintf_chk(int fd, int flag, const char *format, ...);
 EXPORT int
 __dprintf_chk(int fd, int flag, const char *format, ...)
 {

@@ -7,28 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/seccomp.h>
-#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <linux/sockios.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
-#include "sock_epoll.h"
-#include "sock_lock.h"
-#include "sock_opt.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_switch.h"
-#include "sock_tcp.h"
 
-/* ---- create, name, close ---- */
+#define HEADS_V4 52 /* bytes of the headers of IP and TCP, with timestamps */
+#define HEADS_V6 72
+
+/* ---- create and name ---- */
 
 EXPORT int
 socket(int domain, int type, int protocol)
@@ -55,7 +46,7 @@ socket(int domain, int type, int protocol)
  * not intercepted. If the connection is a token, it becomes a stream.
  */
 static int
-sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
+end_accept(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
 	if (new < 0)
 		return new;
@@ -68,49 +59,51 @@ sock_switch_name_accepted(int new, struct sockaddr *sa, socklen_t *len, socklen_
 
 /* The room for a name. Read it before the call, which overwrites it. */
 static socklen_t
-sock_switch_room_of(const struct sockaddr *sa, const socklen_t *len)
+name_room(const struct sockaddr *sa, const socklen_t *len)
 {
 	return sa == NULL || san_sock_touch_is_bad(len, sizeof(*len)) ? 0 : *len;
 }
 
 /*
- * True if *fd* is a carried UDP socket. errno is set here, because the kernel would set another one
- * for the stand-in. A listener gets streams from now on.
+ * A listener is about to accept, so it gets streams from now on. 0; or EOPNOTSUPP for a carried UDP
+ * socket, of which the kernel would return another error for the stand-in.
  */
-static bool
-is_no_listener(int fd)
+static int
+begin_accept(int fd)
 {
 	struct fd_sock *f = san_sock_fd_get(fd);
-	bool is = f != NULL && f->is_udp && atomic_load(&f->carried);
+	int err = 0;
 
 	if (f == NULL)
-		return false;
+		return 0;
 	if (!f->is_udp)
 		san_sock_tcp_conn_wait(fd, f);
+	else if (atomic_load(&f->carried))
+		err = EOPNOTSUPP;
 	san_sock_fd_put(f);
-	if (is)
-		errno = EOPNOTSUPP;
-	return is;
+	return err;
 }
 
 EXPORT int
 accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	socklen_t room = sock_switch_room_of(sa, len);
+	socklen_t room = name_room(sa, len);
+	int err = begin_accept(fd);
 
-	if (is_no_listener(fd))
-		return -1;
-	return sock_switch_name_accepted(REAL(accept, fd, sa, len), sa, len, room);
+	if (err != 0)
+		return san_sock_real_fail(err);
+	return end_accept(REAL(accept, fd, sa, len), sa, len, room);
 }
 
 EXPORT int
 accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	socklen_t room = sock_switch_room_of(sa, len);
+	socklen_t room = name_room(sa, len);
+	int err = begin_accept(fd);
 
-	if (is_no_listener(fd))
-		return -1;
-	return sock_switch_name_accepted(REAL(accept4, fd, sa, len, flags), sa, len, room);
+	if (err != 0)
+		return san_sock_real_fail(err);
+	return end_accept(REAL(accept4, fd, sa, len, flags), sa, len, room);
 }
 
 EXPORT int
@@ -164,6 +157,28 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 	return rc;
 }
 
+static int
+carried_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
+{
+	int kernel, rc;
+
+	if (len < sizeof(sa->sa_family))
+		return san_sock_real_fail(EINVAL);
+	if (san_sock_touch_is_bad(sa, len))
+		return san_sock_real_fail(EFAULT);
+	if (!f->is_udp)
+		return sa->sa_family == AF_UNSPEC && san_sock_carry_disconnect(fd, f) == 0 ?
+			0 :
+			san_sock_real_fail(EISCONN);
+	kernel = san_sock_carry_kernel(fd, f);
+	if (kernel < 0)
+		return san_sock_real_fail(ENETDOWN);
+	rc = REAL(connect, kernel, sa, len);
+	if (rc == 0)
+		san_sock_carry_sync(fd, f);
+	return rc;
+}
+
 EXPORT int
 connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
@@ -176,7 +191,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	if (san_sock_carry_is_refused(fd, f, NULL, sa)) {
 		rc = san_sock_real_fail(EPERM);
 	} else if (atomic_load(&f->carried)) {
-		rc = san_sock_opt_connect(fd, f, sa, len);
+		rc = carried_connect(fd, f, sa, len);
 	} else if (!f->is_udp && (rc = san_sock_tcp_conn_connect(fd, f, sa, len)) != -EINPROGRESS) {
 		rc = rc != 0 ? san_sock_real_fail(-rc) : 0;
 	} else {
@@ -194,41 +209,190 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 }
 
 static int
-switch_name(int fd, bool is_peer, int (*real)(int, struct sockaddr *, socklen_t *),
-	    struct sockaddr *sa, socklen_t *len)
+carried_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
-	int rc;
+	int kernel;
 
-	if (f == NULL)
-		return BY_KERNEL(pinned, real(fd, sa, len));
-	rc = san_sock_opt_name(fd, f, is_peer, sa, len);
-	san_sock_fd_put(f);
-	return rc;
+	if (!f->is_udp)
+		return san_sock_tcp_name(f, peer, sa, len);
+	kernel = san_sock_carry_kernel(fd, f);
+	if (kernel < 0)
+		return san_sock_real_fail(ENETDOWN);
+	return peer ? REAL(getpeername, kernel, sa, len) : REAL(getsockname, kernel, sa, len);
 }
 
 EXPORT int
 getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return switch_name(fd, false, REAL_FN(getsockname), sa, len);
+	return SERVE(fd, REAL(getsockname, fd, sa, len), carried_name(fd, f, false, sa, len));
 }
 
 EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return switch_name(fd, true, REAL_FN(getpeername), sa, len);
+	return SERVE(fd, REAL(getpeername, fd, sa, len), carried_name(fd, f, true, sa, len));
+}
+
+/* ---- options ---- */
+
+static int
+give_int(int v, void *value, socklen_t *len)
+{
+	if (*len > sizeof(v))
+		*len = sizeof(v);
+	if (san_sock_touch_is_bad_out(value, *len))
+		return san_sock_real_fail(EFAULT);
+	memcpy(value, &v, *len);
+	return 0;
+}
+
+/* Segment size that TCP would use on the port, with timestamps. */
+static uint32_t
+max_segment(const struct fd_sock *f)
+{
+	return f->shm->mtu - (f->shm->local.family == AF_INET ? HEADS_V4 : HEADS_V6);
+}
+
+static int
+carried_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen_t *len)
+{
+	uint32_t bit = san_sock_opt_bit(f, level, name, false);
+	struct tcp_info info;
+	int kernel, rc;
+
+	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
+		return san_sock_real_fail(EFAULT);
+	if ((int)*len < 0)
+		return san_sock_real_fail(EINVAL);
+	if (bit != 0)
+		return give_int((atomic_load(&f->shm->options) & bit) != 0, value, len);
+	/* not the kernel's: the daemon passes its errors on, and one must not be returned twice */
+	if (level == SOL_SOCKET && name == SO_ERROR)
+		return give_int(san_sock_ring_take_error(f), value, len);
+	if (f->is_udp && level == SOL_SOCKET && name == SO_GET_FILTER) {
+		*len = 0; /* the kernel's socket has the daemon's filter; the program has none */
+		return 0;
+	}
+	if (!f->is_udp && level == SOL_SOCKET && name == SO_PEERNAME)
+		return san_sock_tcp_name(f, true, value, len);
+	if (!f->is_udp && level == IPPROTO_TCP && name == TCP_MAXSEG)
+		return give_int((int)max_segment(f), value, len);
+	kernel = san_sock_carry_kernel(fd, f);
+	rc = kernel < 0 ? san_sock_real_fail(ENETDOWN) :
+			  REAL(getsockopt, kernel, level, name, value, len);
+	if (rc != 0 || f->is_udp || level != IPPROTO_TCP || name != TCP_INFO)
+		return rc;
+	/* the kernel's socket is not connected: return the stream's state instead */
+	info = (struct tcp_info){
+		.tcpi_state = (uint8_t)san_sock_tcp_state(f),
+		.tcpi_snd_mss = max_segment(f),
+		.tcpi_rcv_mss = max_segment(f),
+		.tcpi_advmss = max_segment(f),
+		.tcpi_pmtu = f->shm->mtu,
+	};
+	memset(value, 0, *len);
+	memcpy(value, &info, *len < sizeof(info) ? *len : sizeof(info));
+	return 0;
 }
 
 EXPORT int
 getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
-	int rc;
+	return SERVE(fd, REAL(getsockopt, fd, level, name, value, len),
+		     carried_get(fd, f, level, name, value, len));
+}
 
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(getsockopt, fd, level, name, value, len));
-	rc = san_sock_opt_get(fd, f, level, name, value, len);
-	san_sock_fd_put(f);
+static bool
+is_time(int level, int name)
+{
+	return level == SOL_SOCKET &&
+		(name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVTIMEO_NEW ||
+		 name == SO_SNDTIMEO_NEW);
+}
+
+/* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
+static int
+read_flag(int level, const void *value, socklen_t len, int *v)
+{
+	if (len < sizeof(*v) && level != IPPROTO_IP)
+		return EINVAL;
+	if (san_sock_touch_is_bad(value, len < sizeof(*v) ? len : sizeof(*v)))
+		return EFAULT;
+	*v = 0;
+	if (len >= sizeof(*v))
+		memcpy(v, value, sizeof(*v));
+	else if (len != 0)
+		*v = *(const uint8_t *)value;
+	return 0;
+}
+
+static int
+carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, socklen_t len)
+{
+	uint32_t bit = san_sock_opt_bit(f, level, name, false);
+	int v = 0, rc, kernel;
+	uint8_t group[16];
+	const char *text;
+	bool leaves;
+
+	if (bit != 0) {
+		rc = read_flag(level, value, len, &v);
+		if (rc != 0)
+			return san_sock_real_fail(rc);
+		if (v != 0)
+			atomic_fetch_or(&f->shm->options, bit);
+		else
+			atomic_fetch_and(&f->shm->options, ~bit);
+		return 0;
+	}
+	if (len != 0 && san_sock_touch_is_bad(value, len))
+		return san_sock_real_fail(EFAULT);
+	kernel = san_sock_carry_kernel(fd, f);
+	if (kernel < 0)
+		return san_sock_real_fail(ENETDOWN);
+	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
+		/* the filter is the daemon's */
+		return san_sock_real_fail(len < sizeof(v) ? EINVAL : ENOENT);
+	/* only valid before connect(): the kernel's socket, not connected, would accept them */
+	if (!f->is_udp && level == IPPROTO_TCP &&
+	    (name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
+	     name == TCP_FASTOPEN_NO_COOKIE))
+		return san_sock_real_fail(EINVAL);
+	/* or refuse it as a kernel without the option does: programs are prepared for that */
+	if (san_sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
+		if (!san_sock_carry_can_give_back(f)) {
+			san_sock_conf_info("an option of a carried socket is refused", text);
+			return san_sock_real_fail(ENOPROTOOPT);
+		}
+		/* a refused option must change nothing; a filter would replace the daemon's */
+		if ((level != SOL_SOCKET ||
+		     (name != SO_ATTACH_FILTER && name != SO_ATTACH_BPF &&
+		      name != SO_LOCK_FILTER)) &&
+		    REAL(setsockopt, kernel, level, name, value, len) != 0)
+			return -1;
+		return san_sock_carry_give_back(fd, f, text) ? -2 :
+							       san_sock_real_fail(ENOPROTOOPT);
+	}
+	rc = REAL(setsockopt, kernel, level, name, value, len);
+	if (rc == 0 && san_sock_opt_group(level, name, value, len, group, &leaves)) {
+		if (san_sock_opt_follow_group(fd, group, leaves) == 0 || leaves) {
+			/* for san_sock_carry_return() */
+			san_sock_opt_note(f, level, name, value, len);
+			return 0;
+		}
+		/* the port would not receive the group: undo it, with errno for lack of room */
+		name = name == MCAST_JOIN_GROUP   ? MCAST_LEAVE_GROUP :
+			name == IP_ADD_MEMBERSHIP ? IP_DROP_MEMBERSHIP :
+						    IPV6_LEAVE_GROUP;
+		REAL(setsockopt, kernel, level, name, value, len);
+		return san_sock_real_fail(ENOBUFS);
+	}
+	if (rc == 0 && is_time(level, name)) /* calls wait by these */
+		san_sock_opt_times(kernel, fd);
+	else if (rc == 0 && f->is_udp)
+		san_sock_carry_sync(fd, f);
+	else if (rc == 0 && (level == SOL_SOCKET || level == IPPROTO_TCP))
+		san_sock_opt_stream(kernel, f);
 	return rc;
 }
 
@@ -241,12 +405,12 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	int rc;
 
 	if (f != NULL) {
-		rc = san_sock_opt_set(fd, f, level, name, value, len);
+		rc = carried_set(fd, f, level, name, value, len);
 		san_sock_fd_put(f);
-		return rc;
+		return rc != -2 ? rc : setsockopt(fd, level, name, value, len);
 	}
 	is_kernels = pinned != NULL &&
-		san_sock_opt_kind_is_kernels(fd, pinned, level, name, value, len, &text);
+		san_sock_opt_is_kernels(fd, pinned, level, name, value, len, &text);
 	rc = REAL(setsockopt, fd, level, name, value, len);
 	if (rc == 0 && is_kernels)
 		san_sock_carry_stay(pinned, text);
@@ -265,6 +429,30 @@ sockatmark(int fd)
 	return ioctl(fd, SIOCATMARK, &is) == 0 ? is : -1;
 }
 
+static int
+carried_shutdown(int fd, struct fd_sock *f, int how)
+{
+	int kernel, rc, err;
+
+	if (!f->is_udp)
+		return san_sock_tcp_shutdown(fd, f, how);
+	kernel = san_sock_carry_kernel(fd, f);
+	if (kernel < 0)
+		return san_sock_real_fail(ENETDOWN);
+	/* not for SHUT_RD: the kernel's socket would be readable for ever */
+	rc = how == SHUT_RD ? 0 : REAL(shutdown, kernel, SHUT_WR);
+	if (rc == 0 && f->shm->peer.family == 0)
+		rc = san_sock_real_fail(ENOTCONN); /* as the kernel, which shuts it down, too */
+	err = errno;
+	if (how != SHUT_WR)
+		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
+	if (how != SHUT_RD)
+		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
+	san_sock_attach_doorbell(f); /* wakes threads that wait to read */
+	errno = err;
+	return rc;
+}
+
 EXPORT int
 shutdown(int fd, int how)
 {
@@ -272,7 +460,7 @@ shutdown(int fd, int how)
 	int rc;
 
 	if (f != NULL) {
-		rc = san_sock_opt_shutdown(fd, f, how);
+		rc = carried_shutdown(fd, f, how);
 		san_sock_fd_put(f);
 		return rc;
 	}
@@ -284,76 +472,27 @@ shutdown(int fd, int how)
 	return rc;
 }
 
-/*
- * Pin the file at *fd*, whose descriptors are about to change, until san_sock_owner_unpin(). NULL:
- * it is not a socket that the library follows.
- */
-static struct fd_sock *
-pin_at(int fd)
-{
-	struct fd_sock *f = san_sock_fd_get(fd);
-
-	if (f != NULL)
-		san_sock_owner_pin_any(f);
-	return f;
-}
-
-EXPORT int
-close(int fd)
-{
-	struct fd_sock *f;
-	int rc;
-
-	if (san_sock_own_is(fd))
-		return san_sock_real_fail(EBADF);
-	f = pin_at(fd);
-	if (f != NULL)
-		san_sock_fd_hold(f);
-	san_sock_fd_forget(fd);
-	rc = BY_KERNEL(f, REAL(close, fd));
-	if (f != NULL && rc == 0 && !f->is_udp) {
-		san_sock_tcp_conn_closed(f);
-		if (atomic_load(&f->carried))
-			san_sock_tcp_linger(f);
-	}
-	if (f != NULL)
-		san_sock_fd_put(f);
-	return rc;
-}
-
-EXPORT int
-close_range(unsigned int first, unsigned int last, int flags)
-{
-	if ((flags & (int)CLOSE_RANGE_CLOEXEC) != 0)
-		return REAL(close_range, first, last, flags);
-	san_sock_fd_forget_range(first, last);
-	return san_sock_own_close_others(first, last, flags);
-}
-
-EXPORT void
-closefrom(int first)
-{
-	/* the C library's function also works on a kernel without close_range(2) */
-	if (close_range(first < 0 ? 0 : (unsigned int)first, UINT_MAX, 0) != 0)
-		REAL(closefrom, first);
-}
+/* ---- descriptors ---- */
 
 /* *to* is about to become a duplicate of *from*, if that is open. */
 static void
-sock_switch_make_way(int from, int to)
+begin_dup(int from, int to)
 {
 	int was = errno;
 
-	san_sock_own_make_way(to);
-	/* after that the kernel could not remove it from its epoll set */
-	if (from != to && san_sock_fd_is_us() && REAL(fcntl, from, F_GETFD) >= 0)
-		san_sock_eset_leave(to);
+	/* a child of vfork() has descriptors of its own, but our memory */
+	if (san_sock_fd_is_us()) {
+		san_sock_own_vacate(to);
+		/* after that the kernel could not remove it from its epoll set */
+		if (from != to && REAL(fcntl, from, F_GETFD) >= 0)
+			san_sock_eset_leave(to);
+	}
 	errno = was;
 }
 
 /* Complete a call that made *to* a duplicate of *from*; both were pinned. */
 static int
-made_same(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
+end_dup(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
 {
 	if (rc >= 0) {
 		san_sock_eset_expose(from);
@@ -368,70 +507,109 @@ made_same(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
 EXPORT int
 dup(int fd)
 {
-	struct fd_sock *pinned = pin_at(fd);
+	struct fd_sock *pinned = san_sock_owner_pin_at(fd);
 
-	return made_same(fd, REAL(dup, fd), pinned, NULL);
+	return end_dup(fd, REAL(dup, fd), pinned, NULL);
 }
 
 EXPORT int
 dup2(int fd, int to)
 {
-	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
+	struct fd_sock *at_fd = san_sock_owner_pin_at(fd), *at_to = san_sock_owner_pin_at(to);
 
-	sock_switch_make_way(fd, to);
-	return made_same(fd, REAL(dup2, fd, to), at_fd, at_to);
+	begin_dup(fd, to);
+	return end_dup(fd, REAL(dup2, fd, to), at_fd, at_to);
 }
 
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	struct fd_sock *at_fd = pin_at(fd), *at_to = pin_at(to);
+	struct fd_sock *at_fd = san_sock_owner_pin_at(fd), *at_to = san_sock_owner_pin_at(to);
 
-	sock_switch_make_way(fd, to);
-	return made_same(fd, REAL(dup3, fd, to, flags), at_fd, at_to);
+	begin_dup(fd, to);
+	return end_dup(fd, REAL(dup3, fd, to, flags), at_fd, at_to);
+}
+
+static int
+carried_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
+{
+	int rc = REAL(fcntl, fd, cmd, arg);
+
+	if (cmd != F_SETFL || rc != 0)
+		return rc;
+	atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
+	if (((intptr_t)arg & O_ASYNC) != 0)
+		san_sock_ring_arm(f, EPOLLET, true); /* each burst brings a signal */
+	return rc;
 }
 
 EXPORT int
 fcntl(int fd, int cmd, ...)
 {
-	struct fd_sock *pinned, *f;
+	struct fd_sock *pinned;
 	va_list ap;
 	void *arg;
-	int rc;
 
 	va_start(ap, cmd);
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
-		pinned = pin_at(fd);
-		return made_same(fd, REAL(fcntl, fd, cmd, arg), pinned, NULL);
+		pinned = san_sock_owner_pin_at(fd);
+		return end_dup(fd, REAL(fcntl, fd, cmd, arg), pinned, NULL);
 	}
-	f = san_sock_switch_carried(fd, &pinned);
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(fcntl, fd, cmd, arg));
-	rc = san_sock_opt_fcntl(fd, f, cmd, arg);
-	san_sock_fd_put(f);
-	return rc;
+	return SERVE(fd, REAL(fcntl, fd, cmd, arg), carried_fcntl(fd, f, cmd, arg));
 }
 
 EXPORT_AS(fcntl, fcntl64);
 
+static int
+carried_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
+{
+	int kernel, rc;
+
+	if (request == FIONREAD) {
+		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
+			return san_sock_real_fail(EFAULT);
+		*(int *)arg = f->is_udp ? san_sock_udp_next(f) : san_sock_tcp_unread(f);
+		return 0;
+	}
+	if (request == TIOCOUTQ && !f->is_udp) {
+		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
+			return san_sock_real_fail(EFAULT);
+		*(int *)arg = san_sock_tcp_unsent(f);
+		return 0;
+	}
+	if (request == FIONBIO) {
+		rc = REAL(ioctl, fd, request, arg);
+		if (rc == 0)
+			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
+		return rc;
+	}
+	if (f->is_udp && (request == SIOCGSTAMP || request == SIOCGSTAMPNS))
+		return san_sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
+	if (request == FIOASYNC) {
+		rc = REAL(ioctl, fd, request, arg);
+		if (rc == 0 && *(const int *)arg != 0)
+			san_sock_ring_arm(f, EPOLLET, true); /* each burst brings a signal */
+		return rc;
+	}
+	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
+	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
+		return REAL(ioctl, fd, request, arg);
+	kernel = san_sock_carry_kernel(fd, f);
+	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl, kernel, request, arg);
+}
+
 EXPORT int
 ioctl(int fd, unsigned long request, ...)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
 	va_list ap;
 	void *arg;
-	int rc;
 
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(ioctl, fd, request, arg));
-	rc = san_sock_opt_ioctl(fd, f, request, arg);
-	san_sock_fd_put(f);
-	return rc;
+	return SERVE(fd, REAL(ioctl, fd, request, arg), carried_ioctl(fd, f, request, arg));
 }
 
 /* ---- memory ---- */
@@ -466,96 +644,4 @@ mremap(void *p, size_t len, size_t new, int flags, ...)
 	to = REAL(mremap, p, len, new, flags, to);
 	san_sock_touch_forget();
 	return to;
-}
-
-/* ---- the process ---- */
-
-/*
- * The process is about to confine itself. Prepare what needs system calls that it may forbid: the
- * doorbells, and sets that the kernel watches. Sockets that are not carried stay the kernel's.
- */
-static void
-close_box(void)
-{
-	struct fd_sock *f;
-	int fd;
-
-	for (fd = 0; fd < SOCK_FDS; fd++) {
-		san_sock_eset_expose(fd);
-		f = san_sock_fd_get(fd);
-		if (f == NULL)
-			continue;
-		if (atomic_load(&f->carried)) {
-			san_sock_attach();
-		} else {
-			san_sock_carry_stay(f, "the program confines itself");
-			atomic_store(&f->is_kernels, true);
-			san_sock_owner_chosen(f);
-		}
-		san_sock_fd_put(f);
-	}
-	san_sock_lock_attach();
-	(void)REAL_FN(poll);
-	(void)REAL_FN(read);
-	(void)REAL_FN(write);
-}
-
-bool
-san_sock_switch_confines(long number, const long a[6])
-{
-	/* without a filter seccomp() only asks what the kernel knows */
-	bool does = number == SYS_prctl ? a[0] == PR_SET_SECCOMP :
-					  number == SYS_seccomp &&
-			(a[0] == SECCOMP_SET_MODE_STRICT ||
-			 (a[0] == SECCOMP_SET_MODE_FILTER && a[2] != 0));
-
-	return does && san_sock_fd_is_us();
-}
-
-long
-san_sock_switch_confine(long number, const long a[6])
-{
-	bool was = san_sock_box_is_closed();
-	long rc;
-
-	if (!was && !san_sock_conf_is_idle())
-		close_box();
-	atomic_store(&sock_box_is_closed, true);
-	rc = REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (rc < 0 && !was)
-		atomic_store(&sock_box_is_closed, false);
-	return rc;
-}
-
-EXPORT int
-prctl(int option, ...)
-{
-	long a[6] = {option};
-	va_list ap;
-	int i;
-
-	va_start(ap, option);
-	for (i = 1; i < 5; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
-	return (int)syscall(SYS_prctl, a[0], a[1], a[2], a[3], a[4]);
-}
-
-static __attribute__((constructor)) void
-sock_switch_begin(void)
-{
-	/*
-	 * Look these functions up now. Allocators call them under their own locks, which must be
-	 * taken before the loader's lock.
-	 */
-	(void)REAL_FN(munmap);
-	(void)REAL_FN(mprotect);
-	(void)REAL_FN(mremap);
-	(void)REAL_FN(syscall);
-	san_sock_fd_begin();
-	san_sock_fork_begin();
-	if (san_sock_conf_is_idle())
-		return;
-	san_sock_carry_adopt_all();
-	san_sock_stdio_begin();
 }

@@ -3,6 +3,7 @@
 /* Intercepted functions that receive and send. (UDP-1) */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -11,14 +12,69 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
-#include "sock_epoll.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_switch.h"
-#include "sock_tcp.h"
-#include "sock_udp.h"
+
+/* ---- the gate of a socket without a name: see sock_owner.c ---- */
+
+static int
+gate_make(int fd, struct fd_sock *f)
+{
+	int ends[2], none = -1;
+
+	if (atomic_load(&f->gate[0]) >= 0) {
+		san_sock_opt_times(fd, atomic_load(&f->gate[0]));
+		return 0;
+	}
+	if (REAL(socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+		return -1;
+	san_sock_opt_times(fd, ends[0]);
+	ends[0] = san_sock_own(ends[0], &f->gate[0]);
+	ends[1] = san_sock_own(ends[1], &f->gate[1]);
+	if (!atomic_compare_exchange_strong(&f->gate[0], &none, ends[0])) {
+		san_sock_own_close(ends[0]);
+		san_sock_own_close(ends[1]);
+		return 0;
+	}
+	atomic_store(&f->gate[1], ends[1]);
+	if (atomic_load(&f->is_chosen)) /* meanwhile: by a thread that saw no gate */
+		san_sock_owner_chosen(f);
+	return 0;
+}
+
+/*
+ * Unpin *f*, which has no name yet, release the reference, and wait until its owner is chosen, or
+ * until SO_RCVTIMEO of *fd* expires. 0: look the owner up again; or errno. -1: it stays pinned and
+ * the kernel must be asked, because *fd* does not block or there is no gate.
+ */
+static int
+gate_wait(int fd, struct fd_sock *f)
+{
+	struct sockaddr_storage ss;
+	ssize_t n;
+	char byte;
+	int err;
+
+	if ((REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
+		return -1;
+	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
+		/* a thread is about to choose the owner, or another process has bound it */
+		san_sock_owner_count_down(&f->pins);
+		san_sock_owner_await_choice(f);
+		if (!atomic_load(&f->is_chosen))
+			san_sock_carry(fd, f, NULL);
+		san_sock_fd_put(f);
+		return 0;
+	}
+	if (gate_make(fd, f) != 0)
+		return -1;
+	san_sock_owner_count_down(&f->pins);
+	/* the kernel handles SO_RCVTIMEO, signals and cancellation */
+	pthread_cleanup_push(san_sock_fd_put, f);
+	n = REAL(recv, atomic_load(&f->gate[0]), &byte, 1, 0);
+	err = n < 0 ? errno : 0;
+	pthread_cleanup_pop(1);
+	return err;
+}
 
 /* ---- receive ---- */
 
@@ -28,7 +84,7 @@
  * chosen. 0, or -1 and errno.
  */
 static int
-sock_io_receiver(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
+begin_receive(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 {
 	int err;
 
@@ -42,7 +98,7 @@ sock_io_receiver(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 		if (*pinned == NULL || !(*pinned)->is_udp || (flags & MSG_DONTWAIT) != 0 ||
 		    atomic_load_explicit(&(*pinned)->is_chosen, memory_order_relaxed))
 			return 0;
-		err = san_sock_owner_gate_wait(fd, *pinned);
+		err = gate_wait(fd, *pinned);
 		if (err < 0)
 			return 0;
 		if (err > 0)
@@ -50,8 +106,21 @@ sock_io_receiver(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 	}
 }
 
+/*
+ * Result of a call that receives: of *kernel* if the kernel serves it, otherwise of *carried*,
+ * which is evaluated with the carried socket *f* and releases it.
+ */
+#define RECEIVE(fd, flags, kernel, carried)                                   \
+	({                                                                    \
+		struct fd_sock *f, *pin_;                                     \
+		ssize_t n_ = -1;                                              \
+		if (begin_receive(fd, flags, &f, &pin_) == 0)                 \
+			n_ = f == NULL ? BY_KERNEL(pin_, kernel) : (carried); \
+		n_;                                                           \
+	})
+
 static ssize_t
-sock_io_take(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
+io_take(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	ssize_t n = f->is_udp ? san_sock_udp_recv(fd, f, msg, flags) :
 				san_sock_tcp_recv(fd, f, msg, flags);
@@ -64,7 +133,7 @@ sock_io_take(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 
 /* Carried sockets may be among the received descriptors. */
 static void
-sock_io_adopt_fds(struct msghdr *msg)
+adopt_fds(struct msghdr *msg)
 {
 	struct cmsghdr *c;
 	size_t at;
@@ -84,7 +153,7 @@ static ssize_t
 take_message(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
 	if (!san_sock_touch_is_bad_out(msg, sizeof(*msg)))
-		return sock_io_take(fd, f, msg, flags);
+		return io_take(fd, f, msg, flags);
 	return san_sock_real_fail(EFAULT);
 }
 
@@ -94,13 +163,13 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 	struct fd_sock *f, *pinned;
 	ssize_t n;
 
-	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
+	if (begin_receive(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(recvmsg, fd, msg, flags));
 		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle() &&
 		    !san_sock_attach_is_daemons(fd))
-			sock_io_adopt_fds(msg);
+			adopt_fds(msg);
 		return n;
 	}
 	n = take_message(fd, f, msg, flags);
@@ -109,8 +178,8 @@ recvmsg(int fd, struct msghdr *msg, int flags)
 }
 
 static ssize_t
-sock_io_receive(int fd, struct fd_sock *f, const struct iovec *iov, size_t nb_iov, int flags,
-		struct sockaddr *sa, socklen_t *len)
+io_receive(int fd, struct fd_sock *f, const struct iovec *iov, size_t nb_iov, int flags,
+	   struct sockaddr *sa, socklen_t *len)
 {
 	struct msghdr msg = {
 		.msg_name = sa,
@@ -123,7 +192,7 @@ sock_io_receive(int fd, struct fd_sock *f, const struct iovec *iov, size_t nb_io
 		errno = EFAULT;
 	} else {
 		msg.msg_namelen = sa != NULL ? *len : 0;
-		n = sock_io_take(fd, f, &msg, flags);
+		n = io_take(fd, f, &msg, flags);
 	}
 	if (n >= 0 && sa != NULL)
 		*len = msg.msg_namelen;
@@ -135,12 +204,9 @@ EXPORT ssize_t
 recvfrom(int fd, void *buf, size_t size, int flags, struct sockaddr *sa, socklen_t *len)
 {
 	const struct iovec iov = {buf, size};
-	struct fd_sock *f, *pinned;
 
-	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(recvfrom, fd, buf, size, flags, sa, len)) :
-			   sock_io_receive(fd, f, &iov, 1, flags, sa, len);
+	return RECEIVE(fd, flags, REAL(recvfrom, fd, buf, size, flags, sa, len),
+		       io_receive(fd, f, &iov, 1, flags, sa, len));
 }
 
 /* It is recvfrom() without a name in the C library, too. */
@@ -171,80 +237,44 @@ EXPORT ssize_t
 read(int fd, void *buf, size_t size)
 {
 	const struct iovec iov = {buf, size};
-	struct fd_sock *f, *pinned;
 
-	if (sock_io_receiver(fd, size == 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
-		return -1;
-	if (f == NULL || size == 0) { /* read() of 0 bytes reads nothing, unlike recv() */
-		if (f != NULL)
-			san_sock_fd_put(f);
-		return BY_KERNEL(pinned, REAL(read, fd, buf, size));
-	}
-	return sock_io_receive(fd, f, &iov, 1, 0, NULL, NULL);
+	/* read() of 0 bytes reads nothing, unlike recv() */
+	return size == 0 ? REAL(read, fd, buf, size) :
+			   RECEIVE(fd, 0, REAL(read, fd, buf, size),
+				   io_receive(fd, f, &iov, 1, 0, NULL, NULL));
 }
 
 EXPORT ssize_t
 readv(int fd, const struct iovec *iov, int nb_iov)
 {
-	struct fd_sock *f, *pinned;
-
-	if (is_nothing(iov, nb_iov))
-		return REAL(readv, fd, iov, nb_iov);
-	if (sock_io_receiver(fd, 0, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(readv, fd, iov, nb_iov)) :
-			   sock_io_receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL);
+	return is_nothing(iov, nb_iov) ?
+		REAL(readv, fd, iov, nb_iov) :
+		RECEIVE(fd, 0, REAL(readv, fd, iov, nb_iov),
+			io_receive(fd, f, iov, (size_t)nb_iov, 0, NULL, NULL));
 }
 
 /* At offset -1 it reads the next bytes of a socket. The kernel refuses other offsets. */
 EXPORT ssize_t
 preadv2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
-	struct fd_sock *f, *pinned;
+	int how = (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0;
 
-	if (is_nothing(iov, nb_iov))
-		return REAL(preadv2, fd, iov, nb_iov, at, flags);
-	if (sock_io_receiver(fd, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, &f, &pinned) != 0)
-		return -1;
-	if (f != NULL && at == -1 && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
-		return sock_io_receive(fd, f, iov, (size_t)nb_iov,
-				       (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0, NULL, NULL);
-	if (f != NULL)
-		san_sock_fd_put(f);
-	return BY_KERNEL(pinned, REAL(preadv2, fd, iov, nb_iov, at, flags));
+	return at != -1 || (flags & ~(RWF_NOWAIT | RWF_HIPRI)) != 0 || is_nothing(iov, nb_iov) ?
+		REAL(preadv2, fd, iov, nb_iov, at, flags) :
+		RECEIVE(fd, how, REAL(preadv2, fd, iov, nb_iov, at, flags),
+			io_receive(fd, f, iov, (size_t)nb_iov, how, NULL, NULL));
 }
 
 EXPORT_AS(preadv2, preadv64v2);
 
-/* Checks for buffers whose size the compiler knows. */
-EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
-EXPORT ssize_t
-__recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
-{
-	if (size > room)
-		__builtin_trap();
-	return recv(fd, buf, size, flags);
-}
-
-EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
-			      struct sockaddr *sa, socklen_t *len);
-EXPORT ssize_t
-__recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *sa,
-	       socklen_t *len)
-{
-	if (size > room)
-		__builtin_trap();
-	return recvfrom(fd, buf, size, flags, sa, len);
-}
-
-EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
-EXPORT ssize_t
-__read_chk(int fd, void *buf, size_t size, size_t room)
-{
-	if (size > room)
-		__builtin_trap();
-	return read(fd, buf, size);
-}
+EXPORT_CHK(ssize_t, read, (int fd, void *buf, size_t size, size_t room), size > room,
+	   read(fd, buf, size))
+EXPORT_CHK(ssize_t, recv, (int fd, void *buf, size_t size, size_t room, int flags), size > room,
+	   recv(fd, buf, size, flags))
+EXPORT_CHK(ssize_t, recvfrom,
+	   (int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *sa,
+	    socklen_t *len),
+	   size > room, recvfrom(fd, buf, size, flags, sa, len))
 
 EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
@@ -255,7 +285,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	ssize_t n = 0;
 	int err = 0;
 
-	if (sock_io_receiver(fd, flags, &f, &pinned) != 0)
+	if (begin_receive(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
 		return BY_KERNEL(pinned, REAL(recvmmsg, fd, msgs, nb, flags, timeout));
@@ -307,7 +337,7 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
  * errno: a rule refuses *to*.
  */
 static int
-sock_io_sender(int fd, const struct sockaddr *to, struct fd_sock **f, struct fd_sock **pinned)
+begin_send(int fd, const struct sockaddr *to, struct fd_sock **f, struct fd_sock **pinned)
 {
 	struct fd_sock *at = san_sock_fd_get(fd);
 
@@ -328,7 +358,7 @@ sock_io_sender(int fd, const struct sockaddr *to, struct fd_sock **f, struct fd_
 }
 
 static ssize_t
-sock_io_give(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
+io_give(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 {
 	ssize_t n = f->is_udp ? san_sock_udp_send(fd, f, msg, flags) :
 				san_sock_tcp_send(fd, f, msg, flags);
@@ -339,6 +369,19 @@ sock_io_give(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 	return n;
 }
 
+/*
+ * Result of a call that sends to *to*: of *kernel* if the kernel serves it, otherwise of *carried*,
+ * which is evaluated with the carried socket *f* and releases it.
+ */
+#define SEND(fd, to, kernel, carried)                                         \
+	({                                                                    \
+		struct fd_sock *f, *pin_;                                     \
+		ssize_t n_ = -1;                                              \
+		if (begin_send(fd, to, &f, &pin_) == 0)                       \
+			n_ = f == NULL ? BY_KERNEL(pin_, kernel) : (carried); \
+		n_;                                                           \
+	})
+
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
@@ -346,7 +389,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct fd_sock *f, *pinned;
 	ssize_t n;
 
-	if (sock_io_sender(fd, is_bad ? NULL : san_sock_carry_goes_to(msg), &f, &pinned) != 0)
+	if (begin_send(fd, is_bad ? NULL : san_sock_carry_goes_to(msg), &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(sendmsg, fd, msg, flags));
@@ -359,7 +402,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 		san_sock_fd_put(f);
 		return san_sock_real_fail(EFAULT);
 	}
-	return sock_io_give(fd, f, msg, flags);
+	return io_give(fd, f, msg, flags);
 }
 
 EXPORT ssize_t
@@ -372,12 +415,9 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	struct fd_sock *f, *pinned;
 
-	if (sock_io_sender(fd, san_sock_carry_goes_to(&msg), &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(sendto, fd, buf, size, flags, sa, len)) :
-			   sock_io_give(fd, f, &msg, flags);
+	return SEND(fd, san_sock_carry_goes_to(&msg), REAL(sendto, fd, buf, size, flags, sa, len),
+		    io_give(fd, f, &msg, flags));
 }
 
 EXPORT ssize_t
@@ -391,43 +431,30 @@ write(int fd, const void *buf, size_t size)
 {
 	struct iovec iov = {(void *)buf, size};
 	const struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct fd_sock *f, *pinned;
 
-	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(write, fd, buf, size)) :
-			   sock_io_give(fd, f, &msg, 0);
+	return SEND(fd, NULL, REAL(write, fd, buf, size), io_give(fd, f, &msg, 0));
 }
 
 EXPORT ssize_t
 writev(int fd, const struct iovec *iov, int nb_iov)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct fd_sock *f, *pinned;
 
-	if (is_nothing(iov, nb_iov))
-		return REAL(writev, fd, iov, nb_iov);
-	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
-		return -1;
-	return f == NULL ? BY_KERNEL(pinned, REAL(writev, fd, iov, nb_iov)) :
-			   sock_io_give(fd, f, &msg, 0);
+	return is_nothing(iov, nb_iov) ?
+		REAL(writev, fd, iov, nb_iov) :
+		SEND(fd, NULL, REAL(writev, fd, iov, nb_iov), io_give(fd, f, &msg, 0));
 }
 
 EXPORT ssize_t
 pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 {
 	const struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)nb_iov};
-	struct fd_sock *f, *pinned;
+	int how = (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0;
 
-	if (at != -1 || is_nothing(iov, nb_iov))
-		return REAL(pwritev2, fd, iov, nb_iov, at, flags);
-	if (sock_io_sender(fd, NULL, &f, &pinned) != 0)
-		return -1;
-	if (f != NULL && (flags & ~(RWF_NOWAIT | RWF_HIPRI)) == 0)
-		return sock_io_give(fd, f, &msg, (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0);
-	if (f != NULL)
-		san_sock_fd_put(f);
-	return BY_KERNEL(pinned, REAL(pwritev2, fd, iov, nb_iov, at, flags));
+	return at != -1 || (flags & ~(RWF_NOWAIT | RWF_HIPRI)) != 0 || is_nothing(iov, nb_iov) ?
+		REAL(pwritev2, fd, iov, nb_iov, at, flags) :
+		SEND(fd, NULL, REAL(pwritev2, fd, iov, nb_iov, at, flags),
+		     io_give(fd, f, &msg, how));
 }
 
 EXPORT_AS(pwritev2, pwritev64v2);
@@ -458,8 +485,8 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	bool is_bad = nb == 0 || san_sock_touch_is_bad(msgs, sizeof(*msgs));
 	struct fd_sock *f, *pinned;
 
-	if (sock_io_sender(fd, is_bad ? NULL : san_sock_carry_goes_to(&msgs[0].msg_hdr), &f,
-			   &pinned) != 0)
+	if (begin_send(fd, is_bad ? NULL : san_sock_carry_goes_to(&msgs[0].msg_hdr), &f,
+		       &pinned) != 0)
 		return -1;
 	/* a rule may refuse each of them, so they are sent one by one */
 	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
@@ -469,4 +496,46 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	if (f != NULL)
 		san_sock_fd_put(f);
 	return send_each(fd, msgs, nb, flags);
+}
+
+/* ---- close ---- */
+
+EXPORT int
+close(int fd)
+{
+	struct fd_sock *f;
+	int rc;
+
+	if (san_sock_own_is(fd))
+		return san_sock_real_fail(EBADF);
+	f = san_sock_owner_pin_at(fd);
+	if (f != NULL)
+		san_sock_fd_hold(f);
+	san_sock_fd_forget(fd);
+	rc = BY_KERNEL(f, REAL(close, fd));
+	if (f != NULL && rc == 0 && !f->is_udp) {
+		san_sock_tcp_conn_closed(f);
+		if (atomic_load(&f->carried))
+			san_sock_tcp_linger(f);
+	}
+	if (f != NULL)
+		san_sock_fd_put(f);
+	return rc;
+}
+
+EXPORT int
+close_range(unsigned int first, unsigned int last, int flags)
+{
+	if ((flags & (int)CLOSE_RANGE_CLOEXEC) != 0)
+		return REAL(close_range, first, last, flags);
+	san_sock_fd_forget_range(first, last);
+	return san_sock_own_close_others(first, last, flags);
+}
+
+EXPORT void
+closefrom(int first)
+{
+	/* the C library's function also works on a kernel without close_range(2) */
+	if (close_range(first < 0 ? 0 : (unsigned int)first, UINT_MAX, 0) != 0)
+		REAL(closefrom, first);
 }

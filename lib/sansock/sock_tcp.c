@@ -8,10 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sock_attach.h"
-#include "sock_real.h"
-#include "sock_ring.h"
-#include "sock_tcp.h"
+#include "sock_priv.h"
 
 #define LINGER_STEPS_S 1000 /* checks per second */
 #define LINGER_STEP_NS (1000000000 / LINGER_STEPS_S)
@@ -19,19 +16,21 @@
 
 /* ---- to send ---- */
 
-/* Copy *len* bytes of *msg*, from its byte *skip* on, to ring position *at*. 0 or -EFAULT. */
-static int
-sock_tcp_fill_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, size_t skip,
-		   uint32_t len)
+/*
+ * Copy *len* bytes of *msg* behind its byte *skip* to position *at* of *ring*, or from there. 0 or
+ * -EFAULT. Inline: *sends* is a constant.
+ */
+static inline int
+tcp_copy(uint8_t *ring, uint32_t size, uint32_t at, const struct msghdr *msg, size_t skip,
+	 uint32_t len, bool sends)
 {
-	uint8_t *ring = san_sock_shm_tx_ring(f->shm, f->rx_bytes);
-	uint32_t off = at & (f->tx_bytes - 1), first = f->tx_bytes - off;
-	size_t done;
+	uint32_t off = at & (size - 1), first = len < size - off ? len : size - off;
+	size_t done = sends ? san_sock_ring_gather(ring + off, msg, skip, first) :
+			      san_sock_ring_scatter(msg, skip, ring + off, first);
 
-	first = len < first ? len : first;
-	done = san_sock_ring_gather(ring + off, msg, skip, first);
 	if (done == first)
-		done += san_sock_ring_gather(ring, msg, skip + first, len - first);
+		done += sends ? san_sock_ring_gather(ring, msg, skip + first, len - first) :
+				san_sock_ring_scatter(msg, skip + first, ring, len - first);
 	return done == len ? 0 : -EFAULT;
 }
 
@@ -49,7 +48,8 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 	used = tail - atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 	if (used < f->tx_bytes) {
 		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
-		if (sock_tcp_fill_ring(f, tail, msg, skip, len) != 0) {
+		if (tcp_copy(san_sock_shm_tx_ring(shm, f->rx_bytes), f->tx_bytes, tail, msg, skip,
+			     len, true) != 0) {
 			san_sock_lock_unlock(&f->shm->tx_lock, key);
 			return -EFAULT;
 		}
@@ -146,22 +146,6 @@ san_sock_tcp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 
 /* ---- to receive ---- */
 
-/* Copy *len* bytes from ring position *at* to *msg*, behind its byte *skip*. 0 or -EFAULT. */
-static int
-sock_tcp_empty_ring(struct fd_sock *f, uint32_t at, const struct msghdr *msg, size_t skip,
-		    uint32_t len)
-{
-	const uint8_t *ring = san_sock_shm_rx_ring(f->shm);
-	uint32_t off = at & (f->rx_bytes - 1), first = f->rx_bytes - off;
-	size_t done;
-
-	first = len < first ? len : first;
-	done = san_sock_ring_scatter(msg, skip, ring + off, first);
-	if (done == first)
-		done += san_sock_ring_scatter(msg, skip + first, ring, len - first);
-	return done == len ? 0 : -EFAULT;
-}
-
 /* Take what is there, under the lock. 0: nothing; -EFAULT. */
 static ssize_t
 sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, size_t left,
@@ -174,7 +158,8 @@ sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, s
 
 	n = n < f->rx_bytes ? n : f->rx_bytes;
 	n = n < left ? n : (uint32_t)left;
-	if ((flags & MSG_TRUNC) == 0 && sock_tcp_empty_ring(f, head, msg, skip, n) != 0)
+	if ((flags & MSG_TRUNC) == 0 &&
+	    tcp_copy(san_sock_shm_rx_ring(shm), f->rx_bytes, head, msg, skip, n, false) != 0)
 		return -EFAULT;
 	if (n == 0 || (flags & MSG_PEEK) != 0)
 		return n;
@@ -187,14 +172,6 @@ sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, s
 	if (atomic_load_explicit(&f->shm->rx_waits, memory_order_relaxed) != 0)
 		san_sock_attach_doorbell(f);
 	return n;
-}
-
-/* Whether nothing comes behind the bytes that are there. */
-static bool
-sock_tcp_has_end(const struct san_sock_shm *shm)
-{
-	return atomic_load(&shm->fin) != 0 || atomic_load(&shm->error) != 0 ||
-		atomic_load(&shm->orphaned) != 0 || (atomic_load(&shm->shut) & (SHUT_RD + 1)) != 0;
 }
 
 /* Returns bytes, 0 at the end, -EAGAIN, or -errno. */
@@ -242,7 +219,8 @@ wait_to_peek(int fd, struct fd_sock *f, size_t len)
 	uint32_t most = f->rx_bytes - f->rx_bytes / 4, seen;
 	uint32_t nb = len < most ? (uint32_t)len : most;
 
-	while ((seen = (uint32_t)san_sock_tcp_unread(f)) < nb && !sock_tcp_has_end(f->shm) &&
+	while ((seen = (uint32_t)san_sock_tcp_unread(f)) < nb &&
+	       !san_sock_ring_has_more(f->shm, UINT32_MAX) &&
 	       san_sock_ring_wait_more(fd, f, seen) == 0)
 		;
 	san_sock_attach_doorbell(f);
@@ -299,33 +277,6 @@ san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 }
 
 /* ---- state ---- */
-
-short
-san_sock_tcp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
-{
-	struct san_sock_shm *shm = f->shm;
-	uint32_t shut = atomic_load(&shm->shut), state = atomic_load(&shm->state);
-	bool fin = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
-	bool over, mute;
-	short is = 0;
-
-	if (!san_sock_ring_has_something(shm))
-		san_sock_ring_settle(fd, f, is_notified); /* which may find the daemon's end */
-	over = state > SAN_SOCK_UP || atomic_load(&shm->orphaned) != 0;
-	mute = over || (shut & (SHUT_WR + 1)) != 0;
-	if (san_sock_ring_has_something(shm))
-		is |= POLLIN | POLLRDNORM;
-	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (mute || san_sock_ring_is_writable(fd, f)))
-		is |= POLLOUT | POLLWRNORM;
-	if (fin)
-		is |= POLLRDHUP;
-	is &= events;
-	if (atomic_load(&shm->error) != 0)
-		is |= POLLERR;
-	if (over || (fin && mute))
-		is |= POLLHUP;
-	return is;
-}
 
 int
 san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how)
@@ -401,7 +352,7 @@ san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, so
 		return san_sock_real_fail(EFAULT);
 	if ((int)*len < 0)
 		return san_sock_real_fail(EINVAL);
-	bytes = san_sock_ring_write_name(f->domain, a->ip, a->port, &ss);
+	bytes = san_sock_route_name(f->domain, a->ip, a->port, &ss);
 	if (san_sock_touch_is_bad_out(sa, bytes < *len ? bytes : *len))
 		return san_sock_real_fail(EFAULT);
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);

@@ -13,39 +13,14 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
-#include "sock_opt.h"
-#include "sock_owner.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_ring.h"
-#include "sock_tcp.h"
 
-#define NS_PER_MS 1000000ll
-#define NS_PER_S  1000000000ll
-#define BY_KERNEL "a connection is the kernel's"
-#define HISTORY   64
-#define SHORT_MAX 4
-#define LISTENER  "a listener stays with the kernel alone"
-
-static bool
-sock_tcp_conn_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
-			const struct sockaddr *remote)
-{
-	enum sock_action action;
-
-	if (san_sock_conf_is_idle() || atomic_load(&f->stays))
-		return false;
-	action = san_sock_conf_action(IPPROTO_TCP, san_sock_carry_is_v6only(fd, f), local, remote,
-				      true);
-	if (action != SOCK_CARRY && action != SOCK_BOTH)
-		return false;
-	if (!san_sock_uring_is_used())
-		return true;
-	san_sock_carry_stay(f, SOCK_BY_URING);
-	return false;
-}
+#define NS_PER_MS  1000000ll
+#define NS_PER_S   1000000000ll
+#define CONNECTION "a connection is the kernel's"
+#define HISTORY    64
+#define SHORT_MAX  4
+#define LISTENER   "a listener stays with the kernel alone"
 
 /* ---- short connections ---- */
 
@@ -92,27 +67,15 @@ san_sock_tcp_conn_closed(const struct fd_sock *f)
 
 /* False: not an address that can be carried. */
 static bool
-read_peer(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len,
-	  struct shmq_req *req)
+read_peer(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len, struct shmq_req *req)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	const struct sockaddr_in6 *in6 = (const void *)sa;
-	const struct sockaddr_in *in = (const void *)sa;
+	socklen_t need = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
+						sizeof(struct sockaddr_in6);
 
-	if (san_sock_touch_is_bad(sa, len))
+	if (san_sock_touch_is_bad(sa, len) || len < need || sa->sa_family != f->domain)
 		return false;
-	if (f->domain == AF_INET && len >= sizeof(*in) && in->sin_family == AF_INET) {
-		memcpy(req->sock.peer, mapped, sizeof(mapped));
-		memcpy(req->sock.peer + 12, &in->sin_addr, 4);
-		req->sock.peer_port = ntohs(in->sin_port);
-		return true;
-	}
-	if (f->domain == AF_INET6 && len >= sizeof(*in6) && in6->sin6_family == AF_INET6) {
-		memcpy(req->sock.peer, &in6->sin6_addr, 16);
-		req->sock.peer_port = ntohs(in6->sin6_port);
-		return true;
-	}
-	return false;
+	san_sock_read_name(sa, req->sock.peer, &req->sock.peer_port);
+	return true;
 }
 
 /* Whether the peer's daemon accepts the stream within the probe time. */
@@ -136,28 +99,24 @@ comes_up(struct fd_sock *f, int shadow)
 	return state == SAN_SOCK_UP;
 }
 
-/*
- * True if the daemon carries TCP and its port reaches the address. Otherwise the reason is logged.
- */
+/* Whether the daemon carries TCP and its port reaches *ip*. Otherwise the reason is logged. */
 static bool
-may_reach(const struct sockaddr *sa, const uint8_t ip[16])
+may_reach(const uint8_t ip[16])
 {
-	const void *at = &((const struct sockaddr_in *)(const void *)sa)->sin_addr;
 	const char *why = san_sock_attach_why_not_reached(ip);
-	char text[SHMQ_TEXT + INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN] = "";
+	char text[SHMQ_TEXT + INET6_ADDRSTRLEN], name[INET6_ADDRSTRLEN];
+	bool is_v4 = san_sock_is_v4(ip);
 
 	if (why == NULL && san_sock_attach_carries_tcp())
 		return true;
 	if (why == NULL) {
-		san_sock_conf_info(BY_KERNEL, SHMQ_NO_TCP);
-		return false;
+		why = SHMQ_NO_TCP;
+	} else if (san_sock_attach() == 0) {
+		inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? ip + 12 : ip, name, sizeof(name));
+		snprintf(text, sizeof(text), "%s %s", name, why);
+		why = text;
 	}
-	if (sa->sa_family == AF_INET6)
-		at = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-	inet_ntop(sa->sa_family, at, name, sizeof(name));
-	snprintf(text, sizeof(text), "%s%s%s", san_sock_attach() == 0 ? name : "",
-		 san_sock_attach() == 0 ? " " : "", why);
-	san_sock_conf_info(BY_KERNEL, text);
+	san_sock_conf_info(CONNECTION, why);
 	return false;
 }
 
@@ -167,20 +126,21 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 	struct shmq_req req = {0};
 	struct sockaddr_storage local;
 	struct sock_change change;
+	enum sock_action action;
 	struct shmq_rep rep = {0};
 	int shadow, rc, was = errno;
 	bool up;
 
 	if (san_sock_box_is_closed() || !read_peer(f, sa, len, &req) ||
-	    !sock_tcp_conn_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa) ||
-	    !may_reach(sa, req.sock.peer) ||
+	    !san_sock_carry_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa, &action) ||
+	    !may_reach(req.sock.peer) ||
 	    is_short(f, req.sock.peer, req.sock.peer_port) || !san_sock_hooks_connect(f, sa, len)) {
 		errno = was;
 		return -EINPROGRESS;
 	}
 	rc = san_sock_attach_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
 	if (rc != 0) {
-		san_sock_conf_info(BY_KERNEL, rep.text);
+		san_sock_conf_info(CONNECTION, rep.text);
 		errno = was;
 		return rc == -EALREADY ? -EADDRNOTAVAIL : -EINPROGRESS;
 	}
@@ -192,9 +152,9 @@ san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, 
 		san_sock_carry_replace(f, shadow);
 		san_sock_owner_change_end(&change);
 	} else if (rc == 0) {
-		san_sock_conf_info(BY_KERNEL,
+		san_sock_conf_info(CONNECTION,
 				   "no carried listener there, or no daemon at the peer");
-		munmap(f->shm, f->bytes);
+		REAL(munmap, f->shm, f->bytes);
 		f->shm = NULL;
 	}
 	REAL(close, shadow);
@@ -209,13 +169,14 @@ san_sock_tcp_conn_listen(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
+	enum sock_action action;
 	struct shmq_req req = {0};
 	struct shmq_rep rep;
 	int lease, rc, i, was = errno;
 
 	if (san_sock_box_is_closed() || atomic_load(&f->lease) >= 0 ||
 	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0 ||
-	    !sock_tcp_conn_is_wanted(fd, f, (struct sockaddr *)&local, NULL)) {
+	    !san_sock_carry_is_wanted(fd, f, (struct sockaddr *)&local, NULL, &action)) {
 		errno = was;
 		return;
 	}
@@ -282,18 +243,14 @@ san_sock_tcp_conn_wait(int fd, struct fd_sock *f)
 static bool
 is_token(const struct sockaddr_storage *ss)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	const struct sockaddr_in *in = (const void *)ss;
-	const struct sockaddr_in6 *in6 = (const void *)ss;
-	uint32_t ip;
+	uint16_t service;
+	uint8_t ip[16];
+	uint32_t v4;
 
-	if (ss->ss_family == AF_INET6 && memcmp(&in6->sin6_addr, mapped, sizeof(mapped)) == 0)
-		memcpy(&ip, in6->sin6_addr.s6_addr + 12, sizeof(ip));
-	else if (ss->ss_family == AF_INET)
-		ip = in->sin_addr.s_addr;
-	else
-		return false;
-	return (ntohl(ip) & ~SHMQ_TOKEN_MASK) == SHMQ_TOKEN_NET;
+	san_sock_read_name(ss, ip, &service);
+	memcpy(&v4, ip + 12, sizeof(v4));
+	return (ss->ss_family == AF_INET || ss->ss_family == AF_INET6) && san_sock_is_v4(ip) &&
+		(ntohl(v4) & ~SHMQ_TOKEN_MASK) == SHMQ_TOKEN_NET;
 }
 
 static int

@@ -13,12 +13,11 @@
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_touch.h"
 
 #define PAGE_BITS  12 /* of the smallest page */
 #define SET_BITS   10
@@ -116,4 +115,53 @@ bool
 san_sock_touch_is_bad_out(const void *p, size_t len)
 {
 	return is_bad(p, len, WRITE_OK);
+}
+
+/* ---- memory for one call ---- */
+
+#define ROOMS 8
+
+/* Unused pages take no memory. */
+static _Alignas(64) uint8_t pool[ROOMS][SOCK_ROOM_BYTES];
+static atomic_flag is_taken[ROOMS];
+
+void
+san_sock_room_take(struct sock_room *room, size_t bytes)
+{
+	int i, was = errno;
+
+	room->bytes = bytes;
+	for (i = 0; i < ROOMS && bytes <= SOCK_ROOM_BYTES; i++) {
+		if (!atomic_flag_test_and_set(&is_taken[i])) {
+			room->mem = pool[i];
+			return;
+		}
+	}
+	room->mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room->mem == MAP_FAILED)
+		room->mem = NULL;
+	errno = was;
+}
+
+void
+san_sock_room_give(void *arg)
+{
+	struct sock_room *room = arg;
+	uint8_t *mem = room->mem;
+
+	if (mem >= pool[0] && mem < pool[ROOMS - 1] + SOCK_ROOM_BYTES)
+		atomic_flag_clear(&is_taken[(mem - pool[0]) / SOCK_ROOM_BYTES]);
+	else if (mem != NULL)
+		REAL(munmap, mem, room->bytes);
+	san_sock_touch_forget();
+	room->mem = NULL;
+}
+
+void
+san_sock_room_begin_child(void)
+{
+	int i;
+
+	for (i = 0; i < ROOMS; i++)
+		atomic_flag_clear(&is_taken[i]);
 }

@@ -9,12 +9,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "sock_attach.h"
-#include "sock_carry.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_ring.h"
-#include "sock_udp.h"
 
 #define NS_PER_S      1000000000ull
 #define HEADS_V4      28 /* bytes of the headers of IP and UDP */
@@ -27,32 +22,23 @@
 static int
 sock_udp_read_name(const struct fd_sock *f, const struct msghdr *msg, struct san_sock_rec *rec)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	const struct sockaddr_in *in = msg->msg_name;
-	const struct sockaddr_in6 *in6 = msg->msg_name;
+	bool is_v4;
 
 	if (msg->msg_namelen > sizeof(struct sockaddr_storage))
 		return EINVAL;
 	if (san_sock_touch_is_bad(in, msg->msg_namelen))
 		return EFAULT;
-	if (f->domain == AF_INET ||
-	    (msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET)) {
-		if (msg->msg_namelen < sizeof(*in))
-			return EINVAL;
-		if (in->sin_family != AF_INET &&
-		    (f->domain != AF_INET || in->sin_family != AF_UNSPEC))
-			return EAFNOSUPPORT;
-		memcpy(rec->dst, mapped, sizeof(mapped));
-		memcpy(rec->dst + 12, &in->sin_addr, 4);
-		rec->dport = ntohs(in->sin_port);
-	} else {
-		if (msg->msg_namelen < offsetof(struct sockaddr_in6, sin6_scope_id))
-			return EINVAL;
-		if (in6->sin6_family != AF_INET6)
-			return EAFNOSUPPORT;
-		memcpy(rec->dst, &in6->sin6_addr, 16);
-		rec->dport = ntohs(in6->sin6_port);
-	}
+	is_v4 = f->domain == AF_INET ||
+		(msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET);
+	if (msg->msg_namelen <
+	    (is_v4 ? sizeof(*in) : offsetof(struct sockaddr_in6, sin6_scope_id)))
+		return EINVAL;
+	if (is_v4 ? in->sin_family != AF_INET &&
+			    (f->domain != AF_INET || in->sin_family != AF_UNSPEC) :
+		    in->sin_family != AF_INET6)
+		return EAFNOSUPPORT;
+	san_sock_read_name(in, rec->dst, &rec->dport);
 	return rec->dport == 0 ? EINVAL : 0;
 }
 
@@ -174,8 +160,7 @@ sock_udp_read_control(const struct fd_sock *f, const struct msghdr *msg, struct 
 static bool
 sock_udp_is_too_long(const struct fd_sock *f, const struct san_sock_rec *rec, ssize_t len)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	size_t heads = memcmp(rec->dst, mapped, sizeof(mapped)) == 0 ? HEADS_V4 : HEADS_V6;
+	size_t heads = san_sock_is_v4(rec->dst) ? HEADS_V4 : HEADS_V6;
 
 	return atomic_load_explicit(&f->shm->df, memory_order_relaxed) != 0 &&
 		(size_t)len + heads > f->shm->mtu;
@@ -216,7 +201,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		return san_sock_real_fail(ENETDOWN);
 	/* the kernel collects parts of a datagram */
 	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
-		return sendmsg(fd, msg, flags);
+		return san_sock_real_fail(ENETDOWN); /* the call begins anew with the kernel's */
 	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
 	    head.dport == 0 || san_sock_attach_why_not_reached(head.dst) != NULL)
 		return send_kernel(fd, f, msg, flags);
@@ -375,7 +360,7 @@ sock_udp_deliver_rec(struct fd_sock *f, struct msghdr *msg, const struct san_soc
 	f->last_ns = rec->ns;
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;
 	if (msg->msg_name != NULL) {
-		len = san_sock_ring_write_name(f->domain, rec->src, rec->sport, &from);
+		len = san_sock_route_name(f->domain, rec->src, rec->sport, &from);
 		memcpy(msg->msg_name, &from, len < msg->msg_namelen ? len : msg->msg_namelen);
 		msg->msg_namelen = len;
 	}
@@ -432,29 +417,6 @@ sock_udp_take_rec(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	return rc;
 }
 
-/* Whether the program has set its option. The daemon sets more options. */
-static bool
-sock_udp_wants_control(const struct fd_sock *f, const struct cmsghdr *c)
-{
-	static const struct {
-		int level, type;
-		uint32_t bit;
-	} daemons[] = {
-		{IPPROTO_IP, IP_PKTINFO, SAN_SOCK_PKTINFO},
-		{IPPROTO_IP, IP_TTL, SAN_SOCK_RECVTTL},
-		{IPPROTO_IP, IP_TOS, SAN_SOCK_RECVTOS},
-		{IPPROTO_IPV6, IPV6_PKTINFO, SAN_SOCK_PKTINFO6},
-		{IPPROTO_IPV6, IPV6_HOPLIMIT, SAN_SOCK_RECVHOPS6},
-		{IPPROTO_IPV6, IPV6_TCLASS, SAN_SOCK_RECVTCLASS6},
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(daemons) / sizeof(daemons[0]); i++)
-		if (c->cmsg_level == daemons[i].level && c->cmsg_type == daemons[i].type)
-			return (atomic_load(&f->shm->options) & daemons[i].bit) != 0;
-	return true;
-}
-
 /* Receive from the error queue of the kernel's socket. */
 static ssize_t
 recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
@@ -462,6 +424,7 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	uint8_t control[ERROR_CONTROL];
 	struct msghdr got = *msg;
 	struct cmsghdr *c;
+	uint32_t bit;
 	size_t used = 0;
 	ssize_t n;
 	int kernel = san_sock_carry_kernel(fd, f);
@@ -475,10 +438,13 @@ recv_error(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 		return n;
 	msg->msg_namelen = got.msg_namelen;
 	msg->msg_flags = got.msg_flags;
-	for (c = CMSG_FIRSTHDR(&got); c != NULL; c = CMSG_NXTHDR(&got, c))
-		if (sock_udp_wants_control(f, c))
+	for (c = CMSG_FIRSTHDR(&got); c != NULL; c = CMSG_NXTHDR(&got, c)) {
+		/* the daemon has set options that the program has not */
+		bit = san_sock_opt_bit(f, c->cmsg_level, c->cmsg_type, true);
+		if (bit == 0 || (atomic_load(&f->shm->options) & bit) != 0)
 			add_control(msg, &used, c->cmsg_level, c->cmsg_type, CMSG_DATA(c),
 				    c->cmsg_len - CMSG_LEN(0));
+	}
 	msg->msg_controllen = used;
 	return n;
 }
@@ -524,33 +490,6 @@ san_sock_udp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 }
 
 /* ---- state ---- */
-
-short
-san_sock_udp_poll(int fd, struct fd_sock *f, short events, bool is_notified)
-{
-	struct san_sock_shm *shm = f->shm;
-	uint32_t shut = atomic_load(&shm->shut);
-	/* if a read would continue with the kernel's socket, only POLLIN is reported */
-	bool is_over = atomic_load(&shm->orphaned) != 0 &&
-		((events & (POLLIN | POLLRDNORM)) == 0 || !san_sock_carry_may_return(f));
-	short is = 0;
-
-	if ((events & (POLLOUT | POLLWRNORM)) != 0 && san_sock_ring_is_writable(fd, f))
-		is = POLLOUT | POLLWRNORM;
-	if (!san_sock_ring_has_something(shm))
-		san_sock_ring_settle(fd, f, is_notified);
-	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) ||
-	    atomic_load(&shm->orphaned) != 0)
-		is |= POLLIN | POLLRDNORM;
-	if ((shut & (SHUT_RD + 1)) != 0)
-		is |= POLLIN | POLLRDNORM | POLLRDHUP;
-	is &= events;
-	if (atomic_load(&shm->error) != 0 || is_over)
-		is |= POLLERR;
-	if (is_over || shut == (SHUT_RD + 1 + SHUT_WR + 1))
-		is |= POLLHUP;
-	return is;
-}
 
 int
 san_sock_udp_next(struct fd_sock *f)

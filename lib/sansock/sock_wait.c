@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/*
+ * poll() and select(), with descriptors of which some are carried. If only carried ones are polled
+ * and one is ready, the kernel is not asked. Otherwise the kernel waits, for their stand-ins, too.
+ * (UDP-1, AFC-19)
+ */
+
+#include <bsd/sys/time.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include "sock_carry.h"
-#include "sock_epoll.h"
-#include "sock_fd.h"
 #include "sock_priv.h"
-#include "sock_real.h"
-#include "sock_switch.h"
-#include "sock_tcp.h"
-#include "sock_udp.h"
 
 #define NS_PER_S  1000000000ll
 #define NS_PER_MS 1000000
@@ -25,7 +25,7 @@
  * report when it is readable.
  */
 static bool
-sock_wait_concerns_fd(int fd)
+concerns_fd(int fd)
 {
 	struct fd_sock *f;
 	bool does;
@@ -40,10 +40,53 @@ sock_wait_concerns_fd(int fd)
 	return does;
 }
 
+/* ---- readiness ---- */
+
+short
+san_sock_wait_events(int fd, struct fd_sock *f, short events, bool is_notified)
+{
+	struct san_sock_shm *shm = f->shm;
+	uint32_t shut = atomic_load(&shm->shut);
+	bool is_ended = atomic_load(&shm->fin) != 0 || (shut & (SHUT_RD + 1)) != 0;
+	bool is_lost, is_over, is_mute;
+	short is = 0;
+
+	if (!san_sock_ring_has_something(shm))
+		san_sock_ring_settle(fd, f, is_notified); /* which may find the daemon's end */
+	is_lost = atomic_load(&shm->orphaned) != 0;
+	/* if a read would continue with the kernel's socket, only POLLIN is reported */
+	is_over = atomic_load(&shm->state) > SAN_SOCK_UP ||
+		(is_lost &&
+		 ((events & (POLLIN | POLLRDNORM)) == 0 || !san_sock_carry_may_return(f)));
+	is_mute = is_over || (shut & (SHUT_WR + 1)) != 0;
+	if (atomic_load(&shm->rx_tail) != atomic_load(&shm->rx_head) || is_lost || is_ended ||
+	    (!f->is_udp && atomic_load(&shm->error) != 0))
+		is |= POLLIN | POLLRDNORM;
+	if ((events & (POLLOUT | POLLWRNORM)) != 0 && (is_mute || san_sock_ring_is_writable(fd, f)))
+		is |= POLLOUT | POLLWRNORM;
+	if (is_ended)
+		is |= POLLRDHUP;
+	is &= events;
+	if (atomic_load(&shm->error) != 0 || (is_over && f->is_udp))
+		is |= POLLERR;
+	if (is_over || (is_ended && is_mute))
+		is |= POLLHUP;
+	return is;
+}
+
+bool
+san_sock_wait_is_bad_time(const struct timespec *ts)
+{
+	return ts != NULL &&
+		(san_sock_touch_is_bad(ts, sizeof(*ts)) || ts->tv_sec < 0 || ts->tv_nsec < 0 ||
+		 ts->tv_nsec >= 1000000000);
+}
+
 /* ---- poll ---- */
 
-int
-san_sock_wait_concerns(const struct pollfd *fds, nfds_t n)
+/* Whether one of them is carried, or may come to be. */
+static int
+concerns(const struct pollfd *fds, nfds_t n)
 {
 	int found = 0;
 	nfds_t i;
@@ -54,7 +97,7 @@ san_sock_wait_concerns(const struct pollfd *fds, nfds_t n)
 		return 0;
 	for (i = 0; i < n; i++)
 		if (fds[i].fd >= 0)
-			found |= sock_wait_concerns_fd(fds[i].fd);
+			found |= concerns_fd(fds[i].fd);
 	return found;
 }
 
@@ -94,9 +137,7 @@ sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb
 			continue;
 		}
 		is_told = is_notified && fds[i].revents != 0;
-		fds[i].revents = f->is_udp ?
-			san_sock_udp_poll(fds[i].fd, f, fds[i].events, is_told) :
-			san_sock_tcp_poll(fds[i].fd, f, fds[i].events, is_told);
+		fds[i].revents = san_sock_wait_events(fds[i].fd, f, fds[i].events, is_told);
 		ready += fds[i].revents != 0;
 		san_sock_fd_put(f);
 	}
@@ -240,9 +281,10 @@ sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const 
 	return REAL(poll, fds, n, (int)ms);
 }
 
-int
-san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		   const sigset_t *mask)
+/* ppoll(2) with carried sockets. *timeout* NULL: no limit; *mask* may be NULL. */
+static int
+wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+	  const sigset_t *mask)
 {
 	static const struct timespec zero;
 	int64_t until = INT64_MAX;
@@ -282,6 +324,31 @@ san_sock_wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	}
 }
 
+EXPORT int
+poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct timespec ts = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000l};
+
+	if (!concerns(fds, n))
+		return REAL(poll, fds, n, timeout);
+	return wait_poll(fds, n, timeout < 0 ? NULL : &ts, NULL);
+}
+
+EXPORT int
+ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (san_sock_wait_is_bad_time(timeout) || !concerns(fds, n))
+		return REAL(ppoll, fds, n, timeout, mask);
+	return wait_poll(fds, n, timeout, mask);
+}
+
+EXPORT_CHK(int, poll, (struct pollfd * fds, nfds_t n, int timeout, size_t room),
+	   n > room / sizeof(*fds), poll(fds, n, timeout))
+EXPORT_CHK(int, ppoll,
+	   (struct pollfd * fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+	    size_t room),
+	   n > room / sizeof(*fds), ppoll(fds, n, timeout, mask))
+
 /* ---- select, by poll ---- */
 
 static bool
@@ -300,8 +367,8 @@ is_bad_set(int n, const fd_set *set)
 	return set != NULL && san_sock_touch_is_bad_out(set, words * sizeof(fd_mask));
 }
 
-int
-san_sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
+static int
+concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
 	int fd, found = 0;
 
@@ -312,7 +379,7 @@ san_sock_wait_concerns_sets(int n, const fd_set *in, const fd_set *out, const fd
 	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
 		if (sock_wait_fd_is_in(fd, in) || sock_wait_fd_is_in(fd, out) ||
 		    sock_wait_fd_is_in(fd, except))
-			found |= sock_wait_concerns_fd(fd);
+			found |= concerns_fd(fd);
 	return found;
 }
 
@@ -364,9 +431,10 @@ mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *e
 	return rc;
 }
 
-int
-san_sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-		     const sigset_t *mask)
+/* pselect(2) with carried sockets. */
+static int
+wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	    const sigset_t *mask)
 {
 	struct sock_room room = {NULL, 0};
 	struct pollfd few[FEW], *fds = few;
@@ -382,9 +450,46 @@ san_sock_wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struc
 		return san_sock_real_fail(ENOMEM);
 	pthread_cleanup_push(san_sock_room_give, &room);
 	nb = to_poll(n, in, out, except, fds);
-	rc = san_sock_wait_poll(fds, nb, timeout, mask);
+	rc = wait_poll(fds, nb, timeout, mask);
 	if (rc >= 0)
 		rc = mark_all(fds, nb, in, out, except);
 	pthread_cleanup_pop(1);
 	return rc;
+}
+
+EXPORT int
+select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	struct timespec ts, began, now;
+	bool is_bad = timeout != NULL &&
+		(san_sock_touch_is_bad(timeout, sizeof(*timeout)) || timeout->tv_sec < 0 ||
+		 timeout->tv_usec < 0);
+	int rc;
+
+	if (is_bad || !concerns_sets(n, in, out, except))
+		return REAL(select, n, in, out, except, timeout);
+	if (timeout == NULL)
+		return wait_select(n, in, out, except, NULL, NULL);
+	TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	rc = wait_select(n, in, out, except, &ts, NULL);
+	if (san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
+		return rc;
+	clock_gettime(CLOCK_MONOTONIC, &now); /* what is left, as Linux does */
+	timespecsub(&now, &began, &now);
+	if (timespeccmp(&now, &ts, >=))
+		timespecclear(&ts);
+	else
+		timespecsub(&ts, &now, &ts);
+	TIMESPEC_TO_TIMEVAL(timeout, &ts);
+	return rc;
+}
+
+EXPORT int
+pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
+	const sigset_t *mask)
+{
+	if (san_sock_wait_is_bad_time(timeout) || !concerns_sets(n, in, out, except))
+		return REAL(pselect, n, in, out, except, timeout, mask);
+	return wait_select(n, in, out, except, timeout, mask);
 }

@@ -9,7 +9,7 @@
  *   pin, unpin    sock_owner.c: san_sock_owner_pin(), san_sock_owner_unpin()
  *   begin, end    sock_owner.c: san_sock_owner_change_begin(), san_sock_owner_change_end(), san_sock_owner_chosen()
  *   change        sock_carry.c: carry_by_daemon(): the daemon has it, then the numbers are replaced
- *   gate          sock_owner.c: make_gate(), san_sock_owner_gate_wait(); sock_switch_io.c: sock_io_receiver()
+ *   gate          sock_switch_io.c: gate_make(), gate_wait(), begin_receive()
  *   send, option  a call that does not wait; recv: one that does
  *
  * What is abstracted, and why that is sound

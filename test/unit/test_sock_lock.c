@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sock_lock.h"
+#include "sock_priv.h"
 
 #define PROGRAMS 4
 #define TURNS    20000

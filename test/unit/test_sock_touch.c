@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sock_touch.h"
+#include "sock_priv.h"
 
 #define PAGE 4096
 
