@@ -42,31 +42,6 @@ static struct {
 	const struct view *before; /* the parent's, from before fork(); or NULL */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
-/* State to restore: signals are blocked and cancellation is disabled under the lock. */
-struct held {
-	sigset_t signals;
-	int cancel;
-};
-
-static void
-attach_lock(struct held *h)
-{
-	sigset_t all;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &h->cancel);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &h->signals);
-	pthread_mutex_lock(&us.lock);
-}
-
-static void
-attach_unlock(const struct held *h)
-{
-	pthread_mutex_unlock(&us.lock);
-	pthread_sigmask(SIG_SETMASK, &h->signals, NULL);
-	pthread_setcancelstate(h->cancel, NULL);
-}
-
 /* 0: *rep* is an answer. Its *rc* may still be an error. */
 static int
 attach_talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
@@ -210,17 +185,19 @@ attach_view(void)
 int
 san_sock_attach(void)
 {
-	int rc, was = errno;
-	struct held old;
+	int rc;
+	KEEP_ERRNO;
+	struct sock_quiet was;
 
 	if (attach_view() != NULL)
 		return 0;
 	if (san_sock_box_is_closed())
 		return -EPERM;
-	attach_lock(&old);
+	san_sock_lock_begin_quiet(&was);
+	pthread_mutex_lock(&us.lock);
 	rc = attach_locked();
-	attach_unlock(&old);
-	errno = was;
+	pthread_mutex_unlock(&us.lock);
+	san_sock_lock_end_quiet(&was);
 	return rc;
 }
 
@@ -255,8 +232,9 @@ int
 san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
 		    int *got)
 {
-	int rc, rx_fd, was = errno;
-	struct held old;
+	int rc, rx_fd;
+	KEEP_ERRNO;
+	struct sock_quiet was;
 
 	if (san_sock_box_is_closed()) {
 		snprintf(rep->text, sizeof(rep->text), "the program confines itself");
@@ -264,7 +242,8 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 	}
 	req->type = type;
 	rep->text[0] = '\0';
-	attach_lock(&old);
+	san_sock_lock_begin_quiet(&was);
+	pthread_mutex_lock(&us.lock);
 	rc = attach_locked();
 	if (rc == 0) {
 		rc = attach_talk(req, fd, rep, &rx_fd);
@@ -286,8 +265,8 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 	if (rc != 0 && rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 us.rc != 0 ? us.why : strerror(-rc));
-	attach_unlock(&old);
-	errno = was;
+	pthread_mutex_unlock(&us.lock);
+	san_sock_lock_end_quiet(&was);
 	return rc;
 }
 

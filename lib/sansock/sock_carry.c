@@ -146,12 +146,10 @@ static enum sock_action
 carry_action(int fd, const struct fd_sock *f, const struct sockaddr *local,
 	     const struct sockaddr *remote, bool is_logged)
 {
-	socklen_t len = sizeof(int);
-	int v6only = 0;
+	bool is_v6only = f->domain == AF_INET6 &&
+		san_sock_opt_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) != 0;
 
-	if (f->domain == AF_INET6)
-		REAL(getsockopt, fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, &len);
-	return san_sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, v6only != 0, local,
+	return san_sock_conf_action(f->is_udp ? IPPROTO_UDP : IPPROTO_TCP, is_v6only, local,
 				    remote, is_logged);
 }
 
@@ -257,7 +255,8 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 	struct sock_change change;
 	enum sock_action action;
 	struct shmq_rep rep;
-	int rc = 0, was = errno;
+	int rc = 0;
+	KEEP_ERRNO;
 
 	if (atomic_load(&f->carried))
 		return;
@@ -274,7 +273,6 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 		san_sock_conf_error(STAYS, rep.text);
 	atomic_store(&f->is_kernels, !atomic_load(&f->carried) && !san_sock_conf_may_drop());
 	san_sock_owner_chosen(f);
-	errno = was;
 }
 
 /* ---- back to the kernel ---- */
@@ -316,18 +314,15 @@ replace_back(struct fd_sock *f, bool is_first)
 static bool
 is_successor(int fd, const struct fd_sock *f)
 {
-	struct fd_sock *now = san_sock_fd_get(fd);
-	bool is = now != NULL && now != f && now->line == f->line;
+	HELD struct fd_sock *now = san_sock_fd_get(fd);
 
-	if (now != NULL)
-		san_sock_fd_put(now);
-	return is;
+	return now != NULL && now != f && now->line == f->line;
 }
 
 static int64_t
 now_s(void)
 {
-	return san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / 1000000000;
+	return san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S;
 }
 
 bool
@@ -347,9 +342,9 @@ bool
 san_sock_carry_return(int fd, struct fd_sock *f)
 {
 	uint32_t was_returned = 0;
-	struct fd_sock *now = NULL;
+	HELD struct fd_sock *now = NULL;
 	struct sock_change change;
-	int was = errno;
+	KEEP_ERRNO;
 
 	if (san_sock_carry_may_return(f) && san_sock_fd_number(fd, f) == fd &&
 	    san_sock_owner_change_begin(&change, f)) {
@@ -364,13 +359,10 @@ san_sock_carry_return(int fd, struct fd_sock *f)
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
 		san_sock_carry_stay(now, "another process has given it back");
 		san_sock_owner_chosen(now);
-		san_sock_fd_put(now);
 	} else if (now != NULL) {
 		atomic_store(&now->retry_s, now_s() + 1);
 		san_sock_carry(san_sock_fd_next(now, 0), now, NULL); /* there may be a new daemon */
-		san_sock_fd_put(now);
 	}
-	errno = was;
 	return is_successor(fd, f);
 }
 
@@ -412,17 +404,15 @@ carry_take_back(int fd, struct fd_sock *f)
 bool
 san_sock_carry_give_back(int fd, struct fd_sock *f, const char *why)
 {
-	struct fd_sock *now = NULL;
-	int was = errno;
+	HELD struct fd_sock *now = NULL;
+	KEEP_ERRNO;
 
 	if (san_sock_carry_can_give_back(f))
 		now = carry_take_back(fd, f);
 	if (now != NULL) {
 		san_sock_carry_stay(now, why);
 		san_sock_owner_chosen(now);
-		san_sock_fd_put(now);
 	}
-	errno = was;
 	return now != NULL || is_successor(fd, f);
 }
 
@@ -431,13 +421,12 @@ san_sock_carry_disconnect(int fd, struct fd_sock *f)
 {
 	const struct sockaddr none = {.sa_family = AF_UNSPEC};
 	uint32_t linger = atomic_exchange(&f->shm->linger, 1); /* the peer gets a reset */
-	struct fd_sock *now = carry_take_back(fd, f);
+	HELD struct fd_sock *now = carry_take_back(fd, f);
 
 	if (now == NULL) {
 		atomic_store(&f->shm->linger, linger);
 		return -1;
 	}
-	san_sock_fd_put(now);
 	return REAL(connect, fd, &none, sizeof(none));
 }
 
@@ -491,7 +480,7 @@ san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 	socklen_t len = f->domain == AF_INET ? sizeof(struct sockaddr_in) :
 					       sizeof(struct sockaddr_in6);
 	struct sockaddr_storage bound;
-	int was = errno;
+	KEEP_ERRNO;
 
 	/* if a rule may refuse a datagram, this is called for each one that the kernel sends */
 	if (atomic_load(&f->is_chosen))
@@ -500,7 +489,6 @@ san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to)
 	if (san_sock_carry_bound_to(fd, &bound) == NULL)
 		REAL(bind, fd, (const struct sockaddr *)&any, len);
 	san_sock_carry(fd, f, to);
-	errno = was;
 }
 
 /* ---- inherited and received sockets ---- */
@@ -517,62 +505,49 @@ stands_for_one(int fd)
 		memcmp(peer.sun_path + 1, SAN_SOCK_PEER, strlen(SAN_SOCK_PEER)) == 0;
 }
 
-static int
-option_of(int fd, int name)
-{
-	int v = -1;
-	socklen_t len = sizeof(v);
-
-	return REAL(getsockopt, fd, SOL_SOCKET, name, &v, &len) == 0 ? v : -1;
-}
-
-/* The process may accept connections of the listener: san_sock_tcp_conn_wait() reports it. */
+/* The process may accept connections of the listener: san_sock_tcp_wait() reports it. */
 static void
 adopt_listener(int fd)
 {
-	struct fd_sock *f;
+	HELD struct fd_sock *f = NULL;
 
-	if (option_of(fd, SO_ACCEPTCONN) != 1 || option_of(fd, SO_PROTOCOL) != IPPROTO_TCP)
+	if (san_sock_opt_int(fd, SOL_SOCKET, SO_ACCEPTCONN, 0) != 1 ||
+	    san_sock_opt_int(fd, SOL_SOCKET, SO_PROTOCOL, 0) != IPPROTO_TCP)
 		return;
-	san_sock_fd_track(fd, option_of(fd, SO_DOMAIN), false);
+	san_sock_fd_track(fd, san_sock_opt_int(fd, SOL_SOCKET, SO_DOMAIN, -1), false);
 	f = san_sock_fd_get(fd);
-	if (f == NULL)
-		return;
-	atomic_store(&f->is_foreign, true);
-	san_sock_fd_put(f);
+	if (f != NULL)
+		atomic_store(&f->is_foreign, true);
 }
 
 void
 san_sock_carry_adopt(int fd)
 {
-	struct fd_sock *f;
-	int rc, was = errno;
+	HELD struct fd_sock *f = NULL;
+	int rc;
+	KEEP_ERRNO;
 
 	san_sock_fd_forget(fd);
 	if (san_sock_box_is_closed())
 		return;
 	if (!stands_for_one(fd)) {
 		adopt_listener(fd);
-		errno = was;
 		return;
 	}
 	san_sock_fd_track(fd, AF_INET, true);
 	f = san_sock_fd_get(fd);
-	if (f != NULL) {
-		rc = san_sock_carry_map(f, fd);
-		if (rc == 0) {
-			f->domain = f->shm->local.family;
-			f->is_udp = f->shm->type == SOCK_DGRAM;
-			f->is_stdio = true;
-			san_sock_fd_set_carried(f);
-		} else {
-			san_sock_fd_forget(fd);
-			san_sock_conf_error("a socket that was inherited can't be used",
-					    strerror(-rc));
-		}
-		san_sock_fd_put(f);
+	if (f == NULL)
+		return;
+	rc = san_sock_carry_map(f, fd);
+	if (rc != 0) {
+		san_sock_fd_forget(fd);
+		san_sock_conf_error("a socket that was inherited can't be used", strerror(-rc));
+		return;
 	}
-	errno = was;
+	f->domain = f->shm->local.family;
+	f->is_udp = f->shm->type == SOCK_DGRAM;
+	f->is_stdio = true;
+	san_sock_fd_set_carried(f);
 }
 
 void

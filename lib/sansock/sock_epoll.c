@@ -10,8 +10,7 @@
 
 #include "sock_priv.h"
 
-#define NS_PER_MS 1000000ll
-#define LATE      16 /* calls that find carried sockets ready before the kernel is asked, too */
+#define LATE 16 /* calls that find carried sockets ready before the kernel is asked, too */
 
 /* ---- readiness ---- */
 
@@ -295,21 +294,21 @@ epoll_create1(int flags)
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
+	struct fd_sock *pinned;
+	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
 	if (f != NULL) {
 		rc = san_sock_eset_ctl(epfd, op, fd, f, ev);
 		if (rc == 0) /* for san_sock_carry_return() */
 			san_sock_carry_set(f, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
-		san_sock_fd_put(f);
 		return rc;
 	}
 	if (pinned == NULL)
 		san_sock_eset_expose(fd);
 	rc = REAL(epoll_ctl, epfd, op, fd, ev);
 	if (rc == 0 && pinned != NULL) {
-		san_sock_tcp_conn_wait(fd, pinned);
+		san_sock_tcp_wait(fd, pinned);
 		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
 	}
 	san_sock_owner_unpin(pinned);
@@ -319,7 +318,7 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 EXPORT int
 epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
-	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, NULL);
+	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * NS_PER_MS, NULL);
 
 	return n != -2 ? n : REAL(epoll_wait, epfd, ev, max, timeout);
 }
@@ -327,7 +326,7 @@ epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 EXPORT int
 epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
-	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * 1000000ll, mask);
+	int n = epoll_wait_set(epfd, ev, max, timeout < 0 ? -1 : timeout * NS_PER_MS, mask);
 
 	return n != -2 ? n : REAL(epoll_pwait, epfd, ev, max, timeout, mask);
 }
@@ -340,7 +339,7 @@ epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *t
 	int n;
 
 	if (timeout != NULL && !san_sock_wait_is_bad_time(timeout) && timeout->tv_sec < INT32_MAX)
-		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+		ns = timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
 	n = timeout != NULL && ns < 0 ? -2 : epoll_wait_set(epfd, ev, max, ns, mask);
 	return n != -2 ? n : REAL(epoll_pwait2, epfd, ev, max, timeout, mask);
 }

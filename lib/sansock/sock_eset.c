@@ -535,12 +535,10 @@ eset_on_fd_leaves(int fd, struct fd_sock *f)
 void
 san_sock_eset_leave(int fd)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 
-	if (f == NULL)
-		return;
-	eset_leave_all(fd, f);
-	san_sock_fd_put(f);
+	if (f != NULL)
+		eset_leave_all(fd, f);
 }
 
 void
@@ -563,24 +561,6 @@ san_sock_eset_share(void)
 	for (fd = 0; fd < nb; fd++) {
 		fresh = FRESH;
 		atomic_compare_exchange_strong(&set_at[fd], &fresh, 0);
-	}
-}
-
-void
-san_sock_eset_sent(const struct msghdr *msg)
-{
-	struct msghdr m = *msg; /* CMSG_NXTHDR() takes a pointer to a mutable one */
-	struct cmsghdr *c;
-	size_t at;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(&m); c != NULL; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (at = CMSG_LEN(0); at + sizeof(fd) <= c->cmsg_len; at += sizeof(fd)) {
-			memcpy(&fd, (const char *)c + at, sizeof(fd));
-			san_sock_eset_expose(fd);
-		}
 	}
 }
 

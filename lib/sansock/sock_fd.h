@@ -87,6 +87,14 @@ bool san_sock_fd_is_us(void);
 struct fd_sock *san_sock_fd_get(int fd);
 /** Its type suits pthread_cleanup_push(). */
 void san_sock_fd_put(void *f);
+static inline void
+san_sock_fd_put_at(struct fd_sock **f)
+{
+	if (*f != NULL)
+		san_sock_fd_put(*f);
+}
+/** Of a variable, before its type: its reference is released where its block ends. */
+#define HELD __attribute__((cleanup(san_sock_fd_put_at)))
 /** Take another reference to a file that the caller has. */
 static inline void
 san_sock_fd_hold(struct fd_sock *f)

@@ -80,7 +80,8 @@ san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 	const uint64_t odd = 0x9e3779b97f4a7c15; /* high bits depend on all lower ones */
 	_Atomic uint64_t *place;
 	uint64_t w[2], h; /* hash of the address and the socket; never 0 */
-	int fd, was = errno, err = 0;
+	int fd, err = 0;
+	KEEP_ERRNO;
 
 	memcpy(w, rec->dst, sizeof(w));
 	h = (((w[0] ^ (uintptr_t)f) * odd ^ w[1]) * odd ^ rec->dport) * odd | 1;
@@ -95,7 +96,6 @@ san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 	else
 		atomic_store_explicit(place, h, memory_order_relaxed);
 	REAL(close, fd);
-	errno = was;
 	return err;
 }
 

@@ -210,3 +210,20 @@ san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key)
 	nb_calls--;
 	errno = was;
 }
+
+void
+san_sock_lock_begin_quiet(struct sock_quiet *was)
+{
+	sigset_t all;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was->cancel);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &was->signals);
+}
+
+void
+san_sock_lock_end_quiet(const struct sock_quiet *was)
+{
+	pthread_sigmask(SIG_SETMASK, &was->signals, NULL);
+	pthread_setcancelstate(was->cancel, NULL);
+}

@@ -142,26 +142,25 @@ san_sock_opt_bit(const struct fd_sock *f, int level, int name, bool is_message)
 	size_t i;
 
 	for (i = 0; f->is_udp && i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (ours[i].level == level &&
-		    (is_message ? ours[i].message : ours[i].name) == name)
+		if (ours[i].level == level && (is_message ? ours[i].message : ours[i].name) == name)
 			return ours[i].bit;
 	return 0;
 }
 
-static uint32_t
-sock_opt_kernel_number(int kernel, int level, int name)
+int
+san_sock_opt_int(int fd, int level, int name, int otherwise)
 {
-	uint32_t v = 0;
-	socklen_t len = sizeof(v);
+	socklen_t len = sizeof(int);
+	int v = 0;
 
-	return REAL(getsockopt, kernel, level, name, &v, &len) == 0 ? v : 0;
+	return REAL(getsockopt, fd, level, name, &v, &len) == 0 ? v : otherwise;
 }
 
 void
 san_sock_opt_stream(int kernel, struct fd_sock *f)
 {
-	uint32_t timeout_ms = sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT);
-	bool probes = sock_opt_kernel_number(kernel, SOL_SOCKET, SO_KEEPALIVE) != 0;
+	uint32_t timeout_ms = san_sock_opt_int(kernel, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+	bool probes = san_sock_opt_int(kernel, SOL_SOCKET, SO_KEEPALIVE, 0) != 0;
 	struct san_sock_shm *shm = f->shm;
 	struct linger l = {0};
 	socklen_t len = sizeof(l);
@@ -172,9 +171,9 @@ san_sock_opt_stream(int kernel, struct fd_sock *f)
 		return; /* TCP's defaults apply already */
 	atomic_store(&shm->timeout_ms, timeout_ms);
 	atomic_store(&shm->idle_s,
-		     probes ? sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPIDLE) : 0);
-	atomic_store(&shm->every_s, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPINTVL));
-	atomic_store(&shm->probes, sock_opt_kernel_number(kernel, IPPROTO_TCP, TCP_KEEPCNT));
+		     probes ? san_sock_opt_int(kernel, IPPROTO_TCP, TCP_KEEPIDLE, 0) : 0);
+	atomic_store(&shm->every_s, san_sock_opt_int(kernel, IPPROTO_TCP, TCP_KEEPINTVL, 0));
+	atomic_store(&shm->probes, san_sock_opt_int(kernel, IPPROTO_TCP, TCP_KEEPCNT, 0));
 	atomic_fetch_add(&shm->nb_timeout_changes, 1);
 	san_sock_attach_doorbell(f);
 }
@@ -203,16 +202,11 @@ uint32_t
 san_sock_opt_bits(int fd)
 {
 	uint32_t bits = 0;
-	socklen_t len;
 	size_t i;
-	int v;
 
-	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-		len = sizeof(v);
-		v = 0;
-		if (REAL(getsockopt, fd, ours[i].level, ours[i].name, &v, &len) == 0 && v != 0)
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (san_sock_opt_int(fd, ours[i].level, ours[i].name, 0) != 0)
 			bits |= ours[i].bit;
-	}
 	return bits;
 }
 

@@ -125,28 +125,16 @@ begin_one(void)
 	} while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
 }
 
-static void
-change_resume(const struct sock_change *change)
-{
-	pthread_sigmask(SIG_SETMASK, &change->signals, NULL);
-	pthread_setcancelstate(change->cancel, NULL);
-}
-
 bool
 san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 {
-	sigset_t all;
-
 	change->f = f;
-	/* a signal handler that calls the library would wait for the thread that it interrupts */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &change->cancel);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &change->signals);
+	san_sock_lock_begin_quiet(&change->quiet);
 	begin_one();
 	if (owner_take_word(&f->pins, CHANGING, PIN_STEPS))
 		return true;
 	atomic_fetch_sub(&changes, 1);
-	change_resume(change);
+	san_sock_lock_end_quiet(&change->quiet);
 	return false;
 }
 
@@ -171,7 +159,7 @@ san_sock_owner_change_end(struct sock_change *change)
 {
 	atomic_fetch_and(&change->f->pins, ~CHANGING);
 	atomic_fetch_sub(&changes, 1);
-	change_resume(change);
+	san_sock_lock_end_quiet(&change->quiet);
 }
 
 /* Waits for one second at most. A longer change waits for a daemon that does not answer. */

@@ -60,13 +60,16 @@ san_sock_read_name(const void *name, uint8_t ip[16], uint16_t *service)
 
 /* ---- clocks, for what waits or is valid for a while ---- */
 
+#define NS_PER_MS 1000000ll
+#define NS_PER_S  1000000000ll
+
 static inline int64_t
 san_sock_time_ns(clockid_t clock)
 {
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
 /*
@@ -188,8 +191,18 @@ uint32_t san_sock_lock_thread(void);
 /** In the child, after fork(): the numbers have changed. */
 void san_sock_lock_detach(void);
 
+/** State to restore: signals are blocked and cancellation is disabled. */
+struct sock_quiet {
+	sigset_t signals;
+	int cancel;
+};
+
+/** A signal handler that calls the library would wait for the thread that it interrupts. */
+void san_sock_lock_begin_quiet(struct sock_quiet *was);
+void san_sock_lock_end_quiet(const struct sock_quiet *was);
+
 /*
- * ---- sock_own.c: descriptors of the library itself, which the program does not know ----
+ * ---- sock_fd.c: descriptors of the library itself, which the program does not know ----
  *
  * They have high numbers, and the program can neither close nor replace them. (UDP-1)
  */
@@ -366,6 +379,8 @@ bool san_sock_opt_is_kernels(int kernel, const struct fd_sock *f, int level, int
 			     const void *value, socklen_t len, const char **text);
 /** Remember an option that was set for the kernel's socket before it is carried. */
 void san_sock_opt_note(struct fd_sock *f, int level, int name, const void *value, socklen_t len);
+/** A number that the kernel's socket *fd* has; *otherwise* if it has no such option. */
+int san_sock_opt_int(int fd, int level, int name, int otherwise);
 /** Bits of enum san_sock_option that the kernel's socket has on. */
 uint32_t san_sock_opt_bits(int fd);
 /** Give the kernel's socket the options that the program has set; remove the daemon's filter. */
@@ -389,11 +404,9 @@ void san_sock_opt_stream(int kernel, struct fd_sock *f);
  * when the owner is chosen.
  */
 
-/** State of a change to restore at its end: signals are blocked and cancellation is disabled. */
 struct sock_change {
 	struct fd_sock *f;
-	sigset_t signals;
-	int cancel;
+	struct sock_quiet quiet;
 };
 
 /** Pin *f*, to which the caller has a reference. False: the daemon serves it from now on. */
@@ -441,8 +454,6 @@ int san_sock_eset_ctl(int epfd, int op, int fd, struct fd_sock *f, struct epoll_
 void san_sock_eset_note_new(int epfd);
 /** If *fd* is a set, give it to the kernel: the kernel will wait for it as for any descriptor. */
 void san_sock_eset_expose(int fd);
-/** Do so for the descriptors that *msg* sends. */
-void san_sock_eset_sent(const struct msghdr *msg);
 /** *fd* is about to be replaced: remove it from its set. */
 void san_sock_eset_leave(int fd);
 /** Before fork(), and in the child after it. */
@@ -613,7 +624,7 @@ int san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 bool san_sock_hooks_has_ring(void);
 
 /*
- * ---- sock_udp.c, sock_tcp.c, sock_tcp_conn.c: datagrams and streams ----
+ * ---- sock_udp.c, sock_tcp.c: datagrams and streams ----
  *
  * Results and errno are those of the kernel's calls. Moving bytes takes no system call, unless one
  * side must wait or be woken. (UDP-1, UDP-3, UDP-8, AFC-1, AFC-19)
@@ -649,21 +660,21 @@ int san_sock_tcp_unsent(const struct fd_sock *f);
  *   0: it is connected. -EINPROGRESS: call the kernel's connect(). -EADDRNOTAVAIL: another stream
  *   has the same pair of addresses and ports.
  */
-int san_sock_tcp_conn_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
+int san_sock_tcp_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
 /** A descriptor of *f* was closed: learn how long connections to its peer are. */
-void san_sock_tcp_conn_closed(const struct fd_sock *f);
+void san_sock_tcp_closed(const struct fd_sock *f);
 /** The kernel's *fd* listens: register it at the daemon if a rule carries it. */
-void san_sock_tcp_conn_listen(int fd, struct fd_sock *f);
+void san_sock_tcp_listen(int fd, struct fd_sock *f);
 /**
  * The program waits for connections of listener *f*, or accepts one: from now on the daemon offers
  * it streams. A program that waits without the library never gets any.
  */
-void san_sock_tcp_conn_wait(int fd, struct fd_sock *f);
+void san_sock_tcp_wait(int fd, struct fd_sock *f);
 /**
  * *fd* was accepted from a listener of the kernel. If it is a token, replace it by the stream, and
  * set *sa* to the stream's peer. *room*: bytes of *sa*.
  */
-void san_sock_tcp_conn_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room);
+void san_sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room);
 
 /* ---- sock_wait.c: poll(), select() ---- */
 

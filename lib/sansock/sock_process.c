@@ -134,22 +134,19 @@ clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 static void
 close_box(void)
 {
-	struct fd_sock *f;
 	int fd;
 
 	for (fd = 0; fd < SOCK_FDS; fd++) {
+		HELD struct fd_sock *f = san_sock_fd_get(fd);
+
 		san_sock_eset_expose(fd);
-		f = san_sock_fd_get(fd);
-		if (f == NULL)
-			continue;
-		if (atomic_load(&f->carried)) {
+		if (f != NULL && atomic_load(&f->carried)) {
 			san_sock_attach();
-		} else {
+		} else if (f != NULL) {
 			san_sock_carry_stay(f, "the program confines itself");
 			atomic_store(&f->is_kernels, true);
 			san_sock_owner_chosen(f);
 		}
-		san_sock_fd_put(f);
 	}
 	san_sock_lock_attach();
 	(void)REAL_FN(poll);

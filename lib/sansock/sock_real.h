@@ -103,6 +103,15 @@ void san_sock_real_find(size_t offset);
 /** Call it. */
 #define REAL(name, ...) REAL_FN(name)(__VA_ARGS__)
 
+static inline void
+san_sock_real_set_errno(const int *was)
+{
+	errno = *was;
+}
+
+/** A declaration: errno is as it was when the block ends. */
+#define KEEP_ERRNO __attribute__((cleanup(san_sock_real_set_errno))) int errno_was_ = errno
+
 /** Fail as they do: -1 and *err* in errno. */
 static inline int
 san_sock_real_fail(int err)

@@ -82,11 +82,10 @@ sock_stdio_seek(void *cookie, off64_t *offset, int whence)
 static void
 sock_stdio_dispose(FILE *real)
 {
-	int was = errno;
+	KEEP_ERRNO;
 
 	real->_fileno = -1;
 	REAL(fclose, real);
-	errno = was;
 }
 
 static int
@@ -142,12 +141,11 @@ san_sock_stdio_begin(void)
 void
 san_sock_stdio_at(int fd)
 {
-	struct fd_sock *f;
+	HELD struct fd_sock *f = NULL;
 	FILE *ours, *real;
 
 	if (fd < 0 || fd >= NB_STD || (f = san_sock_switch_carried_now(fd)) == NULL)
 		return;
-	san_sock_fd_put(f);
 	ours = standard[fd].ours;
 	real = standard[fd].real;
 	/* data in *real* would be lost or delayed */
@@ -184,6 +182,7 @@ sock_stdio_fd_stays(int fd, const struct fd_sock *f)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof(ss);
+	KEEP_ERRNO;
 
 	return !atomic_load(&f->carried) && !f->is_udp &&
 		REAL(getpeername, fd, (struct sockaddr *)&ss, &len) == 0;
@@ -214,27 +213,19 @@ sock_stdio_replace(FILE *real, int fd, char mode)
 EXPORT FILE *
 fdopen(int fd, const char *mode)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
-	int was = errno;
-	FILE *file;
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
+	FILE *file = REAL(fdopen, fd, mode); /* the C library checks *mode* */
 
-	if (f == NULL)
-		return REAL(fdopen, fd, mode);
-	/* the C library checks *mode* */
-	file = REAL(fdopen, fd, mode);
-	if (file != NULL && !sock_stdio_fd_stays(fd, f)) {
-		errno = was;
-		file = sock_stdio_replace(file, fd, mode[0]);
-	}
-	san_sock_fd_put(f);
-	return file;
+	if (f == NULL || file == NULL || sock_stdio_fd_stays(fd, f))
+		return file;
+	return sock_stdio_replace(file, fd, mode[0]);
 }
 
 EXPORT int
 fclose(FILE *file)
 {
 	int was = errno, fd = file != NULL ? fileno(file) : -1, rc = 0, i;
-	struct fd_sock *f;
+	HELD struct fd_sock *f = NULL;
 
 	for (i = 0; i < NB_STD; i++)
 		if (file != NULL && file == standard[i].ours)
@@ -248,11 +239,8 @@ fclose(FILE *file)
 	san_sock_fd_forget(fd);
 	if (REAL(fclose, file) != 0)
 		rc = EOF;
-	if (f == NULL)
-		return rc;
-	if (!f->is_udp && atomic_load(&f->carried))
+	if (f != NULL && !f->is_udp && atomic_load(&f->carried))
 		san_sock_tcp_linger(f);
-	san_sock_fd_put(f);
 	return rc;
 }
 
@@ -304,10 +292,8 @@ sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 static bool
 sock_stdio_is_known(int fd)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 
-	if (f != NULL)
-		san_sock_fd_put(f);
 	return f != NULL;
 }
 

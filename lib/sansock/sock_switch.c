@@ -25,19 +25,17 @@ EXPORT int
 socket(int domain, int type, int protocol)
 {
 	int fd = REAL(socket, domain, type, protocol);
+	int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return fd;
 	san_sock_fd_forget(fd);
-	if (san_sock_conf_is_idle() || san_sock_box_is_closed())
+	if (san_sock_conf_is_idle() || san_sock_box_is_closed() ||
+	    (domain != AF_INET && domain != AF_INET6))
 		return fd;
-	if ((domain == AF_INET || domain == AF_INET6) &&
-	    (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM &&
-	    (protocol == 0 || protocol == IPPROTO_UDP))
-		san_sock_fd_track(fd, domain, true);
-	else if ((domain == AF_INET || domain == AF_INET6) &&
-		 (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_STREAM)
-		san_sock_fd_track(fd, domain, false);
+	if (kind == SOCK_STREAM ||
+	    (kind == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP)))
+		san_sock_fd_track(fd, domain, kind == SOCK_DGRAM);
 	return fd;
 }
 
@@ -52,7 +50,7 @@ end_accept(int new, struct sockaddr *sa, socklen_t *len, socklen_t room)
 		return new;
 	san_sock_fd_forget(new);
 	if (!san_sock_conf_is_idle() && !san_sock_box_is_closed())
-		san_sock_tcp_conn_accepted(new, sa, len, room);
+		san_sock_tcp_accepted(new, sa, len, room);
 	san_sock_stdio_at(new);
 	return new;
 }
@@ -71,17 +69,11 @@ name_room(const struct sockaddr *sa, const socklen_t *len)
 static int
 begin_accept(int fd)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
-	int err = 0;
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 
-	if (f == NULL)
-		return 0;
-	if (!f->is_udp)
-		san_sock_tcp_conn_wait(fd, f);
-	else if (atomic_load(&f->carried))
-		err = EOPNOTSUPP;
-	san_sock_fd_put(f);
-	return err;
+	if (f != NULL && !f->is_udp)
+		san_sock_tcp_wait(fd, f);
+	return f != NULL && f->is_udp && atomic_load(&f->carried) ? EOPNOTSUPP : 0;
 }
 
 EXPORT int
@@ -109,18 +101,14 @@ accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 EXPORT int
 listen(int fd, int backlog)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 	int rc;
 
-	if (f != NULL && atomic_load(&f->carried)) {
-		rc = san_sock_real_fail(f->is_udp ? EOPNOTSUPP : EINVAL);
-	} else {
-		rc = REAL(listen, fd, backlog);
-		if (rc == 0 && f != NULL && !f->is_udp)
-			san_sock_tcp_conn_listen(fd, f);
-	}
-	if (f != NULL)
-		san_sock_fd_put(f);
+	if (f != NULL && atomic_load(&f->carried))
+		return san_sock_real_fail(f->is_udp ? EOPNOTSUPP : EINVAL);
+	rc = REAL(listen, fd, backlog);
+	if (rc == 0 && f != NULL && !f->is_udp)
+		san_sock_tcp_listen(fd, f);
 	return rc;
 }
 
@@ -139,21 +127,18 @@ socketpair(int domain, int type, int protocol, int fds[2])
 EXPORT int
 bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 	int rc;
 
 	if (f == NULL)
 		return REAL(bind, fd, sa, len);
-	if (atomic_load(&f->carried)) { /* it has a name */
-		rc = san_sock_real_fail(san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL);
-	} else if (san_sock_carry_is_refused(fd, f, sa, NULL)) {
-		rc = san_sock_real_fail(EPERM);
-	} else {
-		rc = san_sock_carry_bind(fd, sa, len);
-		if (rc == 0)
-			san_sock_carry(fd, f, NULL);
-	}
-	san_sock_fd_put(f);
+	if (atomic_load(&f->carried)) /* it has a name */
+		return san_sock_real_fail(san_sock_touch_is_bad(sa, len) ? EFAULT : EINVAL);
+	if (san_sock_carry_is_refused(fd, f, sa, NULL))
+		return san_sock_real_fail(EPERM);
+	rc = san_sock_carry_bind(fd, sa, len);
+	if (rc == 0)
+		san_sock_carry(fd, f, NULL);
 	return rc;
 }
 
@@ -182,7 +167,7 @@ carried_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t 
 EXPORT int
 connect(int fd, const struct sockaddr *sa, socklen_t len)
 {
-	struct fd_sock *f = san_sock_fd_get(fd);
+	HELD struct fd_sock *f = san_sock_fd_get(fd);
 	struct sockaddr_storage local;
 	int rc;
 
@@ -192,7 +177,7 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		rc = san_sock_real_fail(EPERM);
 	} else if (atomic_load(&f->carried)) {
 		rc = carried_connect(fd, f, sa, len);
-	} else if (!f->is_udp && (rc = san_sock_tcp_conn_connect(fd, f, sa, len)) != -EINPROGRESS) {
+	} else if (!f->is_udp && (rc = san_sock_tcp_connect(fd, f, sa, len)) != -EINPROGRESS) {
 		rc = rc != 0 ? san_sock_real_fail(-rc) : 0;
 	} else {
 		rc = REAL(connect, fd, sa, len);
@@ -203,7 +188,6 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 		else if (rc == 0)
 			atomic_store(&f->stays, true);
 	}
-	san_sock_fd_put(f);
 	san_sock_stdio_at(fd);
 	return rc;
 }
@@ -399,14 +383,14 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
+	struct fd_sock *pinned;
+	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	const char *text;
 	bool is_kernels;
 	int rc;
 
 	if (f != NULL) {
 		rc = carried_set(fd, f, level, name, value, len);
-		san_sock_fd_put(f);
 		return rc != -2 ? rc : setsockopt(fd, level, name, value, len);
 	}
 	is_kernels = pinned != NULL &&
@@ -456,14 +440,12 @@ carried_shutdown(int fd, struct fd_sock *f, int how)
 EXPORT int
 shutdown(int fd, int how)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
+	struct fd_sock *pinned;
+	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
-	if (f != NULL) {
-		rc = carried_shutdown(fd, f, how);
-		san_sock_fd_put(f);
-		return rc;
-	}
+	if (f != NULL)
+		return carried_shutdown(fd, f, how);
 	rc = REAL(shutdown, fd, how);
 	/* the kernel shuts the socket down even if it returns ENOTCONN */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
@@ -478,16 +460,15 @@ shutdown(int fd, int how)
 static void
 begin_dup(int from, int to)
 {
-	int was = errno;
+	KEEP_ERRNO;
 
 	/* a child of vfork() has descriptors of its own, but our memory */
-	if (san_sock_fd_is_us()) {
-		san_sock_own_vacate(to);
-		/* after that the kernel could not remove it from its epoll set */
-		if (from != to && REAL(fcntl, from, F_GETFD) >= 0)
-			san_sock_eset_leave(to);
-	}
-	errno = was;
+	if (!san_sock_fd_is_us())
+		return;
+	san_sock_own_vacate(to);
+	/* after that the kernel could not remove it from its epoll set */
+	if (from != to && REAL(fcntl, from, F_GETFD) >= 0)
+		san_sock_eset_leave(to);
 }
 
 /* Complete a call that made *to* a duplicate of *from*; both were pinned. */
@@ -567,35 +548,27 @@ carried_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 {
 	int kernel, rc;
 
-	if (request == FIONREAD) {
+	if (request == FIONREAD || (request == TIOCOUTQ && !f->is_udp)) {
 		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
 			return san_sock_real_fail(EFAULT);
-		*(int *)arg = f->is_udp ? san_sock_udp_next(f) : san_sock_tcp_unread(f);
+		*(int *)arg = request == TIOCOUTQ ? san_sock_tcp_unsent(f) :
+			f->is_udp                 ? san_sock_udp_next(f) :
+						    san_sock_tcp_unread(f);
 		return 0;
-	}
-	if (request == TIOCOUTQ && !f->is_udp) {
-		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
-			return san_sock_real_fail(EFAULT);
-		*(int *)arg = san_sock_tcp_unsent(f);
-		return 0;
-	}
-	if (request == FIONBIO) {
-		rc = REAL(ioctl, fd, request, arg);
-		if (rc == 0)
-			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
-		return rc;
 	}
 	if (f->is_udp && (request == SIOCGSTAMP || request == SIOCGSTAMPNS))
 		return san_sock_udp_stamp(f, request == SIOCGSTAMPNS, arg);
-	if (request == FIOASYNC) {
+	/* what concerns the descriptor */
+	if (request == FIONBIO || request == FIOASYNC || request == FIOCLEX ||
+	    request == FIONCLEX || request == FIOSETOWN || request == FIOGETOWN ||
+	    request == SIOCSPGRP || request == SIOCGPGRP) {
 		rc = REAL(ioctl, fd, request, arg);
-		if (rc == 0 && *(const int *)arg != 0)
+		if (rc == 0 && request == FIONBIO)
+			atomic_store(&f->shm->nonblock, *(const int *)arg != 0);
+		if (rc == 0 && request == FIOASYNC && *(const int *)arg != 0)
 			san_sock_ring_arm(f, EPOLLET, true); /* each burst brings a signal */
 		return rc;
 	}
-	if (request == FIOCLEX || request == FIONCLEX || request == FIOSETOWN ||
-	    request == FIOGETOWN || request == SIOCSPGRP || request == SIOCGPGRP)
-		return REAL(ioctl, fd, request, arg);
 	kernel = san_sock_carry_kernel(fd, f);
 	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl, kernel, request, arg);
 }

@@ -11,7 +11,6 @@
 
 #include "sock_priv.h"
 
-#define NS_PER_S      1000000000ull
 #define HEADS_V4      28 /* bytes of the headers of IP and UDP */
 #define HEADS_V6      48
 #define ERROR_CONTROL 512 /* bytes: enough for all control messages of an error */
@@ -268,15 +267,10 @@ add_control(struct msghdr *msg, size_t *used, int level, int type, const void *d
 static void
 real_time(uint64_t ns, struct timespec *out)
 {
-	struct timespec mono, real;
-	uint64_t age, at;
+	int64_t age_ns = san_sock_time_ns(CLOCK_MONOTONIC) - (int64_t)ns;
+	int64_t at_ns = san_sock_time_ns(CLOCK_REALTIME) - age_ns;
 
-	clock_gettime(CLOCK_MONOTONIC, &mono);
-	clock_gettime(CLOCK_REALTIME, &real);
-	age = (uint64_t)mono.tv_sec * NS_PER_S + (uint64_t)mono.tv_nsec - ns;
-	at = (uint64_t)real.tv_sec * NS_PER_S + (uint64_t)real.tv_nsec - age;
-	out->tv_sec = (time_t)(at / NS_PER_S);
-	out->tv_nsec = (long)(at % NS_PER_S);
+	*out = (struct timespec){at_ns / NS_PER_S, at_ns % NS_PER_S};
 }
 
 int

@@ -15,10 +15,8 @@
 
 #include "sock_priv.h"
 
-#define NS_PER_S  1000000000ll
-#define NS_PER_MS 1000000
-#define SHORT_NS  20000000ll
-#define FEW       32 /* descriptors of a call that need no extra memory */
+#define SHORT_NS 20000000ll
+#define FEW      32 /* descriptors of a call that need no extra memory */
 
 /*
  * True if *fd* is carried or may come to be. A set of ours is given to the kernel, which must
@@ -27,17 +25,14 @@
 static bool
 concerns_fd(int fd)
 {
-	struct fd_sock *f;
-	bool does;
+	HELD struct fd_sock *f = NULL;
 
 	san_sock_eset_expose(fd);
 	f = san_sock_fd_get(fd);
 	if (f == NULL)
 		return false;
-	san_sock_tcp_conn_wait(fd, f);
-	does = atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
-	san_sock_fd_put(f);
-	return does;
+	san_sock_tcp_wait(fd, f);
+	return atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
 }
 
 /* ---- readiness ---- */
