@@ -144,12 +144,6 @@ san_sock_uses_link(const struct san_socks *all, uint32_t id)
 	return s->names.peer_port != 0 && s->stats.nb_tx != s->nb_tx_named;
 }
 
-const struct san_sock_names *
-san_sock_names(const struct san_socks *all, uint32_t id)
-{
-	return &all->socks[id].names;
-}
-
 const struct san_sock_stats *
 san_sock_stats(const struct san_socks *all, uint32_t id)
 {

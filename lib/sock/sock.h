@@ -100,7 +100,6 @@ bool san_sock_find_is_any(const struct san_ip *ip);
 const struct san_ip *san_sock_find_group(const struct san_socks *all, uint32_t id, uint32_t i);
 /** Name the socket, or change its name. */
 void san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names);
-const struct san_sock_names *san_sock_names(const struct san_socks *all, uint32_t id);
 const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_t id);
 
 /**

@@ -18,29 +18,27 @@
 
 /* ---- received ---- */
 
-/** Room for *len* bytes and their head, or NULL. *end* becomes the tail that publishes them. */
+/**
+ * A record for *d* of *len* bytes, whose head is filled; NULL: no room. *end* becomes the tail that
+ * publishes it.
+ */
 static struct san_sock_rec *
-dgram_rx_place(struct san_sock *s, uint32_t len, uint32_t *end)
+dgram_begin_rec(struct san_sock *s, const struct san_inet_dgram *d, uint32_t if_index, uint32_t len,
+		uint64_t now_ns, uint32_t *end)
 {
 	/* pairs with the release of the reader: the place is free */
 	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
+	struct san_sock_rec *rec;
 	uint32_t at;
 
 	if (unlikely(san_sock_shm_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
 					&at) != 0)) {
 		s->stats.nb_rx_full++;
-		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full,
-				      memory_order_relaxed);
+		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full, memory_order_relaxed);
 		return NULL;
 	}
 	*end = at + san_sock_shm_rec_bytes(len);
-	return (struct san_sock_rec *)(s->rx + san_sock_shm_off(s->rx_mask + 1, s->rx_base, at));
-}
-
-static void
-dgram_fill_rec(const struct san_sock *s, struct san_sock_rec *rec, const struct san_inet_dgram *d,
-	       uint32_t if_index, uint32_t len, uint64_t now_ns)
-{
+	rec = (struct san_sock_rec *)(s->rx + san_sock_shm_off(s->rx_mask + 1, s->rx_base, at));
 	rec->bytes = len;
 	rec->nb_drops = (uint32_t)s->stats.nb_rx_full;
 	memcpy(rec->src, d->src.b, sizeof(rec->src));
@@ -51,6 +49,7 @@ dgram_fill_rec(const struct san_sock *s, struct san_sock_rec *rec, const struct 
 	rec->tos = d->tos;
 	rec->if_index = if_index;
 	rec->ns = now_ns;
+	return rec;
 }
 
 static void
@@ -69,13 +68,11 @@ san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgr
 		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
 {
 	struct san_sock *s = &all->socks[id];
-	struct san_sock_rec *rec;
 	uint32_t end;
+	struct san_sock_rec *rec = dgram_begin_rec(s, d, if_index, len, now_ns, &end);
 
-	rec = dgram_rx_place(s, len, &end);
 	if (rec == NULL)
 		return;
-	dgram_fill_rec(s, rec, d, if_index, len, now_ns);
 	memcpy(rec + 1, data, len);
 	dgram_put_rec(all, s, end, len);
 }
@@ -85,14 +82,12 @@ static void
 dgram_take_result(struct san_socks *all, struct san_sock *s, const struct san_inet_result *r,
 		  uint64_t now_ns)
 {
-	struct san_sock_rec *rec;
-	const void *data;
 	uint32_t end;
+	struct san_sock_rec *rec = dgram_begin_rec(s, &r->d, all->if_index, r->len, now_ns, &end);
+	const void *data;
 
-	rec = dgram_rx_place(s, r->len, &end);
 	if (rec == NULL)
 		return;
-	dgram_fill_rec(s, rec, &r->d, all->if_index, r->len, now_ns);
 	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
 	if (data != rec + 1 && data != NULL)
 		memcpy(rec + 1, data, r->len);

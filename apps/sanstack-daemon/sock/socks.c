@@ -26,7 +26,6 @@
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_telemetry.h"
-#include "socks_token.h"
 #include "users.h"
 #include "view_conn.h"
 
@@ -53,14 +52,14 @@ san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, ui
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
 
 	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
-	*scope = 0;
+	if (scope != NULL)
+		*scope = ss->ss_family == AF_INET ? 0 : in6->sin6_scope_id;
 	if (ss->ss_family == AF_INET) {
 		memcpy(ip->b + 12, &in->sin_addr, 4);
 		*port = ntohs(in->sin_port);
 	} else {
 		memcpy(ip->b, &in6->sin6_addr, 16);
 		*port = ntohs(in6->sin6_port);
-		*scope = in6->sin6_scope_id;
 	}
 }
 
@@ -146,28 +145,20 @@ san_socks_keep(struct app_sock *s, struct passed *p)
 
 /* ---- creation ---- */
 
-/* Edge-triggered: a message may stay in the pair for a while. A hang-up is always reported. */
 int
-san_socks_watch_pair(const struct app_sock *s)
+san_socks_watch(const struct app_sock *s, bool is_token)
 {
-	struct epoll_event pair = {
-		.events = EPOLLIN | EPOLLET,
-		.data = {.ptr = (void *)((uintptr_t)s | TAG_PAIR)},
+	struct epoll_event ev = {
+		/*
+		 * A program without the library may have accepted the token, and written. The pair
+		 * is edge-triggered: a message may stay there for a while.
+		 */
+		.events = EPOLLIN | (is_token ? EPOLLRDHUP : EPOLLET),
+		.data = {.ptr = (void *)((uintptr_t)s | (is_token ? TAG_TOKEN : TAG_PAIR))},
 	};
+	int fd = is_token ? s->token : s->pair;
 
-	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->pair, &pair) == 0 ? 0 : -errno;
-}
-
-int
-san_socks_watch_token(const struct app_sock *s)
-{
-	struct epoll_event token = {
-		/* a program without the library may have accepted it, and written */
-		.events = EPOLLIN | EPOLLRDHUP,
-		.data = {.ptr = (void *)((uintptr_t)s | TAG_TOKEN)},
-	};
-
-	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, s->token, &token) == 0 ? 0 : -errno;
+	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
 /* Check the limits for a socket of *owner* that takes *need* bytes. */
@@ -213,16 +204,22 @@ san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes, stru
 }
 
 struct app_sock *
+san_socks_next(const struct app_port *port, struct app_sock *s)
+{
+	for (s = s == NULL ? port->socks : s + 1; s < port->socks + port->max_socks; s++)
+		if (s->port != NULL)
+			return s;
+	return NULL;
+}
+
+struct app_sock *
 san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 {
-	uint32_t i;
+	struct app_sock *s = NULL;
 
-	for (i = 0; i < port->max_socks && cookie != 0; i++) {
-		struct app_sock *s = &port->socks[i];
-
-		if (s->port != NULL && (is_kernel ? s->cookie : s->shadow) == cookie)
+	while (cookie != 0 && (s = san_socks_next(port, s)) != NULL)
+		if ((is_kernel ? s->cookie : s->shadow) == cookie)
 			return s;
-	}
 	return NULL;
 }
 
@@ -394,13 +391,11 @@ socks_poll_pairs(struct app_port *port)
 static bool
 release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
 {
+	struct app_sock *s = NULL;
 	bool is_soon = false;
-	struct app_sock *s;
-	uint32_t i;
 
-	for (i = 0; i < port->max_socks; i++) {
-		s = &port->socks[i];
-		if (s->port == NULL || !s->is_over)
+	while ((s = san_socks_next(port, s)) != NULL) {
+		if (!s->is_over)
 			continue;
 		socks_step(s, now_ns);
 		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->owner == owner;
@@ -429,14 +424,11 @@ san_socks_expire(struct apps *all, uint64_t now_ns)
 {
 	uint64_t due_ns = SAN_TIME_NEVER;
 	struct app_port *port;
-	uint32_t i, k;
+	struct app_sock *s;
 
-	for (i = 0; i < all->nb_ports; i++) {
-		port = &all->ports[i];
-		for (k = 0; k < port->max_socks && port->nb_socks != 0; k++)
-			if (port->socks[k].port != NULL)
-				due_ns = san_time_min(due_ns, socks_step(&port->socks[k], now_ns));
-	}
+	for (port = all->ports; port < all->ports + all->nb_ports; port++)
+		for (s = NULL; port->nb_socks != 0 && (s = san_socks_next(port, s)) != NULL;)
+			due_ns = san_time_min(due_ns, socks_step(s, now_ns));
 	return due_ns;
 }
 
@@ -579,13 +571,10 @@ void
 san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun)
 {
 	struct app_sock *s;
-	uint32_t i, k;
+	uint32_t i;
 
 	for (i = 0; i < all->nb_ports; i++) {
-		for (k = 0; k < all->ports[i].max_socks; k++) {
-			s = &all->ports[i].socks[k];
-			if (s->port == NULL)
-				continue;
+		for (s = NULL; (s = san_socks_next(&all->ports[i], s)) != NULL;) {
 			if (s->helper == h)
 				s->kernel = -1;
 			if (!has_begun && s->owner == san_helper_uid(h))
@@ -611,31 +600,30 @@ socks_do_doorbell(struct san_engine *e, void *arg)
 void
 san_socks_app_ended(struct app *a)
 {
-	uint32_t i;
+	struct app_sock *s = NULL;
 
 	if (a->port->nb_socks != 0)
 		san_engine_loop_call(san_socks_engine(a->port), socks_do_doorbell, NULL);
-	for (i = 0; i < a->port->max_socks; i++)
-		if (a->port->socks[i].app == a)
-			a->port->socks[i].app = NULL;
+	while ((s = san_socks_next(a->port, s)) != NULL)
+		if (s->app == a)
+			s->app = NULL;
 }
 
 void
 san_socks_count(const struct app_port *port, struct san_view_app *of)
 {
-	const struct app_sock *s;
+	struct app_sock *s = NULL;
 
-	for (s = port->socks; s < &port->socks[port->max_socks]; s++)
-		if (s->port != NULL && s->app != NULL)
+	while ((s = san_socks_next(port, s)) != NULL)
+		if (s->app != NULL)
 			socks_add_traffic(s, &of[s->app->id].traffic);
 }
 
 void
 san_socks_close(struct app_port *port)
 {
-	uint32_t i;
+	struct app_sock *s = NULL;
 
-	for (i = 0; i < port->max_socks; i++)
-		if (port->socks[i].port != NULL)
-			san_socks_discard(&port->socks[i]);
+	while ((s = san_socks_next(port, s)) != NULL)
+		san_socks_discard(s);
 }

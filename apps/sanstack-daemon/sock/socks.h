@@ -70,13 +70,13 @@ struct app_sock {
 	/* TCP: see socks_tcp.c */
 	uint32_t qpn;
 	uint16_t tcp_port;  /**< listening or accepted: own port; connecting: the peer's */
-	uint8_t ip[16];     /**< listening or accepted: own address; connecting: the peer's */
+	struct san_ip ip;   /**< listening or accepted: own address; connecting: the peer's */
 	uint32_t nb_groups; /**< multicast groups of a datagram socket */
-	uint8_t groups[SAN_SOCK_GROUPS][16];
+	struct san_ip groups[SAN_SOCK_GROUPS];
 	uint64_t listener;             /**< accepted: the cookie of the kernel's listener */
 	bool is_waited_for;            /**< a listener that a program with the library waits for */
 	uint64_t asleep_until_ns;      /**< of a listener whose program does not accept */
-	uint8_t own_ip[16];            /**< connecting: own address */
+	struct san_ip own_ip;          /**< connecting: own address */
 	uint16_t own_port;             /**< connecting: own port; else 0 */
 	bool connects;                 /**< the peer has not answered yet */
 	bool wants_token;              /**< the listener's queue is full */

@@ -4,6 +4,7 @@
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "app.h"
@@ -24,6 +25,7 @@ struct helper_sock san_socks_name(const struct app_sock *s);
 int san_socks_ask(const struct app_sock *s, struct helper_msg *m, const struct app *a);
 /** Keep the passed socket as the kernel's socket of *s*. */
 void san_socks_keep(struct app_sock *s, struct passed *p);
+/** *scope* may be NULL. */
 void san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
 			     uint32_t *scope);
 void san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
@@ -40,6 +42,8 @@ int san_socks_check_kernel(const struct app_port *port, const struct helper_fact
 /** Take a free entry for a socket with *bytes* of memory. NULL with a text: a limit is reached. */
 struct app_sock *san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes,
 				struct shmq_rep *rep);
+/** The socket behind *s* in the port's table, or (NULL) the first; NULL: none. */
+struct app_sock *san_socks_next(const struct app_port *port, struct app_sock *s);
 /** Find a socket by the cookie of the kernel's socket, or of the program's end. NULL: none. */
 struct app_sock *san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel);
 /** Release an entry and all that it owns. */
@@ -48,9 +52,8 @@ void san_socks_release(struct app_sock *s);
 void san_socks_discard(struct app_sock *s);
 /** Create the memory shared with programs; *type*: SOCK_STREAM or SOCK_DGRAM. */
 int san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type);
-/** Watch for the program's end, or the listener, to close. */
-int san_socks_watch_pair(const struct app_sock *s);
-int san_socks_watch_token(const struct app_sock *s);
+/** Watch the pair for the program's end, or the token for its listener's, to close. */
+int san_socks_watch(const struct app_sock *s, bool is_token);
 
 /* ---- socks_pair.c ---- */
 
@@ -99,5 +102,37 @@ bool san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns);
 bool san_socks_tcp_append(struct app_sock *s, const void *data, size_t len);
 /** Destroy its queue pair. */
 void san_socks_tcp_end(struct app_sock *s);
+
+/* ---- socks_token.c: how a program accepts a stream (UDP-1) ---- */
+
+/**
+ * Create a socket for a token. *name* is its own name.
+ *
+ * @return
+ *   The socket, or -errno: the loopback device is down, or other programs have all ports.
+ */
+int san_socks_token_create(struct sockaddr_in *name);
+/** Check that tokens can be made for a listener at *ip*, and that the kernel names it. */
+int san_socks_token_check(const struct san_ip *ip, uint16_t tcp_port);
+/**
+ * The listener that would accept the token *name* at port *tcp_port* of *dst*, if it is known here
+ * and its program accepts streams now. Otherwise NULL.
+ */
+struct app_sock *san_socks_token_listener(const struct app_port *port,
+					  const struct sockaddr_in *name, const struct san_ip *dst,
+					  uint16_t tcp_port);
+/**
+ * Stream *s* is up: offer its token to its listener; see san_socks_token_look(). It is over if none
+ * can accept it.
+ */
+void san_socks_token_offer(struct app_sock *s, uint64_t now_ns);
+/** Continue to offer *s*. Returns when to call again. */
+uint64_t san_socks_token_look(struct app_sock *s, uint64_t now_ns);
+/** True if a program has written to the token without having claimed it. */
+bool san_socks_token_has_data(const struct app_sock *s);
+/** A program has accepted the token and does not claim it: the stream ends. */
+void san_socks_token_unclaimed(struct app_sock *s);
+/** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */
+int san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd);
 
 #endif /* DAEMON_SOCKS_PRIV_H */

@@ -26,7 +26,6 @@
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_telemetry.h"
-#include "socks_token.h"
 
 #define COOKIE       0x80000000u /* marks the daemon's listeners; the lower bits are their port */
 #define BACKLOG      64          /* connection requests; the daemon accepts them soon */
@@ -198,7 +197,7 @@ static void
 tcp_note_no_answer(const struct app_sock *s)
 {
 	san_socks_telemetry_refused(s->kernel_inode, "no daemon has answered at the peer");
-	memcpy(unknown[next_unknown].ip.b, s->ip, sizeof(s->ip));
+	unknown[next_unknown].ip = s->ip;
 	unknown[next_unknown].uid = s->uid;
 	unknown[next_unknown].until_ns = san_engine_clock_monotonic() + UNKNOWN_NS;
 	next_unknown = (next_unknown + 1) % UNKNOWN_MAX;
@@ -226,15 +225,14 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	shm->id = s->id;
 	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
 	san_users_count(s->port->index, s->owner, USERS_QPS, 1);
-	return san_socks_watch_pair(s);
+	return san_socks_watch(s, false);
 }
 
 void
 san_socks_tcp_end(struct app_sock *s)
 {
 	struct shmq_req req = {.type = SHMQ_UNLISTEN};
-	const struct app_sock *other;
-	uint32_t i;
+	struct app_sock *other = NULL;
 
 	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
 		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
@@ -244,12 +242,9 @@ san_socks_tcp_end(struct app_sock *s)
 	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
 		return;
 	san_users_count(s->port->index, s->owner, USERS_LISTENERS, -1);
-	for (i = 0; i < s->port->max_socks; i++) {
-		other = &s->port->socks[i];
-		if (other != s && other->port != NULL && other->kind == SOCKS_LISTENER &&
-		    other->tcp_port == s->tcp_port)
+	while ((other = san_socks_next(s->port, other)) != NULL)
+		if (other != s && other->kind == SOCKS_LISTENER && other->tcp_port == s->tcp_port)
 			return;
-	}
 	req.conn.service = SOCKS_SERVICE | s->tcp_port;
 	san_dpdk_call(s->port->ctx, &req);
 }
@@ -292,12 +287,11 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	struct app_sock *s;
 	struct san_ip ip;
 	uint16_t tcp_port;
-	uint32_t scope;
 	int rc;
 
 	if (!facts->listens || facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EINVAL, "it does not listen");
-	san_socks_from_sockaddr(&facts->local, &ip, &tcp_port, &scope);
+	san_socks_from_sockaddr(&facts->local, &ip, &tcp_port, NULL);
 	if (!san_sock_find_is_any(&ip) && !san_socks_is_ours(port, &ip))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
 					"bound to an address that is not the port's");
@@ -317,12 +311,12 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	if (s == NULL)
 		return -ENOSPC;
 	s->kind = SOCKS_LISTENER;
-	memcpy(s->ip, ip.b, sizeof(s->ip));
+	s->ip = ip;
 	rc = san_socks_pair_make(s, &a->ans.fd);
 	s->inode = facts->inode; /* a listener stays a socket of the kernel */
 	s->cookie = facts->cookie;
 	if (rc == 0)
-		rc = san_socks_watch_pair(s);
+		rc = san_socks_watch(s, false);
 	req.id = COOKIE | tcp_port;
 	req.conn.service = SOCKS_SERVICE | tcp_port;
 	if (rc == 0)
@@ -346,15 +340,12 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 static bool
 socks_tcp_has_place(const struct app_port *port, const struct app_sock *listener)
 {
-	const struct app_sock *s;
-	uint32_t i, nb = 0;
+	struct app_sock *s = NULL;
+	uint32_t nb = 0;
 	bool has;
 
-	for (i = 0; i < port->max_socks; i++) {
-		s = &port->socks[i];
-		nb += s->port != NULL && s->kind == SOCKS_STREAM && s->held >= 0 &&
-			s->owner == listener->owner;
-	}
+	while ((s = san_socks_next(port, s)) != NULL)
+		nb += s->kind == SOCKS_STREAM && s->held >= 0 && s->owner == listener->owner;
 	/* with one program per user, the one that listens is attached already */
 	has = port->conf->apps_per_uid == 1 || san_apps_have_place(port, listener->owner, nb);
 	if (!has) {
@@ -409,7 +400,7 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 		if (san_inet_addr_parse(ev->peer, &peer) == 0)
 			san_socks_fill_addr(&shm->peer, &peer.ip, ntohs(h.sport),
 					    shm->local.family, 0);
-		memcpy(s->ip, dst.b, sizeof(s->ip));
+		s->ip = dst;
 		s->tcp_port = tcp_port;
 		req.id = s->qpn;
 		req.conn.uid = s->owner;
@@ -440,10 +431,9 @@ ask_name(const struct app_sock *s, const struct app *a, uint16_t family)
 	struct helper_msg m = {.op = HELPER_BIND, .source = {.ss_family = family}};
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&m.source;
 	struct sockaddr_in *in = (struct sockaddr_in *)&m.source;
-	struct san_ip ip;
+	struct san_ip ip = s->ip;
 	int rc;
 
-	memcpy(ip.b, s->ip, sizeof(ip.b));
 	rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
 	if (rc != 0)
 		return rc;
@@ -469,17 +459,14 @@ is_ending(const struct app_sock *s)
 static bool
 is_twice(const struct app_sock *s)
 {
-	const struct app_sock *o;
-	uint32_t i;
+	struct app_sock *o = NULL;
 
-	for (i = 0; i < s->port->max_socks; i++) {
-		o = &s->port->socks[i];
-		if (o != s && o->port != NULL && o->kind == SOCKS_STREAM && !o->is_over &&
+	while ((o = san_socks_next(s->port, o)) != NULL)
+		if (o != s && o->kind == SOCKS_STREAM && !o->is_over &&
 		    o->own_port == s->own_port && o->tcp_port == s->tcp_port &&
-		    memcmp(o->own_ip, s->own_ip, sizeof(s->own_ip)) == 0 &&
-		    memcmp(o->ip, s->ip, sizeof(s->ip)) == 0 && !is_ending(o))
+		    san_wire_ip_eq(&o->own_ip, &s->own_ip) && san_wire_ip_eq(&o->ip, &s->ip) &&
+		    !is_ending(o))
 			return true;
-	}
 	return false;
 }
 
@@ -495,34 +482,33 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 		.conn = {.service = SOCKS_SERVICE | s->tcp_port, .private_len = sizeof(h)},
 	};
 	char text[SAN_INET_TEXT];
-	struct san_ip ip, dst;
+	struct san_ip ip;
 	uint16_t port;
 	uint32_t scope;
 	int rc = 0;
 
-	memcpy(dst.b, s->ip, sizeof(dst.b));
 	san_socks_from_sockaddr(&facts->local, &ip, &port, &scope);
 	if (san_sock_find_is_any(&ip)) { /* the program bound the port only */
-		ip = dst;
+		ip = s->ip;
 		rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
 	}
 	if (rc != 0 || port == 0 || !san_socks_is_ours(s->port, &ip))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
 					"bound to an address that is not the port's");
-	memcpy(s->own_ip, ip.b, sizeof(s->own_ip));
+	s->own_ip = ip;
 	s->own_port = port;
 	if (is_twice(s))
 		return san_socks_refuse(rep, -EALREADY, "another stream has these two addresses");
 	san_socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
-	san_socks_fill_addr(&shm->peer, &dst, s->tcp_port, facts->local.ss_family, 0);
+	san_socks_fill_addr(&shm->peer, &s->ip, s->tcp_port, facts->local.ss_family, 0);
 	rep->sock.id = s->id;
 	rep->sock.bytes = s->mem.bytes;
 	memcpy(h.magic, magic, sizeof(h.magic));
-	memcpy(h.dst, dst.b, sizeof(h.dst));
+	memcpy(h.dst, s->ip.b, sizeof(h.dst));
 	h.sport = htons(port);
 	memcpy(req.conn.private_data, &h, sizeof(h));
 	req.conn.uid = s->owner;
-	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", san_inet_addr_text(&dst, text));
+	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", san_inet_addr_text(&s->ip, text));
 	s->connects = true;
 	s->began_ns = san_engine_clock_monotonic();
 	return san_dpdk_call(s->port->ctx, &req);
@@ -558,7 +544,7 @@ serve_connect(struct app *a, const struct shmq_req *req)
 		return -ENOSPC;
 	s->app = a;
 	s->tcp_port = req->sock.peer_port;
-	memcpy(s->ip, dst.b, sizeof(s->ip));
+	s->ip = dst;
 	san_socks_keep(s, p);
 	rc = stream_make(s, san_app_port_guard_id(a->port, a->id), &a->ans.fd);
 	if (rc == 0) /* IPv6 has the port at the same offset */

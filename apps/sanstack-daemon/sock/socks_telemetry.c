@@ -93,7 +93,7 @@ add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 	rte_tel_data_add_dict_string(one, "proto", s->kind == SOCKS_DGRAM ? "udp" : "tcp");
 	rte_tel_data_add_dict_string(one, "state", state_of(s, shm));
 	if (shm == NULL) {
-		add_name(one, "local", s->ip, s->tcp_port);
+		add_name(one, "local", s->ip.b, s->tcp_port);
 	} else {
 		add_name(one, "local", shm->local.ip, shm->local.port);
 		if (shm->peer.family != 0)

@@ -27,7 +27,6 @@
 #include "san_time.h"
 #include "socks_priv.h"
 #include "socks_telemetry.h"
-#include "socks_token.h"
 #include "tcp_diag.h"
 
 #define OFFER_NS  (10 * SAN_NS_PER_MS)
@@ -75,11 +74,10 @@ token_destination(const struct san_ip *dst, uint16_t tcp_port)
 static struct app_sock *
 next_lease(const struct app_port *port, uint64_t cookie, struct app_sock *s)
 {
-	for (s = s == NULL ? port->socks : s + 1; s < port->socks + port->max_socks; s++)
-		if (s->port != NULL && s->kind == SOCKS_LISTENER && s->cookie == cookie &&
-		    !s->is_over)
-			return s;
-	return NULL;
+	while ((s = san_socks_next(port, s)) != NULL &&
+	       (s->kind != SOCKS_LISTENER || s->cookie != cookie || s->is_over))
+		;
+	return s;
 }
 
 /* The lease of the kernel's listener that would accept the token, if there is one. */
@@ -152,12 +150,9 @@ static int
 token_connect(const struct app_sock *s)
 {
 	const struct app_sock *l;
-	struct sockaddr_in to;
-	struct san_ip dst;
+	struct sockaddr_in to = token_destination(&s->ip, s->tcp_port);
 	int i, rc = 0;
 
-	memcpy(dst.b, s->ip, sizeof(dst.b));
-	to = token_destination(&dst, s->tcp_port);
 	for (i = 0; i < 2; i++) {
 		l = find_listener(s->port, &s->token_name, &to);
 		if (l == NULL || l->cookie != s->listener)
@@ -167,7 +162,7 @@ token_connect(const struct app_sock *s)
 			break;
 		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	}
-	return rc == 0 ? san_socks_watch_token(s) : rc;
+	return rc == 0 ? san_socks_watch(s, true) : rc;
 }
 
 /*
@@ -275,22 +270,14 @@ san_socks_token_look(struct app_sock *s, uint64_t now_ns)
 
 /* ---- accepted tokens ---- */
 
-static void
-token_name_of(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port)
-{
-	uint32_t scope;
-
-	san_socks_from_sockaddr(ss, ip, port, &scope);
-}
-
 static bool
 token_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
 	uint16_t port[2];
 	struct san_ip ip[2];
 
-	token_name_of(a, &ip[0], &port[0]);
-	token_name_of(b, &ip[1], &port[1]);
+	san_socks_from_sockaddr(a, &ip[0], &port[0], NULL);
+	san_socks_from_sockaddr(b, &ip[1], &port[1], NULL);
 	return port[0] == port[1] && san_wire_ip_eq(&ip[0], &ip[1]);
 }
 
@@ -317,21 +304,17 @@ san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd)
 {
 	const struct app_port *port = a->port;
 	struct passed *p = a->passed;
-	struct app_sock *s = NULL, *one;
+	struct app_sock *s = NULL;
 	struct san_ip ip;
 	uint16_t token_port;
-	uint32_t i;
 
 	if (p->facts->peer.ss_family == 0)
 		return san_socks_refuse(rep, -ENOTCONN, "not connected any more");
-	token_name_of(&p->facts->peer, &ip, &token_port);
-	for (i = 0; i < port->max_socks && s == NULL; i++) {
-		one = &port->socks[i];
-		if (one->port != NULL && one->is_offered && !one->is_over &&
-		    ntohs(one->token_name.sin_port) == token_port &&
-		    is_other_end(p->facts, one->token))
-			s = one;
-	}
+	san_socks_from_sockaddr(&p->facts->peer, &ip, &token_port, NULL);
+	while ((s = san_socks_next(port, s)) != NULL &&
+	       (!s->is_offered || s->is_over || ntohs(s->token_name.sin_port) != token_port ||
+		!is_other_end(p->facts, s->token)))
+		;
 	if (s == NULL)
 		return san_socks_refuse(rep, -ENOENT, "nothing of ours");
 	s->app = a;

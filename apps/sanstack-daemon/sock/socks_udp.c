@@ -199,7 +199,7 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
-	rc = san_socks_watch_pair(s);
+	rc = san_socks_watch(s, false);
 	if (rc != 0)
 		san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_del, &call);
 	return rc;
@@ -285,31 +285,31 @@ san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struc
 
 /* Index among the groups of *s*, or nb_groups if it is not there. */
 static uint32_t
-socks_udp_place_of(const struct app_sock *s, const uint8_t group[16])
+socks_udp_place_of(const struct app_sock *s, const struct san_ip *group)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nb_groups && memcmp(s->groups[i], group, 16) != 0; i++)
+	for (i = 0; i < s->nb_groups && !san_wire_ip_eq(&s->groups[i], group); i++)
 		;
 	return i;
 }
 
 /* Number of groups of *owner*, or of all (NULL), without *group*. */
 static uint64_t
-count_groups(const struct app_port *port, const uid_t *owner, const uint8_t group[16])
+count_groups(const struct app_port *port, const uid_t *owner, const struct san_ip *group)
 {
-	const struct app_sock *s, *o, *end = port->socks + port->max_socks;
+	struct app_sock *s = NULL, *o;
 	uint64_t nb = 0;
 	bool is_new;
 	uint32_t i;
 
-	for (s = port->socks; s != end; s++) {
-		for (i = 0; s->port != NULL && i < s->nb_groups; i++) {
+	while ((s = san_socks_next(port, s)) != NULL) {
+		for (i = 0; i < s->nb_groups; i++) {
 			is_new = (owner == NULL || s->owner == *owner) &&
-				memcmp(s->groups[i], group, 16) != 0;
-			for (o = port->socks; o != s && is_new; o++)
-				is_new = o->port == NULL || (owner != NULL && o->owner != *owner) ||
-					socks_udp_place_of(o, s->groups[i]) == o->nb_groups;
+				!san_wire_ip_eq(&s->groups[i], group);
+			for (o = NULL; is_new && (o = san_socks_next(port, o)) != s;)
+				is_new = (owner != NULL && o->owner != *owner) ||
+					socks_udp_place_of(o, &s->groups[i]) == o->nb_groups;
 			nb += is_new;
 		}
 	}
@@ -318,7 +318,7 @@ count_groups(const struct app_port *port, const uid_t *owner, const uint8_t grou
 
 /* A user may be in its share of the port's groups, with any number of sockets. */
 static int
-check_join(const struct app_port *port, uid_t owner, const uint8_t group[16])
+check_join(const struct app_port *port, uid_t owner, const struct san_ip *group)
 {
 	struct users_want w = {.what = USERS_GROUPS, .owner = owner, .nb = 1};
 
@@ -338,17 +338,17 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	if (!leaves && check_join(s->port, s->owner, group.b) != 0)
+	if (!leaves && check_join(s->port, s->owner, &group) != 0)
 		return -ENOBUFS;
 	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */
 	if (rc == 0) {
-		i = socks_udp_place_of(s, group.b);
+		i = socks_udp_place_of(s, &group);
 		if (leaves && i < s->nb_groups)
-			memcpy(s->groups[i], s->groups[--s->nb_groups], 16);
+			s->groups[i] = s->groups[--s->nb_groups];
 		else if (!leaves && i == s->nb_groups && i < SAN_SOCK_GROUPS)
-			memcpy(s->groups[s->nb_groups++], group.b, 16);
+			s->groups[s->nb_groups++] = group;
 		rc = san_engine_sock_groups(s->port->ctx->port);
 	}
 	return rc == 0 ? 0 : san_socks_refuse(rep, rc, "the port can't be in that group");
