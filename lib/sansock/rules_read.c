@@ -237,8 +237,9 @@ take_address(const char *value, struct sock_range *range, const char **rest)
 }
 
 static int
-set_range(struct reading *rd, struct sock_range *range, const char *name, const char *value)
+set_range(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
 {
+	struct sock_range *range = name[0] == 'l' ? &rule->local : &rule->remote;
 	const char *rest = value, *last;
 	uint32_t max, n = 0, m, i;
 
@@ -279,18 +280,6 @@ set_range(struct reading *rd, struct sock_range *range, const char *name, const 
 	return 0;
 }
 
-static int
-set_local(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
-{
-	return set_range(rd, &rule->local, name, value);
-}
-
-static int
-set_remote(struct reading *rd, struct sock_rule *rule, const char *name, const char *value)
-{
-	return set_range(rd, &rule->remote, name, value);
-}
-
 static const struct condition {
 	const char *name;
 	int (*set)(struct reading *rd, struct sock_rule *rule, const char *name, const char *value);
@@ -298,8 +287,8 @@ static const struct condition {
 	{"program", set_program},
 	{"user", set_user},
 	{"proto", set_proto},
-	{"local", set_local},
-	{"remote", set_remote},
+	{"local", set_range},
+	{"remote", set_range},
 };
 
 static int

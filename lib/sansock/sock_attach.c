@@ -8,18 +8,10 @@
  * is held. Sending and receiving data need no request.
  */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 
@@ -182,15 +174,14 @@ attach_view(void)
 	return atomic_load_explicit(&us.view, memory_order_acquire);
 }
 
-int
-san_sock_attach(void)
+/* Out of line: each doorbell checks whether the process is attached. */
+static __attribute__((noinline)) int
+attach_now(void)
 {
+	struct sock_quiet was;
 	int rc;
 	KEEP_ERRNO;
-	struct sock_quiet was;
 
-	if (attach_view() != NULL)
-		return 0;
 	if (san_sock_box_is_closed())
 		return -EPERM;
 	san_sock_lock_begin_quiet(&was);
@@ -199,6 +190,12 @@ san_sock_attach(void)
 	pthread_mutex_unlock(&us.lock);
 	san_sock_lock_end_quiet(&was);
 	return rc;
+}
+
+int
+san_sock_attach(void)
+{
+	return attach_view() != NULL ? 0 : attach_now();
 }
 
 void
@@ -277,14 +274,15 @@ san_sock_attach_doorbell(const struct fd_sock *f)
 	const struct view *v;
 	struct san_doorbells *doorbells;
 	uint32_t nb_qps;
-	int fd, wake_fd, was = errno;
+	int fd, wake_fd;
 
 	if (san_sock_attach() != 0) {
+		KEEP_ERRNO;
+
 		/* a child for which the daemon has no place: through the pair, which it reads */
 		fd = san_sock_fd_next(f, 0);
 		if (fd >= 0)
 			san_sock_box_send(fd, mark, sizeof(mark));
-		errno = was;
 		return;
 	}
 	v = attach_view();

@@ -8,19 +8,12 @@
  * all of its descriptors, and in the epoll sets that contain it.
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 
@@ -358,7 +351,6 @@ san_sock_carry_return(int fd, struct fd_sock *f)
 	san_sock_owner_change_wait(f); /* another thread may be returning it */
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
 		san_sock_carry_stay(now, "another process has given it back");
-		san_sock_owner_chosen(now);
 	} else if (now != NULL) {
 		atomic_store(&now->retry_s, now_s() + 1);
 		san_sock_carry(san_sock_fd_next(now, 0), now, NULL); /* there may be a new daemon */
@@ -371,6 +363,8 @@ san_sock_carry_stay(struct fd_sock *f, const char *why)
 {
 	san_sock_conf_info(STAYS, why);
 	atomic_store(&f->stays, true);
+	atomic_store(&f->is_kernels, !san_sock_conf_may_drop());
+	san_sock_owner_chosen(f);
 	/* closing the lease ends the daemon's part of a listener */
 	san_sock_own_close(atomic_exchange(&f->lease, -1));
 }
@@ -409,10 +403,8 @@ san_sock_carry_give_back(int fd, struct fd_sock *f, const char *why)
 
 	if (san_sock_carry_can_give_back(f))
 		now = carry_take_back(fd, f);
-	if (now != NULL) {
+	if (now != NULL)
 		san_sock_carry_stay(now, why);
-		san_sock_owner_chosen(now);
-	}
 	return now != NULL || is_successor(fd, f);
 }
 

@@ -2,11 +2,9 @@
 
 /* Intercepted functions of epoll(7); sock_eset.c has the design. (UDP-1) */
 
-#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "sock_priv.h"
 
@@ -294,7 +292,7 @@ epoll_create1(int flags)
 EXPORT int
 epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct fd_sock *pinned;
+	PINNED struct fd_sock *pinned;
 	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
@@ -311,7 +309,6 @@ epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 		san_sock_tcp_wait(fd, pinned);
 		san_sock_carry_set(pinned, epfd, fd, op == EPOLL_CTL_DEL ? NULL : ev);
 	}
-	san_sock_owner_unpin(pinned);
 	return rc;
 }
 

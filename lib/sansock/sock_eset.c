@@ -26,8 +26,6 @@
  * too.
  */
 
-#include <errno.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 

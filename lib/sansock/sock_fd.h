@@ -58,7 +58,7 @@ struct fd_sock {
 	uint32_t nb_refused;        /**< writes that found no room */
 	uint32_t nb_errors;         /**< errors that calls have returned */
 	_Atomic uint32_t pins;      /**< calls that the kernel serves: sock_owner.c */
-	_Atomic int gate[2];        /**< see sock_owner.h; or -1 */
+	_Atomic int gate[2];        /**< see sock_priv.h; or -1 */
 	struct sock_set sets[SOCK_SETS];
 	_Atomic uint32_t nb_groups;
 	uint8_t groups[SOCK_GROUPS][16];

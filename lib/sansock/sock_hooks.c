@@ -16,15 +16,9 @@
  */
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 

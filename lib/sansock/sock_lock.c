@@ -13,15 +13,9 @@
  * machine was suspended, the owner still gets time to release the lock.
  */
 
-#include <errno.h>
 #include <linux/futex.h>
-#include <poll.h>
-#include <pthread.h>
-#include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 

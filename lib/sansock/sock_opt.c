@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <net/if.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "sock_opt_list.h"
 #include "sock_priv.h"

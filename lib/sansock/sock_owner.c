@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Pins, changes of the owner, and gates: sock_owner.h describes all three. */
+/* Pins and changes of the owner: sock_priv.h describes both. */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "sock_priv.h"
 

@@ -221,8 +221,6 @@ int san_sock_own_dup(int fd, _Atomic int *holder);
 /** Close a descriptor of the library; -1: do nothing. */
 void san_sock_own_close(int fd);
 bool san_sock_own_is(int fd);
-/** The kernel has given *fd* to the program: a call not intercepted has closed the library's. */
-void san_sock_own_lost(int fd);
 /** The program wants the number *fd*: move the library's descriptor away. */
 void san_sock_own_vacate(int fd);
 /** close_range(2) for all descriptors except the library's. */
@@ -288,6 +286,17 @@ const char *san_sock_attach_why_not_reached(const uint8_t ip[16]);
 
 /** One receiver at a time. False: a signal handler interrupted this thread's own receive. */
 bool san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key);
+
+/**
+ * Move *position* from *from* to *to*, for the lcore, which acquires it. False: another thread took
+ * the lock.
+ */
+static inline bool
+san_sock_ring_publish(_Atomic uint32_t *position, uint32_t from, uint32_t to)
+{
+	return atomic_compare_exchange_strong_explicit(position, &from, to, memory_order_release,
+						       memory_order_relaxed);
+}
 
 /** Take the error that the next call would return; 0: none. */
 int san_sock_ring_take_error(struct fd_sock *f);
@@ -534,12 +543,6 @@ void san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to);
  * carried as a whole or not at all.
  */
 void san_sock_carry_first(int fd, struct fd_sock *f, const struct sockaddr *to);
-/** The destination in *msg*, or NULL. For a name that is too short the kernel returns EINVAL. */
-static inline const struct sockaddr *
-san_sock_carry_goes_to(const struct msghdr *msg)
-{
-	return msg->msg_namelen < sizeof(struct sockaddr) ? NULL : msg->msg_name;
-}
 /**
  * The kernel's bind(). If the name is in use, its program may just have closed it while the daemon
  * still has the socket: then it is tried again for a while.
@@ -645,8 +648,6 @@ int san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how);
 void san_sock_tcp_linger(struct fd_sock *f);
 /** getsockname() and getpeername(): the kernel's socket does not have these names. */
 int san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
-/** The same, also when it is not connected any more. */
-int san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len);
 /** State as in the kernel: TCP_ESTABLISHED and so on. */
 int san_sock_tcp_state(const struct fd_sock *f);
 /** Bytes that are not read yet (FIONREAD), and bytes that are not sent yet. */
@@ -756,32 +757,28 @@ san_sock_switch_unpin_at(struct fd_sock **f)
 	san_sock_owner_unpin(*f);
 }
 
+/** Of a variable, before its type: its socket is unpinned where its block ends. */
+#define PINNED __attribute__((cleanup(san_sock_switch_unpin_at)))
+
 /**
  * Result of *call*, by which the kernel serves *pinned*. It is unpinned afterwards, also if the
  * thread is cancelled.
  */
-#define BY_KERNEL(pinned, call)                                                                \
-	({                                                                                     \
-		__attribute__((                                                                \
-			cleanup(san_sock_switch_unpin_at))) struct fd_sock *until_ = (pinned); \
-		(call);                                                                        \
+#define BY_KERNEL(pinned, call)                           \
+	({                                                \
+		PINNED struct fd_sock *until_ = (pinned); \
+		(call);                                   \
 	})
 
 /**
  * Result of a call with *fd*: of *kernel* if the kernel serves it, otherwise of *carried*, which is
  * evaluated with the carried socket *f*.
  */
-#define SERVE(fd, kernel, carried)                                             \
-	({                                                                     \
-		struct fd_sock *pin_, *f = san_sock_switch_carried(fd, &pin_); \
-		__typeof__(kernel) rc_;                                        \
-		if (f == NULL) {                                               \
-			rc_ = BY_KERNEL(pin_, kernel);                         \
-		} else {                                                       \
-			rc_ = carried;                                         \
-			san_sock_fd_put(f);                                    \
-		}                                                              \
-		rc_;                                                           \
+#define SERVE(fd, kernel, carried)                                           \
+	({                                                                   \
+		struct fd_sock *pin_;                                        \
+		HELD struct fd_sock *f = san_sock_switch_carried(fd, &pin_); \
+		f == NULL ? BY_KERNEL(pin_, kernel) : (carried);             \
 	})
 
 /* ---- sock_stdio.c: streams of the C library ---- */

@@ -5,18 +5,15 @@
  * their numbers: syscall(3) does what the intercepted function of that name does. (UDP-1, UDP-11)
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "sock_priv.h"
@@ -66,17 +63,6 @@ call_copies(long number, const long a[6])
 		return ((unsigned long)a[0] & CLONE_VM) == 0;
 	return number == SYS_clone3 && !san_sock_touch_is_bad(args, CLONE_ARGS_SIZE_VER0) &&
 		(args->flags & CLONE_VM) == 0;
-}
-
-static long
-fork_by_number(long number, const long a[6])
-{
-	long pid;
-
-	begin_fork();
-	pid = REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
-	end_fork(pid);
-	return pid;
 }
 
 EXPORT pid_t
@@ -145,7 +131,6 @@ close_box(void)
 		} else if (f != NULL) {
 			san_sock_carry_stay(f, "the program confines itself");
 			atomic_store(&f->is_kernels, true);
-			san_sock_owner_chosen(f);
 		}
 	}
 	san_sock_lock_attach();
@@ -276,7 +261,7 @@ number_of_call(long number, const long a[6])
 EXPORT long
 syscall(long number, ...)
 {
-	long a[6];
+	long a[6], pid;
 	va_list ap;
 	int i;
 
@@ -287,8 +272,12 @@ syscall(long number, ...)
 	/* requests by a ring would not be seen; libuv then falls back to ordinary calls */
 	if (number == SYS_io_uring_setup && !san_sock_conf_is_idle())
 		return san_sock_real_fail(ENOSYS);
-	if (call_copies(number, a))
-		return fork_by_number(number, a);
+	if (call_copies(number, a)) {
+		begin_fork();
+		pid = REAL(syscall, number, a[0], a[1], a[2], a[3], a[4], a[5]);
+		end_fork(pid);
+		return pid;
+	}
 	if (call_confines(number, a))
 		return confine(number, a);
 	return number_of_call(number, a);

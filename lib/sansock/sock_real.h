@@ -40,7 +40,6 @@
 	X(fdopen, void *, (int, const char *))                                                   \
 	X(freopen, void *, (const char *, const char *, void *))                                 \
 	X(perror, void, (const char *))                                                          \
-	X(vdprintf, int, (int, const char *, va_list))                                           \
 	X(__vdprintf_chk, int, (int, int, const char *, va_list))                                \
 	X(dup, int, (int))                                                                       \
 	X(dup2, int, (int, int))                                                                 \

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
 #include <limits.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

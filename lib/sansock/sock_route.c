@@ -12,13 +12,7 @@
  * An answer is valid for some seconds, so there is no system call in the steady state (UDP-8).
  */
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 

@@ -17,13 +17,9 @@
  * any descriptor.
  */
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -298,17 +294,16 @@ sock_stdio_is_known(int fd)
 }
 
 EXPORT int
-vdprintf(int fd, const char *format, va_list ap)
-{
-	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, 0, format, ap) :
-					 REAL(vdprintf, fd, format, ap);
-}
-
-EXPORT int
 __vdprintf_chk(int fd, int flag, const char *format, va_list ap)
 {
 	return sock_stdio_is_known(fd) ? sock_stdio_print(fd, flag, format, ap) :
 					 REAL(__vdprintf_chk, fd, flag, format, ap);
+}
+
+EXPORT int
+vdprintf(int fd, const char *format, va_list ap)
+{
+	return __vdprintf_chk(fd, 0, format, ap);
 }
 
 EXPORT int
@@ -318,7 +313,7 @@ dprintf(int fd, const char *format, ...)
 	int n;
 
 	va_start(ap, format);
-	n = vdprintf(fd, format, ap);
+	n = __vdprintf_chk(fd, 0, format, ap);
 	va_end(ap);
 	return n;
 }

@@ -5,11 +5,8 @@
  * calls the C library's function with the same arguments.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <linux/sockios.h>
@@ -286,14 +283,6 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 		     carried_get(fd, f, level, name, value, len));
 }
 
-static bool
-is_time(int level, int name)
-{
-	return level == SOL_SOCKET &&
-		(name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVTIMEO_NEW ||
-		 name == SO_SNDTIMEO_NEW);
-}
-
 /* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
 static int
 read_flag(int level, const void *value, socklen_t len, int *v)
@@ -371,7 +360,9 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 		REAL(setsockopt, kernel, level, name, value, len);
 		return san_sock_real_fail(ENOBUFS);
 	}
-	if (rc == 0 && is_time(level, name)) /* calls wait by these */
+	if (rc == 0 && level == SOL_SOCKET &&
+	    (name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVTIMEO_NEW ||
+	     name == SO_SNDTIMEO_NEW)) /* calls wait by these */
 		san_sock_opt_times(kernel, fd);
 	else if (rc == 0 && f->is_udp)
 		san_sock_carry_sync(fd, f);
@@ -383,7 +374,7 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 EXPORT int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
-	struct fd_sock *pinned;
+	PINNED struct fd_sock *pinned;
 	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	const char *text;
 	bool is_kernels;
@@ -400,7 +391,6 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		san_sock_carry_stay(pinned, text);
 	else if (rc == 0 && pinned != NULL)
 		san_sock_opt_note(pinned, level, name, value, len);
-	san_sock_owner_unpin(pinned);
 	return rc;
 }
 
@@ -440,7 +430,7 @@ carried_shutdown(int fd, struct fd_sock *f, int how)
 EXPORT int
 shutdown(int fd, int how)
 {
-	struct fd_sock *pinned;
+	PINNED struct fd_sock *pinned;
 	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
 	int rc;
 
@@ -450,7 +440,6 @@ shutdown(int fd, int how)
 	/* the kernel shuts the socket down even if it returns ENOTCONN */
 	if (pinned != NULL && pinned->is_udp && (rc == 0 || errno == ENOTCONN))
 		san_sock_owner_chosen(pinned);
-	san_sock_owner_unpin(pinned);
 	return rc;
 }
 
@@ -471,44 +460,44 @@ begin_dup(int from, int to)
 		san_sock_eset_leave(to);
 }
 
-/* Complete a call that made *to* a duplicate of *from*; both were pinned. */
+/* Complete a call that made *rc* a duplicate of *from*; both were pinned. */
 static int
-end_dup(int from, int rc, struct fd_sock *at_from, struct fd_sock *at_to)
+end_dup(int from, int rc)
 {
 	if (rc >= 0) {
 		san_sock_eset_expose(from);
 		san_sock_fd_dup(from, rc);
 		san_sock_stdio_at(rc);
 	}
-	san_sock_owner_unpin(at_from);
-	san_sock_owner_unpin(at_to);
 	return rc;
 }
 
 EXPORT int
 dup(int fd)
 {
-	struct fd_sock *pinned = san_sock_owner_pin_at(fd);
+	PINNED struct fd_sock *pinned = san_sock_owner_pin_at(fd);
 
-	return end_dup(fd, REAL(dup, fd), pinned, NULL);
+	return end_dup(fd, REAL(dup, fd));
 }
 
 EXPORT int
 dup2(int fd, int to)
 {
-	struct fd_sock *at_fd = san_sock_owner_pin_at(fd), *at_to = san_sock_owner_pin_at(to);
+	PINNED struct fd_sock *at_fd = san_sock_owner_pin_at(fd);
+	PINNED struct fd_sock *at_to = san_sock_owner_pin_at(to);
 
 	begin_dup(fd, to);
-	return end_dup(fd, REAL(dup2, fd, to), at_fd, at_to);
+	return end_dup(fd, REAL(dup2, fd, to));
 }
 
 EXPORT int
 dup3(int fd, int to, int flags)
 {
-	struct fd_sock *at_fd = san_sock_owner_pin_at(fd), *at_to = san_sock_owner_pin_at(to);
+	PINNED struct fd_sock *at_fd = san_sock_owner_pin_at(fd);
+	PINNED struct fd_sock *at_to = san_sock_owner_pin_at(to);
 
 	begin_dup(fd, to);
-	return end_dup(fd, REAL(dup3, fd, to, flags), at_fd, at_to);
+	return end_dup(fd, REAL(dup3, fd, to, flags));
 }
 
 static int
@@ -527,7 +516,6 @@ carried_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
 EXPORT int
 fcntl(int fd, int cmd, ...)
 {
-	struct fd_sock *pinned;
 	va_list ap;
 	void *arg;
 
@@ -535,8 +523,9 @@ fcntl(int fd, int cmd, ...)
 	arg = va_arg(ap, void *);
 	va_end(ap);
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
-		pinned = san_sock_owner_pin_at(fd);
-		return end_dup(fd, REAL(fcntl, fd, cmd, arg), pinned, NULL);
+		PINNED struct fd_sock *pinned = san_sock_owner_pin_at(fd);
+
+		return end_dup(fd, REAL(fcntl, fd, cmd, arg));
 	}
 	return SERVE(fd, REAL(fcntl, fd, cmd, arg), carried_fcntl(fd, f, cmd, arg));
 }

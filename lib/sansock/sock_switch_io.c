@@ -3,18 +3,11 @@
 /* Intercepted functions that receive and send. (UDP-1) */
 
 #include <bsd/sys/time.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sock_priv.h"
@@ -49,9 +42,10 @@ gate_make(int fd, struct fd_sock *f)
 /*
  * Unpin *f*, which has no name yet, release the reference, and wait until its owner is chosen, or
  * until SO_RCVTIMEO of *fd* expires. 0: look the owner up again; or errno. -1: it stays pinned and
- * the kernel must be asked, because *fd* does not block or there is no gate.
+ * the kernel must be asked, because *fd* does not block or there is no gate. Out of line, since
+ * calls seldom need it.
  */
-static int
+static __attribute__((noinline)) int
 gate_wait(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage ss;
@@ -337,6 +331,13 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 
 /* ---- send ---- */
 
+/* The destination in *msg*, or NULL. For a name that is too short the kernel returns EINVAL. */
+static const struct sockaddr *
+destination(const struct msghdr *msg)
+{
+	return msg->msg_namelen < sizeof(struct sockaddr) ? NULL : msg->msg_name;
+}
+
 /*
  * Find the carried socket at *fd*, or NULL and what is pinned: see san_sock_switch_carried(). A
  * socket that sends before it has a name gets one, and may become carried by that. 0; or -1 and
@@ -395,7 +396,7 @@ sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct fd_sock *f, *pinned;
 	ssize_t n;
 
-	if (begin_send(fd, is_bad ? NULL : san_sock_carry_goes_to(msg), &f, &pinned) != 0)
+	if (begin_send(fd, is_bad ? NULL : destination(msg), &f, &pinned) != 0)
 		return -1;
 	if (f == NULL) {
 		n = BY_KERNEL(pinned, REAL(sendmsg, fd, msg, flags));
@@ -422,7 +423,7 @@ sendto(int fd, const void *buf, size_t size, int flags, const struct sockaddr *s
 		.msg_iovlen = 1,
 	};
 
-	return SEND(fd, san_sock_carry_goes_to(&msg), REAL(sendto, fd, buf, size, flags, sa, len),
+	return SEND(fd, destination(&msg), REAL(sendto, fd, buf, size, flags, sa, len),
 		    io_give(fd, f, &msg, flags));
 }
 
@@ -491,7 +492,7 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	bool is_bad = nb == 0 || san_sock_touch_is_bad(msgs, sizeof(*msgs));
 	struct fd_sock *f, *pinned;
 
-	if (begin_send(fd, is_bad ? NULL : san_sock_carry_goes_to(&msgs[0].msg_hdr), &f,
+	if (begin_send(fd, is_bad ? NULL : destination(&msgs[0].msg_hdr), &f,
 		       &pinned) != 0)
 		return -1;
 	/* a rule may refuse each of them, so they are sent one by one */
@@ -575,12 +576,8 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 EXPORT ssize_t
 sendfile(int fd, int from, off_t *offset, size_t size)
 {
-	struct fd_sock *pinned, *f = san_sock_switch_carried(fd, &pinned);
-
-	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(sendfile, fd, from, offset, size));
-	san_sock_fd_put(f);
-	return copy_file(fd, from, offset, size);
+	return SERVE(fd, REAL(sendfile, fd, from, offset, size),
+		     copy_file(fd, from, offset, size));
 }
 
 EXPORT_AS(sendfile, sendfile64);
@@ -671,33 +668,22 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 EXPORT ssize_t
 splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned int flags)
 {
-	struct fd_sock *pins[2], *in = san_sock_switch_carried(from, &pins[0]),
-				 *out = san_sock_switch_carried(to, &pins[1]);
+	PINNED struct fd_sock *pin_from;
+	PINNED struct fd_sock *pin_to;
+	HELD struct fd_sock *in = san_sock_switch_carried(from, &pin_from);
+	HELD struct fd_sock *out = san_sock_switch_carried(to, &pin_to);
 	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
 	struct stat st;
-	ssize_t n;
 
-	if (in == NULL && out == NULL) {
-		__attribute__((cleanup(san_sock_switch_unpin_at))) struct fd_sock *also = pins[1];
-
-		return BY_KERNEL(pins[0], REAL(splice, from, from_at, to, to_at, size, flags));
-	}
+	if (in == NULL && out == NULL)
+		return REAL(splice, from, from_at, to, to_at, size, flags);
 	if ((in != NULL && out != NULL) || fstat(in != NULL ? to : from, &st) != 0 ||
 	    !S_ISFIFO(st.st_mode))
-		n = san_sock_real_fail(EINVAL);
-	else if (from_at != NULL || to_at != NULL)
-		n = san_sock_real_fail(ESPIPE);
-	else if (size == 0)
-		n = 0;
-	else if (in != NULL)
-		n = to_pipe(from, to, size, may_wait);
-	else
-		n = from_pipe(from, to, out, size, may_wait);
-	if (in != NULL)
-		san_sock_fd_put(in);
-	if (out != NULL)
-		san_sock_fd_put(out);
-	san_sock_owner_unpin(pins[0]);
-	san_sock_owner_unpin(pins[1]);
-	return n;
+		return san_sock_real_fail(EINVAL);
+	if (from_at != NULL || to_at != NULL)
+		return san_sock_real_fail(ESPIPE);
+	if (size == 0)
+		return 0;
+	return in != NULL ? to_pipe(from, to, size, may_wait) :
+			    from_pipe(from, to, out, size, may_wait);
 }

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "sock_priv.h"
 
@@ -63,10 +54,7 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 			san_sock_lock_unlock(&f->shm->tx_lock, key);
 			return -EFAULT;
 		}
-		/* pairs with the acquire of the lcore; fails if another thread took the lock */
-		if (!atomic_compare_exchange_strong_explicit(&shm->tx_tail, &tail, tail + len,
-							     memory_order_release,
-							     memory_order_relaxed))
+		if (!san_sock_ring_publish(&shm->tx_tail, tail, tail + len))
 			len = 0;
 	}
 	san_sock_lock_unlock(&f->shm->tx_lock, key);
@@ -173,9 +161,7 @@ sock_tcp_take_locked(struct fd_sock *f, const struct msghdr *msg, size_t skip, s
 		return -EFAULT;
 	if (n == 0 || (flags & MSG_PEEK) != 0)
 		return n;
-	/* pairs with the acquire of the lcore; fails if another thread took the lock */
-	if (!atomic_compare_exchange_strong_explicit(&shm->rx_head, &head, head + n,
-						     memory_order_release, memory_order_relaxed))
+	if (!san_sock_ring_publish(&shm->rx_head, head, head + n))
 		return 0;
 	/* pairs with the lcore's fence before it waits for room */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -343,16 +329,9 @@ san_sock_tcp_state(const struct fd_sock *f)
 	return TCP_ESTABLISHED;
 }
 
-int
-san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
-{
-	if (peer && san_sock_tcp_state(f) == TCP_CLOSE)
-		return san_sock_real_fail(ENOTCONN);
-	return san_sock_tcp_name_of(f, peer, sa, len);
-}
-
-int
-san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
+/* Also when it is not connected any more. */
+static int
+tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
 {
 	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
 	struct sockaddr_storage ss;
@@ -368,6 +347,14 @@ san_sock_tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, so
 	memcpy(sa, &ss, bytes < *len ? bytes : *len);
 	*len = bytes;
 	return 0;
+}
+
+int
+san_sock_tcp_name(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
+{
+	if (peer && san_sock_tcp_state(f) == TCP_CLOSE)
+		return san_sock_real_fail(ENOTCONN);
+	return tcp_name_of(f, peer, sa, len);
 }
 
 int
@@ -643,6 +630,6 @@ san_sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t roo
 	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
 	    (f = san_sock_fd_get(fd)) != NULL) {
 		*len = room;
-		san_sock_tcp_name_of(f, true, sa, len);
+		tcp_name_of(f, true, sa, len);
 	}
 }

@@ -9,13 +9,9 @@
  * handler, which would be the program's. A confined program is trusted with its pointers.
  */
 
-#include <errno.h>
 #include <linux/futex.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "sock_priv.h"
 
@@ -44,8 +40,8 @@ sock_touch_ask_kernel(uintptr_t at, uint64_t how)
 {
 	const int no_way = -1, add_nothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -1);
 	static uint32_t no_waiters; /* a futex without waiters */
-	int was = errno;
 	long rc;
+	KEEP_ERRNO;
 
 	if (san_sock_box_is_closed())
 		return true;
@@ -54,12 +50,7 @@ sock_touch_ask_kernel(uintptr_t at, uint64_t how)
 	else
 		rc = REAL(syscall, SYS_futex, &no_waiters, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
 			  at & ~(uintptr_t)3, add_nothing);
-	if (rc < 0 && errno == EFAULT) {
-		errno = was;
-		return false;
-	}
-	errno = was;
-	return true;
+	return rc >= 0 || errno != EFAULT;
 }
 
 static bool

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-#include <limits.h>
-#include <netinet/in.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
-#include <time.h>
 
 #include "sock_priv.h"
 
@@ -67,10 +60,8 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 			return -EFAULT;
 		}
 		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
-		/* pairs with the acquire of the lcore; fails if another thread took the lock */
-		if (atomic_compare_exchange_strong_explicit(
-			    &shm->tx_tail, &tail, at + san_sock_shm_rec_bytes(head->bytes),
-			    memory_order_release, memory_order_relaxed))
+		if (san_sock_ring_publish(&shm->tx_tail, tail,
+					  at + san_sock_shm_rec_bytes(head->bytes)))
 			rc = 0;
 	}
 	san_sock_lock_unlock(&f->shm->tx_lock, key);
@@ -378,9 +369,7 @@ sock_udp_take_locked(struct fd_sock *f, struct msghdr *msg, int flags)
 	bytes = bytes < SAN_SOCK_DGRAM ? bytes : SAN_SOCK_DGRAM;
 	rc = sock_udp_deliver_rec(f, &got, rec, bytes, flags);
 	to = (flags & MSG_PEEK) != 0 ? from : to + san_sock_shm_rec_bytes(bytes);
-	/* pairs with the acquire of the lcore; fails if another thread took the lock */
-	if (!atomic_compare_exchange_strong_explicit(&f->shm->rx_head, &from, to,
-						     memory_order_release, memory_order_relaxed))
+	if (!san_sock_ring_publish(&f->shm->rx_head, from, to))
 		return -EAGAIN;
 	*msg = got;
 	return rc;

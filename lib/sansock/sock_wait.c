@@ -7,11 +7,7 @@
  */
 
 #include <bsd/sys/time.h>
-#include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "sock_priv.h"
 
