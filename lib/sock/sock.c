@@ -3,8 +3,6 @@
 /* Adds, names and deletes sockets, and wakes threads that wait in the kernel. (UDP-6, UDP-7) */
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include <rte_common.h>
 

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #include <rte_branch_prediction.h>

@@ -9,8 +9,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include <rte_hash_crc.h>
 

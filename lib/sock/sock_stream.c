@@ -19,8 +19,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>

@@ -9,23 +9,13 @@
  * only a socket that it may bind.
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "app.h"
-#include "engine_clock.h"
 #include "rtsan_priv.h"
-#include "san_time.h"
 #include "socks_priv.h"
-#include "socks_telemetry.h"
 #include "users.h"
 #include "view_conn.h"
 

@@ -6,15 +6,11 @@
  * sock_shm.h that wait for room, and data that was written without the library.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "sock_shm.h"
 #include "socks_priv.h"

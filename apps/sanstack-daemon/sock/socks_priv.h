@@ -4,12 +4,19 @@
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
+#include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "app.h"
+#include "engine_clock.h"
 #include "inet.h"
+#include "san_time.h"
 #include "socks.h"
+#include "socks_telemetry.h"
 
 /* ---- socks.c ---- */
 

@@ -14,18 +14,11 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "engine_clock.h"
 #include "logging.h"
-#include "san_time.h"
 #include "socks_priv.h"
-#include "socks_telemetry.h"
 
 #define COOKIE       0x80000000u /* marks the daemon's listeners; the lower bits are their port */
 #define BACKLOG      64          /* connection requests; the daemon accepts them soon */
@@ -501,8 +494,6 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 		return san_socks_refuse(rep, -EALREADY, "another stream has these two addresses");
 	san_socks_fill_addr(&shm->local, &ip, port, facts->local.ss_family, scope);
 	san_socks_fill_addr(&shm->peer, &s->ip, s->tcp_port, facts->local.ss_family, 0);
-	rep->sock.id = s->id;
-	rep->sock.bytes = s->mem.bytes;
 	memcpy(h.magic, magic, sizeof(h.magic));
 	memcpy(h.dst, s->ip.b, sizeof(h.dst));
 	h.sport = htons(port);

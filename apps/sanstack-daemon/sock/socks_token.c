@@ -17,16 +17,10 @@
  * peer continues with the kernel's connect().
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "engine_clock.h"
 #include "logging.h"
-#include "san_time.h"
 #include "socks_priv.h"
-#include "socks_telemetry.h"
 #include "tcp_diag.h"
 
 #define OFFER_NS  (10 * SAN_NS_PER_MS)
@@ -321,8 +315,6 @@ san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd)
 	san_socks_keep(s, p);
 	s->is_offered = false;
 	set_asleep(s, 0, NULL);
-	rep->sock.id = s->id;
-	rep->sock.bytes = s->mem.bytes;
 	*out_fd = s->held;
 	s->held = -1;
 	return 0;

@@ -11,11 +11,6 @@
  * attaches the filter, and forwards the rest.
  */
 
-#include <errno.h>
-#include <netinet/in.h>
-#include <string.h>
-
-#include "san_time.h"
 #include "socks_priv.h"
 
 #define LINGER_NS (1 * SAN_NS_PER_S) /* for data that was sent before close() */
@@ -255,8 +250,6 @@ san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shm
 						     strerror(-rc));
 	else
 		rc = san_socks_udp_rename(s, &m->facts, rep);
-	rep->sock.id = s->id;
-	rep->sock.bytes = s->mem.bytes;
 	if (rc != 0)
 		san_socks_discard(s);
 	return rc;
