@@ -110,20 +110,6 @@ pass_on(struct app_sock *s, const struct next *next)
 		san_helper_send(s->helper, &d, data, (size_t)n);
 }
 
-/* Remove the message. A helper does so if it has descriptors, and closes them. False: it can't. */
-static bool
-pair_take_next(struct app_sock *s, struct helper *h)
-{
-	const struct helper_msg m = {.op = HELPER_DISCARD, .sock = san_socks_name(s)};
-
-	if (h == NULL) {
-		san_shmq_skip(s->pair);
-		return true;
-	}
-	s->is_discarding = san_helper_ask(h, &m, s->pair) == 0;
-	return s->is_discarding;
-}
-
 static int
 pair_do_doorbell(struct san_engine *e, void *arg)
 {
@@ -135,6 +121,7 @@ pair_do_doorbell(struct san_engine *e, void *arg)
 bool
 san_socks_pair_read(struct app_sock *s)
 {
+	const struct helper_msg discard = {.op = HELPER_DISCARD, .sock = san_socks_name(s)};
 	struct helper *h = NULL;
 	struct next next;
 	int i;
@@ -150,7 +137,13 @@ san_socks_pair_read(struct app_sock *s)
 			return true;
 		/* removing it makes the pair writable, so forward it first to keep the order */
 		pass_on(s, &next);
-		if (!pair_take_next(s, next.has_fds ? h : NULL)) {
+		if (!next.has_fds) {
+			san_shmq_skip(s->pair);
+			continue;
+		}
+		/* the helper removes it and closes the descriptors */
+		s->is_discarding = san_helper_ask(h, &discard, s->pair) == 0;
+		if (!s->is_discarding) {
 			s->is_over = true; /* the message would be forwarded again */
 			return false;
 		}

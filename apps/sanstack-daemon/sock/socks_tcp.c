@@ -39,20 +39,29 @@ struct hello {
 
 static const uint8_t magic[4] = {'S', 'T', 'C', '1'};
 
-/* ---- the lcore's part: functions for san_engine_loop_call() ---- */
+/* ---- on the lcore ---- */
+
+enum tcp_op {
+	TCP_ADD,
+	TCP_DEL,
+	TCP_UP,
+	TCP_REFUSE,
+	TCP_SHUT,       /* result: it can be released */
+	TCP_IS_DEAD,    /* result: nothing can be sent any more */
+	TCP_MAY_APPEND, /* result: there is room for *data* */
+	TCP_APPEND,
+};
 
 struct tcp_call {
+	enum tcp_op op;
 	struct app_sock *s;
-	int err;
 	const void *data;
-	size_t len;
+	uint32_t len;
 };
 
 static int
-socks_tcp_do_add(struct san_engine *e, void *arg)
+tcp_add(struct app_sock *s, struct san_core *core, uint64_t now_ns)
 {
-	struct app_sock *s = ((struct tcp_call *)arg)->s;
-	struct san_core *core = san_engine_lcore_core(e);
 	struct san_socks *all = san_core_socks(core);
 	struct san_core_stream_conf conf = {
 		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
@@ -67,7 +76,7 @@ socks_tcp_do_add(struct san_engine *e, void *arg)
 		return rc;
 	san_stream_conf_default(&conf.stream);
 	conf.sock = s->id;
-	rc = san_core_stream_create(core, &conf, san_engine_lcore_now_ns(e), &s->qpn);
+	rc = san_core_stream_create(core, &conf, now_ns, &s->qpn);
 	if (rc != 0) {
 		san_sock_del(all, s->id);
 		s->qpn = SAN_QPN_NONE;
@@ -78,31 +87,10 @@ socks_tcp_do_add(struct san_engine *e, void *arg)
 	return 0;
 }
 
-static int
-do_up(struct san_engine *e, void *arg)
-{
-	const struct tcp_call *c = arg;
-
-	san_sock_stream_up(san_core_socks(san_engine_lcore_core(e)), c->s->id,
-			   san_engine_lcore_now_ns(e));
-	return 0;
-}
-
-static int
-do_refuse(struct san_engine *e, void *arg)
-{
-	const struct tcp_call *c = arg;
-
-	san_sock_stream_over(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->err);
-	return 0;
-}
-
 /* True if it can be released. If that loses data, the peer gets a reset, as with TCP. */
-static int
-do_shut(struct san_engine *e, void *arg)
+static bool
+tcp_shut(const struct app_sock *s, struct san_core *core)
 {
-	const struct app_sock *s = ((const struct tcp_call *)arg)->s;
-	struct san_core *core = san_engine_lcore_core(e);
 	struct san_socks *all = san_core_socks(core);
 	const struct san_stream *session;
 
@@ -117,51 +105,46 @@ do_shut(struct san_engine *e, void *arg)
 }
 
 static int
-do_is_dead(struct san_engine *e, void *arg)
+tcp_execute(struct san_engine *e, void *arg)
 {
 	const struct tcp_call *c = arg;
 	struct san_core *core = san_engine_lcore_core(e);
+	struct san_socks *all = san_core_socks(core);
+	uint64_t now_ns = san_engine_lcore_now_ns(e);
 
-	return san_sock_stream_is_over(san_core_socks(core), c->s->id) ||
-		san_core_stream(core, c->s->qpn) == NULL;
+	switch (c->op) {
+	case TCP_ADD:
+		return tcp_add(c->s, core, now_ns);
+	case TCP_DEL:
+		san_core_conn_abort(core, c->s->qpn, now_ns);
+		san_core_stream_destroy(core, c->s->qpn);
+		san_sock_del(all, c->s->id);
+		return 0;
+	case TCP_UP:
+		san_sock_stream_up(all, c->s->id, now_ns);
+		return 0;
+	case TCP_REFUSE:
+		san_sock_stream_over(all, c->s->id, ECONNREFUSED);
+		return 0;
+	case TCP_SHUT:
+		return tcp_shut(c->s, core);
+	case TCP_IS_DEAD:
+		return san_sock_stream_is_over(all, c->s->id) ||
+			san_core_stream(core, c->s->qpn) == NULL;
+	case TCP_MAY_APPEND:
+		return san_sock_stream_may_append(all, c->s->id);
+	default: /* TCP_APPEND */
+		san_sock_stream_append(all, c->s->id, c->data, c->len, now_ns);
+		return true;
+	}
 }
 
 static int
-do_may_aside(struct san_engine *e, void *arg)
+tcp_call(struct app_sock *s, enum tcp_op op)
 {
-	const struct tcp_call *c = arg;
+	struct tcp_call c = {.op = op, .s = s};
 
-	return san_sock_stream_may_append(san_core_socks(san_engine_lcore_core(e)), c->s->id);
-}
-
-static int
-do_aside(struct san_engine *e, void *arg)
-{
-	const struct tcp_call *c = arg;
-
-	san_sock_stream_append(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->data,
-			       (uint32_t)c->len, san_engine_lcore_now_ns(e));
-	return true;
-}
-
-static int
-socks_tcp_do_del(struct san_engine *e, void *arg)
-{
-	const struct tcp_call *c = arg;
-	struct san_core *core = san_engine_lcore_core(e);
-
-	san_core_conn_abort(core, c->s->qpn, san_engine_lcore_now_ns(e));
-	san_core_stream_destroy(core, c->s->qpn);
-	san_sock_del(san_core_socks(core), c->s->id);
-	return 0;
-}
-
-static int
-socks_tcp_call_engine(struct app_sock *s, san_engine_fn fn, int err)
-{
-	struct tcp_call c = {.s = s, .err = err};
-
-	return san_engine_loop_call(san_socks_engine(s->port), fn, &c);
+	return san_engine_loop_call(san_socks_engine(s->port), tcp_execute, &c);
 }
 
 /* ---- peers that do not answer ---- */
@@ -172,18 +155,6 @@ static struct {
 	uint64_t until_ns;
 } unknown[UNKNOWN_MAX];
 static uint32_t next_unknown;
-
-static bool
-is_unknown(const struct san_ip *ip, uid_t uid, uint64_t now_ns)
-{
-	uint32_t i;
-
-	for (i = 0; i < UNKNOWN_MAX; i++)
-		if (unknown[i].until_ns > now_ns && unknown[i].uid == uid &&
-		    san_wire_ip_eq(&unknown[i].ip, ip))
-			return true;
-	return false;
-}
 
 /* No answer arrived while the program waited: remember the peer. */
 static void
@@ -211,7 +182,7 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	if (rc == 0)
 		rc = san_socks_pair_make(s, shadow);
 	if (rc == 0)
-		rc = socks_tcp_call_engine(s, socks_tcp_do_add, 0);
+		rc = tcp_call(s, TCP_ADD);
 	if (rc != 0)
 		return rc;
 	shm = s->mem.mem;
@@ -230,7 +201,7 @@ san_socks_tcp_end(struct app_sock *s)
 	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
 		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
 		san_users_count(s->port->index, s->owner, USERS_QPS, -1);
-		socks_tcp_call_engine(s, socks_tcp_do_del, 0);
+		tcp_call(s, TCP_DEL);
 	}
 	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
 		return;
@@ -245,10 +216,14 @@ san_socks_tcp_end(struct app_sock *s)
 bool
 san_socks_tcp_append(struct app_sock *s, const void *data, size_t len)
 {
-	struct tcp_call c = {.s = s, .data = data, .len = len};
+	struct tcp_call c = {
+		.op = data != NULL ? TCP_APPEND : TCP_MAY_APPEND,
+		.s = s,
+		.data = data,
+		.len = (uint32_t)len,
+	};
 
-	return san_engine_loop_call(san_socks_engine(s->port),
-				    data != NULL ? do_aside : do_may_aside, &c) != 0;
+	return san_engine_loop_call(san_socks_engine(s->port), tcp_execute, &c) != 0;
 }
 
 bool
@@ -262,11 +237,11 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 	}
 	/* data written to the pair is appended once the ring is empty */
 	if (s->has_sent && now_ns - s->over_ns < LINGER_NS &&
-	    !socks_tcp_call_engine(s, do_is_dead, 0))
+	    !tcp_call(s, TCP_IS_DEAD))
 		return false;
 	/* an accepted stream may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
-		socks_tcp_call_engine(s, do_shut, 0) != 0;
+		tcp_call(s, TCP_SHUT) != 0;
 }
 
 /* ---- listeners ---- */
@@ -521,13 +496,17 @@ serve_connect(struct app *a, const struct shmq_req *req)
 	struct passed *p = a->passed;
 	struct shmq_rep *rep = &a->ans.rep;
 	const struct sockaddr_in *local = (const struct sockaddr_in *)&p->facts->local;
+	uint64_t now_ns = san_engine_clock_monotonic();
 	struct app_sock *s;
 	struct san_ip dst;
+	uint32_t i;
 	int rc;
 
 	memcpy(dst.b, req->sock.peer, sizeof(dst.b));
-	if (is_unknown(&dst, a->uid, san_engine_clock_monotonic()))
-		return san_socks_refuse(rep, -EHOSTUNREACH, "no daemon has answered there");
+	for (i = 0; i < UNKNOWN_MAX; i++)
+		if (unknown[i].until_ns > now_ns && unknown[i].uid == a->uid &&
+		    san_wire_ip_eq(&unknown[i].ip, &dst))
+			return san_socks_refuse(rep, -EHOSTUNREACH, "no daemon has answered there");
 	if (!p->facts->is_closed || p->facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EISCONN, "it connects, or listens, already");
 	s = san_socks_take(a->port, a->uid, a->owner, SOCKS_STREAM_BYTES, rep);
@@ -586,7 +565,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 	s->connects = false;
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		port->nb_streams[s->held >= 0]++;
-		socks_tcp_call_engine(s, do_up, 0);
+		tcp_call(s, TCP_UP);
 		s->began_ns = san_engine_clock_monotonic();
 		if (s->held >= 0)
 			san_socks_token_offer(s, s->began_ns);
@@ -596,7 +575,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 		else
 			san_socks_telemetry_refused(s->kernel_inode,
 						    "no listener there uses the library");
-		socks_tcp_call_engine(s, do_refuse, ECONNREFUSED);
+		tcp_call(s, TCP_REFUSE);
 	}
 	return true;
 }

@@ -54,9 +54,21 @@ check_names(const struct app_port *port, const struct san_sock_names *n, struct 
 	return 0;
 }
 
-/* ---- the lcore's part: functions for san_engine_loop_call() ---- */
+/* ---- on the lcore ---- */
 
-struct sock_call {
+enum udp_op {
+	UDP_ADD,
+	UDP_DEL,
+	UDP_NAME,
+	UDP_JOIN,
+	UDP_LEAVE,
+	UDP_GIVE,
+	UDP_FAIL,
+	UDP_HAS_SENT,
+};
+
+struct udp_call {
+	enum udp_op op;
 	struct app_sock *s;
 	const struct san_sock_names *names;
 	const struct san_inet_dgram *dgram;
@@ -67,105 +79,76 @@ struct sock_call {
 	int err;
 };
 
-static int
-socks_udp_do_add(struct san_engine *e, void *arg)
-{
-	struct sock_call *c = arg;
-	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
-	struct app_sock *s = c->s;
-	struct san_sock_shm *shm = s->mem.mem;
-	int rc;
-
-	rc = san_sock_add(all, shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair, &s->id);
-	s->has_id = rc == 0;
-	if (rc == 0)
-		san_sock_name(all, s->id, c->names);
-	return rc;
-}
-
-static int
-do_name(struct san_engine *e, void *arg)
-{
-	const struct sock_call *c = arg;
-
-	san_sock_name(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->names);
-	return 0;
-}
-
 /* Join on the link and on the socket, or on neither. */
 static int
-do_join(struct san_engine *e, void *arg)
+udp_join(struct san_core *core, const struct udp_call *c, uint64_t now_ns)
 {
-	const struct sock_call *c = arg;
-	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
-	struct san_inet *in = san_core_inet(san_engine_lcore_core(e));
-	uint64_t now_ns = san_engine_lcore_now_ns(e);
+	struct san_socks *all = san_core_socks(core);
 	int rc = san_sock_find_join(all, c->s->id, c->group);
 
 	if (rc != 0)
 		return rc;
-	rc = san_inet_group_join(in, c->group, now_ns);
+	rc = san_inet_group_join(san_core_inet(core), c->group, now_ns);
 	if (rc != 0)
 		san_sock_find_leave(all, c->s->id, c->group);
 	return rc;
 }
 
 static int
-do_leave(struct san_engine *e, void *arg)
+udp_execute(struct san_engine *e, void *arg)
 {
-	const struct sock_call *c = arg;
-	int rc = san_sock_find_leave(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->group);
-
-	if (rc == 0)
-		san_inet_group_leave(san_core_inet(san_engine_lcore_core(e)), c->group,
-				     san_engine_lcore_now_ns(e));
-	return rc;
-}
-
-static int
-socks_udp_do_del(struct san_engine *e, void *arg)
-{
-	const struct sock_call *c = arg;
-	const struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
+	const struct udp_call *c = arg;
+	struct san_core *core = san_engine_lcore_core(e);
+	struct san_inet *inet = san_core_inet(core);
+	struct san_socks *all = san_core_socks(core);
+	uint64_t now_ns = san_engine_lcore_now_ns(e);
+	struct app_sock *s = c->s;
 	const struct san_ip *group;
 	uint32_t i;
+	int rc;
 
-	for (i = 0; (group = san_sock_find_group(all, c->s->id, i)) != NULL; i++)
-		san_inet_group_leave(san_core_inet(san_engine_lcore_core(e)), group,
-				     san_engine_lcore_now_ns(e));
-	san_sock_del(san_core_socks(san_engine_lcore_core(e)), c->s->id);
-	return 0;
+	switch (c->op) {
+	case UDP_ADD:
+		rc = san_sock_add(all, s->mem.mem, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair,
+				  &s->id);
+		s->has_id = rc == 0;
+		if (rc == 0)
+			san_sock_name(all, s->id, c->names);
+		return rc;
+	case UDP_DEL:
+		for (i = 0; (group = san_sock_find_group(all, s->id, i)) != NULL; i++)
+			san_inet_group_leave(inet, group, now_ns);
+		san_sock_del(all, s->id);
+		return 0;
+	case UDP_NAME:
+		san_sock_name(all, s->id, c->names);
+		return 0;
+	case UDP_JOIN:
+		return udp_join(core, c, now_ns);
+	case UDP_LEAVE:
+		rc = san_sock_find_leave(all, s->id, c->group);
+		if (rc == 0)
+			san_inet_group_leave(inet, c->group, now_ns);
+		return rc;
+	case UDP_GIVE:
+		san_sock_dgram_put(all, s->id, c->dgram, c->if_index, c->data, c->len, now_ns);
+		return 0;
+	case UDP_FAIL:
+		/* the kernel sees the errors of its device, too; the lcore reports those itself */
+		if (!san_sock_uses_link(all, s->id))
+			san_sock_dgram_fail(all, s->id, c->err);
+		return 0;
+	default: /* UDP_HAS_SENT */
+		san_sock_doorbell(all, s->id);
+		return san_sock_dgram_has_sent(all, s->id);
+	}
 }
 
 static int
-do_give(struct san_engine *e, void *arg)
+udp_call(struct udp_call *c, enum udp_op op)
 {
-	const struct sock_call *c = arg;
-
-	san_sock_dgram_put(san_core_socks(san_engine_lcore_core(e)), c->s->id, c->dgram,
-			   c->if_index, c->data, c->len, san_engine_lcore_now_ns(e));
-	return 0;
-}
-
-static int
-do_fail(struct san_engine *e, void *arg)
-{
-	struct san_socks *all = san_core_socks(san_engine_lcore_core(e));
-	const struct sock_call *c = arg;
-
-	/* the kernel sees the errors of its device, too; the lcore reports those itself */
-	if (!san_sock_uses_link(all, c->s->id))
-		san_sock_dgram_fail(all, c->s->id, c->err);
-	return 0;
-}
-
-static int
-do_has_sent(struct san_engine *e, void *arg)
-{
-	const struct sock_call *c = arg;
-
-	san_sock_doorbell(san_core_socks(san_engine_lcore_core(e)), c->s->id);
-	return san_sock_dgram_has_sent(san_core_socks(san_engine_lcore_core(e)), c->s->id);
+	c->op = op;
+	return san_engine_loop_call(san_socks_engine(c->s->port), udp_execute, c);
 }
 
 /* ---- creation ---- */
@@ -175,7 +158,7 @@ static int
 socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts *facts)
 {
 	struct san_sock_names names;
-	struct sock_call call = {.s = s, .names = &names};
+	struct udp_call call = {.s = s, .names = &names};
 	struct san_sock_shm *shm;
 	int rc = san_socks_memory(s, san_app_port_guard_id(a->port, a->id), SOCK_DGRAM);
 
@@ -190,13 +173,13 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	if (rc == 0)
 		rc = san_socks_pair_make(s, &a->ans.fd);
 	if (rc == 0)
-		rc = san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_add, &call);
+		rc = udp_call(&call, UDP_ADD);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
 	rc = san_socks_watch(s, false);
 	if (rc != 0)
-		san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_del, &call);
+		udp_call(&call, UDP_DEL);
 	return rc;
 }
 
@@ -261,7 +244,7 @@ int
 san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_names names;
-	struct sock_call call = {.s = s, .names = &names};
+	struct udp_call call = {.s = s, .names = &names};
 	int rc;
 
 	take_names(facts, s->uid, &names, s->mem.mem);
@@ -272,7 +255,7 @@ san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struc
 		rc = san_socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (rc != 0)
 		names.port = 0;
-	san_engine_loop_call(san_socks_engine(s->port), do_name, &call);
+	udp_call(&call, UDP_NAME);
 	return rc;
 }
 
@@ -309,31 +292,26 @@ count_groups(const struct app_port *port, const uid_t *owner, const struct san_i
 	return nb;
 }
 
-/* A user may be in its share of the port's groups, with any number of sockets. */
-static int
-check_join(const struct app_port *port, uid_t owner, const struct san_ip *group)
-{
-	struct users_want w = {.what = USERS_GROUPS, .owner = owner, .nb = 1};
-
-	w.own = count_groups(port, &owner, group);
-	w.others = count_groups(port, NULL, group);
-	w.others -= RTE_MIN(w.others, w.own);
-	return san_apps_check_beside(port, w);
-}
-
 int
 san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_rep *rep)
 {
 	bool leaves = req->sock.leaves != 0;
 	struct san_ip group;
-	struct sock_call call = {.s = s, .group = &group};
+	struct udp_call call = {.s = s, .group = &group};
+	struct users_want w = {.what = USERS_GROUPS, .owner = s->owner, .nb = 1};
 	uint32_t i;
 	int rc;
 
 	memcpy(group.b, req->sock.group, sizeof(group.b));
-	if (!leaves && check_join(s->port, s->owner, &group) != 0)
-		return -ENOBUFS;
-	rc = san_engine_loop_call(san_socks_engine(s->port), leaves ? do_leave : do_join, &call);
+	if (!leaves) {
+		/* a user may be in its share of the port's groups, with any number of sockets */
+		w.own = count_groups(s->port, &s->owner, &group);
+		w.others = count_groups(s->port, NULL, &group);
+		w.others -= RTE_MIN(w.others, w.own);
+		if (san_apps_check_beside(s->port, w) != 0)
+			return -ENOBUFS;
+	}
+	rc = udp_call(&call, leaves ? UDP_LEAVE : UDP_JOIN);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */
 	if (rc == 0) {
@@ -359,7 +337,7 @@ san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void 
 		.hops = d->hops,
 		.tos = d->tos,
 	};
-	struct sock_call call = {
+	struct udp_call call = {
 		.s = s,
 		.dgram = &dgram,
 		.data = data,
@@ -370,7 +348,7 @@ san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void 
 
 	memcpy(dgram.src.b, d->src, sizeof(dgram.src.b));
 	memcpy(dgram.dst.b, d->dst, sizeof(dgram.dst.b));
-	san_engine_loop_call(san_socks_engine(s->port), d->err != 0 ? do_fail : do_give, &call);
+	udp_call(&call, d->err != 0 ? UDP_FAIL : UDP_GIVE);
 }
 
 /* ---- release ---- */
@@ -378,17 +356,16 @@ san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void 
 bool
 san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns)
 {
-	struct sock_call call = {.s = s};
+	struct udp_call call = {.s = s};
 
-	return now_ns - s->over_ns > LINGER_NS ||
-		san_engine_loop_call(san_socks_engine(s->port), do_has_sent, &call) != 0;
+	return now_ns - s->over_ns > LINGER_NS || udp_call(&call, UDP_HAS_SENT) != 0;
 }
 
 void
 san_socks_udp_end(struct app_sock *s)
 {
-	struct sock_call call = {.s = s};
+	struct udp_call call = {.s = s};
 
-	san_engine_loop_call(san_socks_engine(s->port), socks_udp_do_del, &call);
+	udp_call(&call, UDP_DEL);
 	san_engine_sock_groups(s->port->ctx->port);
 }

@@ -18,8 +18,18 @@
 
 #define FIRST_WINDOW_MIN 2 /* RULE-7 */
 
-/** A record on its way to the lcores, with what its execution needs besides. */
+/** Steps of a record that are no record themselves. */
+enum call_step {
+	CALL_MR_FREE = SHMQ_TYPES, /* of a region that is closed */
+	CALL_MR_REOPEN,
+	CALL_TAKE, /* ACCEPT on another lcore than that of the request: TAKE, ADOPT, SETTLE */
+	CALL_ADOPT,
+	CALL_SETTLE,
+};
+
+/** A record on its way to an lcore, with what its execution needs besides. */
 struct dpdk_call {
+	uint32_t op; /* enum shmq_type or call_step */
 	const struct shmq_req *req;
 	uint16_t pkey; /* of a listener */
 	struct san_ip peer;
@@ -28,123 +38,59 @@ struct dpdk_call {
 	bool adopted;
 };
 
-/* ---- on the lcore ---- */
-
-/* In one call: work that is posted later cannot name the region either. */
+/* On the lcore. */
 static int
-do_mr_close(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	if (san_engine_lcore_names_key(e, call->req->id))
-		return -EBUSY;
-	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->req->id, true);
-	return 0;
-}
-
-static int
-do_mr_reopen(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	san_ulp_mr_close(san_core_ulp(san_engine_lcore_core(e)), call->req->id, false);
-	return 0;
-}
-
-static int
-do_mr_del(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	return san_ulp_mr_del(san_core_ulp(san_engine_lcore_core(e)), call->req->id);
-}
-
-static int
-do_listen(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-	const struct shmq_conn *conn = &call->req->conn;
-
-	return san_cm_listen(san_core_cm(san_engine_lcore_core(e)), conn->service, call->pkey,
-			     conn->backlog, call->req->id);
-}
-
-static int
-do_unlisten(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	san_cm_listen_end(san_core_cm(san_engine_lcore_core(e)), call->req->conn.service,
-			  call->pkey);
-	return 0;
-}
-
-static int
-do_connect(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-	const struct shmq_conn *conn = &call->req->conn;
-
-	return san_core_conn_connect(san_engine_lcore_core(e), call->req->id, &call->peer,
-				     conn->service, &call->param, san_engine_lcore_now_ns(e));
-}
-
-static int
-do_accept(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-	const struct shmq_conn *conn = &call->req->conn;
-
-	return san_core_conn_accept(san_engine_lcore_core(e), conn->request, call->req->id,
-				    &call->param, san_engine_lcore_now_ns(e));
-}
-
-static int
-do_take(struct san_engine *e, void *arg)
+call_execute(struct san_engine *e, void *arg)
 {
 	struct dpdk_call *call = arg;
-
-	return san_core_conn_request_take(san_engine_lcore_core(e), call->req->conn.request,
-					  &call->moved, san_engine_lcore_now_ns(e));
-}
-
-static int
-do_adopt(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	return san_core_conn_request_adopt(san_engine_lcore_core(e), &call->moved,
-					   call->req->id, &call->param,
-					   san_engine_lcore_now_ns(e));
-}
-
-static int
-do_settle(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
-
-	san_core_conn_request_settle(san_engine_lcore_core(e), call->req->conn.request,
-				     call->adopted, san_engine_lcore_now_ns(e));
-	return 0;
-}
-
-static int
-do_reject(struct san_engine *e, void *arg)
-{
-	const struct dpdk_call *call = arg;
 	const struct shmq_conn *conn = &call->req->conn;
+	struct san_core *core = san_engine_lcore_core(e);
+	uint64_t now_ns = san_engine_lcore_now_ns(e);
+	uint32_t id = call->req->id;
 
-	return san_core_conn_reject(san_engine_lcore_core(e), conn->request, conn->private_data,
-				    conn->private_len, san_engine_lcore_now_ns(e));
+	switch (call->op) {
+	case SHMQ_MR_DEL:
+		/* in one call: work that is posted later cannot name the region either */
+		if (san_engine_lcore_names_key(e, id))
+			return -EBUSY;
+		san_ulp_mr_close(san_core_ulp(core), id, true);
+		return 0;
+	case CALL_MR_FREE:
+		return san_ulp_mr_del(san_core_ulp(core), id);
+	case CALL_MR_REOPEN:
+		san_ulp_mr_close(san_core_ulp(core), id, false);
+		return 0;
+	case SHMQ_LISTEN:
+		return san_cm_listen(san_core_cm(core), conn->service, call->pkey, conn->backlog,
+				     id);
+	case SHMQ_UNLISTEN:
+		san_cm_listen_end(san_core_cm(core), conn->service, call->pkey);
+		return 0;
+	case SHMQ_CONNECT:
+		return san_core_conn_connect(core, id, &call->peer, conn->service, &call->param,
+					     now_ns);
+	case SHMQ_ACCEPT:
+		return san_core_conn_accept(core, conn->request, id, &call->param, now_ns);
+	case CALL_TAKE:
+		return san_core_conn_request_take(core, conn->request, &call->moved, now_ns);
+	case CALL_ADOPT:
+		return san_core_conn_request_adopt(core, &call->moved, id, &call->param, now_ns);
+	case CALL_SETTLE:
+		san_core_conn_request_settle(core, conn->request, call->adopted, now_ns);
+		return 0;
+	case SHMQ_REJECT:
+		return san_core_conn_reject(core, conn->request, conn->private_data,
+					    conn->private_len, now_ns);
+	default: /* SHMQ_DISCONNECT */
+		return san_core_conn_disconnect(core, id, false, now_ns);
+	}
 }
 
 static int
-do_disconnect(struct san_engine *e, void *arg)
+call_lcore(const struct dpdk_ctx *ctx, uint32_t lcore, struct dpdk_call *call, uint32_t op)
 {
-	const struct dpdk_call *call = arg;
-
-	return san_core_conn_disconnect(san_engine_lcore_core(e), call->req->id, false,
-					san_engine_lcore_now_ns(e));
+	call->op = op;
+	return san_engine_loop_call(san_engine_at(ctx->port, lcore), call_execute, call);
 }
 
 /* ---- on the caller's thread ---- */
@@ -198,19 +144,18 @@ enum call_place {
 };
 
 static const struct call_row {
-	san_engine_fn run;
-	san_engine_fn undo; /* reverts *run* if another lcore has failed */
-	san_engine_fn then; /* when all have succeeded */
 	enum call_place place;
+	uint32_t undo; /* reverts it if another lcore has failed; 0: nothing to do */
+	uint32_t then; /* when all have succeeded */
 	bool has_param, has_peer;
 } rows[SHMQ_TYPES] = {
-	[SHMQ_MR_DEL] = {do_mr_close, do_mr_reopen, do_mr_del, .place = ON_ALL},
-	[SHMQ_LISTEN] = {do_listen, do_unlisten, .place = ON_ALL}, /* a request comes to any */
-	[SHMQ_UNLISTEN] = {do_unlisten, .place = ON_ALL},
-	[SHMQ_CONNECT] = {do_connect, .place = AT_QP, .has_param = true, .has_peer = true},
-	[SHMQ_ACCEPT] = {do_accept, .place = AT_QP, .has_param = true},
-	[SHMQ_REJECT] = {do_reject, .place = AT_REQUEST},
-	[SHMQ_DISCONNECT] = {do_disconnect, .place = AT_QP},
+	[SHMQ_MR_DEL] = {.place = ON_ALL, .undo = CALL_MR_REOPEN, .then = CALL_MR_FREE},
+	[SHMQ_LISTEN] = {.place = ON_ALL, .undo = SHMQ_UNLISTEN}, /* a request comes to any */
+	[SHMQ_UNLISTEN] = {.place = ON_ALL},
+	[SHMQ_CONNECT] = {.place = AT_QP, .has_param = true, .has_peer = true},
+	[SHMQ_ACCEPT] = {.place = AT_QP, .has_param = true},
+	[SHMQ_REJECT] = {.place = AT_REQUEST},
+	[SHMQ_DISCONNECT] = {.place = AT_QP},
 };
 
 static int
@@ -247,7 +192,6 @@ san_dpdk_call(void *priv, const struct shmq_req *req)
 		row->place == AT_REQUEST     ? had :
 					       SAN_QPN_INDEX(req->id) >> ctx->qp_shift;
 	uint32_t end = row->place == ON_ALL ? ctx->nb_engines : from + 1;
-	struct san_engine *holder = san_engine_at(ctx->port, had);
 	struct san_inet_addr addr = {0};
 	int rc = 0;
 
@@ -264,23 +208,23 @@ san_dpdk_call(void *priv, const struct shmq_req *req)
 		return rc;
 	/* accepted on another lcore than the one that has the request: that of the queue pair */
 	if (req->type == SHMQ_ACCEPT && had != from) {
-		rc = san_engine_loop_call(holder, do_take, &call);
+		rc = call_lcore(ctx, had, &call, CALL_TAKE);
 		if (rc == 0) {
-			rc = san_engine_loop_call(san_engine_at(ctx->port, from), do_adopt, &call);
+			rc = call_lcore(ctx, from, &call, CALL_ADOPT);
 			call.adopted = rc == 0;
-			san_engine_loop_call(holder, do_settle, &call);
+			call_lcore(ctx, had, &call, CALL_SETTLE);
 		}
 		return call_explain(ctx, req, rc);
 	}
 	for (i = from; i < end && rc == 0; i++)
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->run, &call);
+		rc = call_lcore(ctx, i, &call, req->type);
 	if (rc != 0) {
-		for (i--; i > from && row->undo != NULL; i--)
-			san_engine_loop_call(san_engine_at(ctx->port, i - 1), row->undo, &call);
+		for (i--; i > from && row->undo != 0; i--)
+			call_lcore(ctx, i - 1, &call, row->undo);
 		return call_explain(ctx, req, rc);
 	}
-	for (i = from; i < end && row->then != NULL && rc == 0; i++)
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), row->then, &call);
+	for (i = from; i < end && row->then != 0 && rc == 0; i++)
+		rc = call_lcore(ctx, i, &call, row->then);
 	return rc;
 }
 

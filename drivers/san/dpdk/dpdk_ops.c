@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Operations of the provider. Each is a call on the engine's thread. Only the two operations of the
- * data path use the rings directly (SYS-2).
+ * Operations of the provider. Each is a call that ops_execute() runs on the lcore. Only the two
+ * operations of the data path use the rings directly (SYS-2).
  */
 
 #include <errno.h>
@@ -103,59 +103,153 @@ dpdk_ops_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 	return 0;
 }
 
-/* ---- applications ---- */
+/* ---- on the lcore ---- */
 
-struct app_call {
+enum ops_op {
+	OPS_APP_ADD,
+	OPS_APP_DEL,
+	OPS_APP_SLOTS,
+	OPS_USER_ORPHANS,
+	OPS_MR_ADD,
+	OPS_MR_COPY, /* with the key that another lcore has chosen */
+	OPS_CQ_CREATE,
+	OPS_CQ_DESTROY,
+	OPS_CQ_IS_OF,
+	OPS_CQ_LEAVE,
+	OPS_CQ_JOIN,
+	OPS_CQ_WATCH,
+	OPS_QP_CREATE,
+	OPS_QP_DESTROY,
+	OPS_QP_FAULT,
+};
+
+/** A call on its way to an lcore; each operation uses some of it. */
+struct ops_call {
+	enum ops_op op;
 	uint16_t app;
 	uint32_t user;
 	struct san_doorbells *doorbells;
-	int wake_fd;
+	int fd;          /* to wake the lcore of an application, or a waiter of *cq* */
+	uint32_t *slots; /* connections of each application: the lcore's are added */
+	const struct shmq_req *req;
+	uint16_t pkey;
+	void *mem;   /* of a region, or of a completion queue; NULL: the ulp layer allocates it */
+	uint32_t id; /* key of a region, number of a queue pair */
+	uint32_t depth;
+	struct san_ulp_cq *cq;
+	struct san_wq *wq;
+	struct san_core_stream_conf conf;
+	const char *fault;
 };
 
-/* The sum of what *fn* returns on all lcores. */
+static int
+ops_qp_create(struct san_engine *e, struct ops_call *c)
+{
+	const struct shmq_qp *qp = &c->req->qp;
+
+	if (qp->is_stream)
+		return san_engine_lcore_stream_add(e, c->wq, c->app, &c->conf,
+						   qp->stream.linger != 0, &c->id);
+	return san_engine_lcore_qp_add(e, c->wq, c->app, &c->conf.qp, &c->id);
+}
+
+static int
+ops_mr_add(struct san_ulp *ulp, struct ops_call *c)
+{
+	uint64_t addr = c->req->mr.addr, length = c->req->mr.length;
+	uint8_t access = (uint8_t)c->req->mr.access;
+	int rc = c->op == OPS_MR_ADD ?
+		san_ulp_mr_add(ulp, c->mem, length, addr, access, c->pkey, &c->id) :
+		san_ulp_mr_copy(ulp, c->mem, length, addr, access, c->pkey, c->id);
+
+	return rc == 0 ? san_ulp_mr_give(ulp, c->id, c->app) : rc;
+}
+
+static int
+ops_execute(struct san_engine *e, void *arg)
+{
+	struct ops_call *c = arg;
+	struct san_core *core = san_engine_lcore_core(e);
+	struct san_ulp *ulp = san_core_ulp(core);
+	uint32_t i;
+
+	switch (c->op) {
+	case OPS_APP_ADD:
+		return san_engine_app_add(e, c->app, c->user, c->doorbells, c->fd);
+	case OPS_APP_DEL:
+		san_engine_app_del(e, c->app);
+		return 0;
+	case OPS_APP_SLOTS:
+		for (i = 0; i < SAN_ENGINE_APPS; i++)
+			c->slots[i] += san_pdl_owner_slots(san_core_pdl(core), (uint8_t)i);
+		return 0;
+	case OPS_USER_ORPHANS:
+		return (int)san_core_share_user_orphans(core, c->user);
+	case OPS_MR_ADD:
+	case OPS_MR_COPY:
+		return ops_mr_add(ulp, c);
+	case OPS_CQ_CREATE:
+		return c->mem != NULL ? san_ulp_cq_create_at(ulp, c->depth, c->mem, &c->cq) :
+					san_ulp_cq_create(ulp, c->depth, &c->cq);
+	case OPS_CQ_DESTROY:
+		return san_ulp_cq_destroy(ulp, c->cq);
+	case OPS_CQ_IS_OF:
+		return san_ulp_cq_is_of(ulp, c->cq);
+	case OPS_CQ_LEAVE:
+		return san_ulp_cq_leave(ulp, c->cq);
+	case OPS_CQ_JOIN:
+		return san_ulp_cq_join(ulp, c->cq);
+	case OPS_CQ_WATCH:
+		san_ulp_cq_watch(c->cq, c->fd);
+		return 0;
+	case OPS_QP_CREATE:
+		return ops_qp_create(e, c);
+	case OPS_QP_DESTROY:
+		c->wq = san_engine_lcore_qp_del(e, c->id);
+		return 0;
+	default: /* OPS_QP_FAULT */
+		c->fault = san_engine_lcore_qp_fault(e, c->id);
+		return 0;
+	}
+}
+
+static int
+ops_call_lcore(const struct dpdk_ctx *ctx, uint32_t lcore, struct ops_call *c)
+{
+	return san_engine_loop_call(san_engine_at(ctx->port, lcore), ops_execute, c);
+}
+
+/* Returns the sum of the results of all lcores. */
 static uint32_t
-call_all(const struct dpdk_ctx *ctx, san_engine_fn fn, void *arg)
+ops_call_all(const struct dpdk_ctx *ctx, struct ops_call *c)
 {
 	uint32_t i, sum = 0;
 
 	for (i = 0; i < ctx->nb_engines; i++)
-		sum += (uint32_t)san_engine_loop_call(san_engine_at(ctx->port, i), fn, arg);
+		sum += (uint32_t)ops_call_lcore(ctx, i, c);
 	return sum;
 }
 
-static int
-do_app_add(struct san_engine *e, void *arg)
+static uint32_t
+ops_lcore_of(const struct dpdk_ctx *ctx, uint32_t qp)
 {
-	const struct app_call *call = arg;
-
-	return san_engine_app_add(e, call->app, call->user, call->doorbells, call->wake_fd);
+	return SAN_QPN_INDEX(qp) >> ctx->qp_shift;
 }
 
-static int
-do_app_del(struct san_engine *e, void *arg)
-{
-	const struct app_call *call = arg;
-
-	san_engine_app_del(e, call->app);
-	return 0;
-}
+/* ---- applications ---- */
 
 int
 san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
 		     struct san_doorbells *const doorbells[], const int wake_fds[])
 {
+	struct ops_call c = {.op = OPS_APP_ADD, .app = app, .user = user};
 	uint32_t i;
 	int rc = 0;
 
 	for (i = 0; i < ctx->nb_engines && rc == 0; i++) {
-		struct app_call call = {
-			.app = app,
-			.user = user,
-			.doorbells = doorbells[i],
-			.wake_fd = wake_fds[i],
-		};
-
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_app_add, &call);
+		c.doorbells = doorbells[i];
+		c.fd = wake_fds[i];
+		rc = ops_call_lcore(ctx, i, &c);
 	}
 	return rc;
 }
@@ -163,97 +257,37 @@ san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
 void
 san_dpdk_ops_app_del(struct dpdk_ctx *ctx, uint16_t app)
 {
-	struct app_call call = {.app = app};
+	struct ops_call c = {.op = OPS_APP_DEL, .app = app};
 
-	call_all(ctx, do_app_del, &call);
-}
-
-static int
-do_app_slots(struct san_engine *e, void *arg)
-{
-	uint32_t *nb = arg, i;
-
-	for (i = 0; i < SAN_ENGINE_APPS; i++)
-		nb[i] += san_pdl_owner_slots(san_core_pdl(san_engine_lcore_core(e)), (uint8_t)i);
-	return 0;
+	ops_call_all(ctx, &c);
 }
 
 void
 san_dpdk_ops_app_slots(struct dpdk_ctx *ctx, uint32_t nb[SAN_ENGINE_APPS])
 {
-	call_all(ctx, do_app_slots, nb);
-}
+	struct ops_call c = {.op = OPS_APP_SLOTS, .slots = nb};
 
-static int
-do_user_orphans(struct san_engine *e, void *arg)
-{
-	const struct app_call *call = arg;
-
-	return (int)san_core_share_user_orphans(san_engine_lcore_core(e), call->user);
+	ops_call_all(ctx, &c);
 }
 
 uint32_t
 san_dpdk_ops_user_orphans(struct dpdk_ctx *ctx, uint32_t user)
 {
-	struct app_call call = {.user = user};
+	struct ops_call c = {.op = OPS_USER_ORPHANS, .user = user};
 
-	return call_all(ctx, do_user_orphans, &call);
-}
-
-struct fault_call {
-	uint32_t qp;
-	const char *fault;
-};
-
-static int
-do_qp_fault(struct san_engine *e, void *arg)
-{
-	struct fault_call *call = arg;
-
-	call->fault = san_engine_lcore_qp_fault(e, call->qp);
-	return 0;
+	return ops_call_all(ctx, &c);
 }
 
 const char *
 san_dpdk_ops_qp_fault(struct dpdk_ctx *ctx, uint32_t qp)
 {
-	struct fault_call call = {.qp = qp};
+	struct ops_call c = {.op = OPS_QP_FAULT, .id = qp};
 
-	san_engine_loop_call(san_dpdk_engine_of(ctx, qp), do_qp_fault, &call);
-	return call.fault;
+	ops_call_lcore(ctx, ops_lcore_of(ctx, qp), &c);
+	return c.fault;
 }
 
 /* ---- regions ---- */
-
-struct mr_call {
-	const struct dpdk_ctx *ctx;
-	const struct shmq_req *req;
-	void *mem;
-	uint16_t app;
-	uint32_t key;
-};
-
-static int
-do_mr_add(struct san_engine *e, void *arg)
-{
-	struct mr_call *call = arg;
-	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
-	int rc = san_ulp_mr_add(ulp, call->mem, call->req->mr.length, call->req->mr.addr,
-				(uint8_t)call->req->mr.access, call->ctx->param.pkey, &call->key);
-
-	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
-}
-
-static int
-do_mr_copy(struct san_engine *e, void *arg)
-{
-	const struct mr_call *call = arg;
-	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
-	int rc = san_ulp_mr_copy(ulp, call->mem, call->req->mr.length, call->req->mr.addr,
-				 (uint8_t)call->req->mr.access, call->ctx->param.pkey, call->key);
-
-	return rc == 0 ? san_ulp_mr_give(ulp, call->key, call->app) : rc;
-}
 
 /*
  * The lcores have equal tables: librtsan locks around changes, and a key that is free in the first
@@ -263,15 +297,22 @@ int
 san_dpdk_ops_mr_add(struct dpdk_ctx *ctx, uint16_t app, const struct shmq_req *req, void *mem,
 		    uint32_t *key)
 {
-	struct mr_call call = {.ctx = ctx, .req = req, .mem = mem, .app = app};
-	int rc = san_engine_loop_call(san_engine_at(ctx->port, 0), do_mr_add, &call);
+	struct ops_call c = {
+		.op = OPS_MR_ADD,
+		.app = app,
+		.req = req,
+		.pkey = ctx->param.pkey,
+		.mem = mem,
+	};
+	int rc = ops_call_lcore(ctx, 0, &c);
 	uint32_t i;
 
+	c.op = OPS_MR_COPY;
 	for (i = 1; i < ctx->nb_engines && rc == 0; i++) {
-		rc = san_engine_loop_call(san_engine_at(ctx->port, i), do_mr_copy, &call);
+		rc = ops_call_lcore(ctx, i, &c);
 		SAN_VERIFY(rc == 0);
 	}
-	*key = call.key;
+	*key = c.id;
 	return rc;
 }
 
@@ -287,30 +328,13 @@ dpdk_ops_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pro
 
 /* ---- completion queues ---- */
 
-struct cq_call {
-	uint32_t depth;
-	struct san_cq *mem; /**< NULL: the ulp layer allocates it */
-	struct san_ulp_cq *cq;
-	int fd; /**< see san_dpdk_ops_cq_watch() */
-};
-
-static int
-do_cq_create(struct san_engine *e, void *arg)
-{
-	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
-	struct cq_call *call = arg;
-
-	return call->mem != NULL ? san_ulp_cq_create_at(ulp, call->depth, call->mem, &call->cq) :
-				   san_ulp_cq_create(ulp, call->depth, &call->cq);
-}
-
 int
 san_dpdk_ops_cq_create(struct dpdk_ctx *ctx, uint32_t depth, struct san_cq *mem, void **cq)
 {
-	struct cq_call call = {.depth = depth, .mem = mem};
-	int rc = san_engine_loop_call(san_engine_at(ctx->port, 0), do_cq_create, &call);
+	struct ops_call c = {.op = OPS_CQ_CREATE, .depth = depth, .mem = mem};
+	int rc = ops_call_lcore(ctx, 0, &c);
 
-	*cq = call.cq;
+	*cq = c.cq;
 	return rc;
 }
 
@@ -321,27 +345,11 @@ dpdk_ops_cq_create(void *priv, uint32_t depth, void **cq)
 }
 
 static int
-do_cq_destroy(struct san_engine *e, void *arg)
+ops_call_cq(const struct dpdk_ctx *ctx, uint32_t lcore, enum ops_op op, void *cq)
 {
-	return san_ulp_cq_destroy(san_core_ulp(san_engine_lcore_core(e)), arg);
-}
+	struct ops_call c = {.op = op, .cq = cq};
 
-static int
-do_cq_is_of(struct san_engine *e, void *arg)
-{
-	return san_ulp_cq_is_of(san_core_ulp(san_engine_lcore_core(e)), arg);
-}
-
-static int
-do_cq_leave(struct san_engine *e, void *arg)
-{
-	return san_ulp_cq_leave(san_core_ulp(san_engine_lcore_core(e)), arg);
-}
-
-static int
-do_cq_join(struct san_engine *e, void *arg)
-{
-	return san_ulp_cq_join(san_core_ulp(san_engine_lcore_core(e)), arg);
+	return ops_call_lcore(ctx, lcore, &c);
 }
 
 /* Number of the engine that has *cq*. */
@@ -351,7 +359,7 @@ cq_engine(const struct dpdk_ctx *ctx, void *cq)
 	uint32_t i;
 
 	for (i = 0; i + 1 < ctx->nb_engines; i++)
-		if (san_engine_loop_call(san_engine_at(ctx->port, i), do_cq_is_of, cq))
+		if (ops_call_cq(ctx, i, OPS_CQ_IS_OF, cq))
 			break;
 	return i;
 }
@@ -359,10 +367,7 @@ cq_engine(const struct dpdk_ctx *ctx, void *cq)
 int
 san_dpdk_ops_cq_destroy(void *priv, void *cq)
 {
-	const struct dpdk_ctx *ctx = priv;
-
-	return san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_destroy,
-				    cq);
+	return ops_call_cq(priv, cq_engine(priv, cq), OPS_CQ_DESTROY, cq);
 }
 
 /* Move *cq* to engine *to*, if it is elsewhere. -EBUSY: it has queue pairs; -ENOSPC. */
@@ -374,33 +379,23 @@ cq_move(const struct dpdk_ctx *ctx, void *cq, uint32_t to)
 
 	if (from == to)
 		return 0;
-	rc = san_engine_loop_call(san_engine_at(ctx->port, from), do_cq_leave, cq);
+	rc = ops_call_cq(ctx, from, OPS_CQ_LEAVE, cq);
 	if (rc != 0)
 		return rc;
-	rc = san_engine_loop_call(san_engine_at(ctx->port, to), do_cq_join, cq);
+	rc = ops_call_cq(ctx, to, OPS_CQ_JOIN, cq);
 	if (rc != 0) /* move it back: its old place is still free */
-		san_engine_loop_call(san_engine_at(ctx->port, from), do_cq_join, cq);
+		ops_call_cq(ctx, from, OPS_CQ_JOIN, cq);
 	return rc;
 }
 
 /* ---- waiting ---- */
 
-static int
-do_cq_watch(struct san_engine *e, void *arg)
-{
-	const struct cq_call *call = arg;
-
-	(void)e;
-	san_ulp_cq_watch(call->cq, call->fd);
-	return 0;
-}
-
 void
 san_dpdk_ops_cq_watch(struct dpdk_ctx *ctx, void *cq, int fd)
 {
-	struct cq_call call = {.cq = cq, .fd = fd};
+	struct ops_call c = {.op = OPS_CQ_WATCH, .cq = cq, .fd = fd};
 
-	san_engine_loop_call(san_engine_at(ctx->port, cq_engine(ctx, cq)), do_cq_watch, &call);
+	ops_call_lcore(ctx, cq_engine(ctx, cq), &c);
 }
 
 /* A program that polls the engine itself cannot sleep: no packet would be received. */
@@ -480,25 +475,6 @@ dpdk_ops_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 
 /* ---- queue pairs ---- */
 
-struct qp_call {
-	struct san_wq *wq;
-	uint16_t app;
-	struct san_core_stream_conf conf;
-	bool is_stream, lingers;
-	uint32_t qp;
-};
-
-static int
-do_qp_create(struct san_engine *e, void *arg)
-{
-	struct qp_call *call = arg;
-
-	if (call->is_stream)
-		return san_engine_lcore_stream_add(e, call->wq, call->app, &call->conf,
-						   call->lingers, &call->qp);
-	return san_engine_lcore_qp_add(e, call->wq, call->app, &call->conf.qp, &call->qp);
-}
-
 /*
  * Choose the engine of a new queue pair. A completion queue has one producer, so all of its queue
  * pairs live on one lcore: that of its first one. Without such a queue pair, the engine with the
@@ -535,10 +511,11 @@ int
 san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider_qp *conf)
 {
 	const struct shmq_qp *qp = &conf->req->qp;
-	struct qp_call call = {
-		.wq = conf->wq,
+	struct ops_call c = {
+		.op = OPS_QP_CREATE,
 		.app = app,
-		.is_stream = qp->is_stream != 0,
+		.req = conf->req,
+		.wq = conf->wq,
 		.conf.qp = {
 			.send_cq = conf->send_cq,
 			.recv_cq = conf->recv_cq,
@@ -547,12 +524,10 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 		},
 	};
 	uint32_t id;
-	int rc;
+	int rc = san_stream_attr_conf(ctx->host, qp, &c.conf.stream);
 
-	rc = san_stream_attr_conf(ctx->host, qp, &call.conf.stream);
 	if (rc != 0)
 		return rc;
-	call.lingers = call.is_stream && qp->stream.linger != 0;
 	id = choose_engine(ctx, conf);
 	rc = cq_move(ctx, conf->send_cq, id);
 	if (rc == 0)
@@ -563,13 +538,13 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 				       "use them only together, or one for both");
 	if (rc != 0)
 		return rc;
-	rc = san_engine_loop_call(san_engine_at(ctx->port, id), do_qp_create, &call);
-	conf->qp = call.qp;
+	rc = ops_call_lcore(ctx, id, &c);
+	conf->qp = c.id;
 	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
 				       ctx->max_qps / ctx->nb_engines);
-	if (rc == -ENOMEM && call.is_stream)
+	if (rc == -ENOMEM && qp->is_stream)
 		return ctx->host->fail(rc, "stream: no memory, or what its user may have of "
 					   "stream_mem= is in use");
 	return rc;
@@ -591,23 +566,14 @@ dpdk_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	return rc;
 }
 
-static int
-do_qp_destroy(struct san_engine *e, void *arg)
-{
-	struct qp_call *call = arg;
-
-	call->wq = san_engine_lcore_qp_del(e, call->qp);
-	return 0;
-}
-
 struct san_wq *
 san_dpdk_ops_qp_destroy(struct dpdk_ctx *ctx, uint32_t qp)
 {
-	struct qp_call call = {.qp = qp};
+	struct ops_call c = {.op = OPS_QP_DESTROY, .id = qp};
 
-	san_engine_loop_call(san_dpdk_engine_of(ctx, qp), do_qp_destroy, &call);
-	ctx->nb_qps[SAN_QPN_INDEX(qp) >> ctx->qp_shift]--;
-	return call.wq;
+	ops_call_lcore(ctx, ops_lcore_of(ctx, qp), &c);
+	ctx->nb_qps[ops_lcore_of(ctx, qp)]--;
+	return c.wq;
 }
 
 static void
@@ -621,7 +587,7 @@ dpdk_ops_doorbell(void *priv, uint32_t qp)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_loop_doorbell(san_dpdk_engine_of(ctx, qp), qp);
+	san_engine_loop_doorbell(san_engine_at(ctx->port, ops_lcore_of(ctx, qp)), qp);
 }
 
 static const struct rtsan_provider_ops ops = {

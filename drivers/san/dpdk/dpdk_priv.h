@@ -55,13 +55,6 @@ struct dpdk_ctx {
 	LIST_ENTRY(dpdk_ctx) link;
 };
 
-/** The engine of *qp*. */
-static inline struct san_engine *
-san_dpdk_engine_of(const struct dpdk_ctx *ctx, uint32_t qp)
-{
-	return san_engine_at(ctx->port, SAN_QPN_INDEX(qp) >> ctx->qp_shift);
-}
-
 extern const struct rtsan_provider rtsan_provider_dpdk;
 
 /* ---- dpdk_conf.c ---- */
