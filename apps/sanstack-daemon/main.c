@@ -32,11 +32,10 @@
 #include "logging.h"
 #include "ports.h"
 #include "san_log.h"
-#include "sandbox.h"
 #include "server.h"
 #include "shmq_guard.h"
+#include "socks.h"
 #include "takeover.h"
-#include "tcp_diag.h"
 #include "users.h"
 
 #define BACKLOG        64
@@ -241,7 +240,7 @@ daemon_start(struct server *s)
 	s->signals = open_signals(); /* before threads start, which inherit the signal mask */
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->spare = eventfd(0, EFD_CLOEXEC);
-	san_tcp_diag_open(); /* without it listeners stay with the kernel */
+	san_socks_token_init();
 	s->note = san_takeover_make_note();
 	san_apps_init(&s->all, &s->conf);
 	s->all.epoll = s->epoll;

@@ -26,6 +26,8 @@
 #define SERVE_NS   (2 * SAN_NS_PER_MS) /* time per application, and per batch of events */
 #define SERVE_MAX  16                  /* requests of one application per turn (SYS-13) */
 #define SEND_BYTES 4096                /* unread answers of an application; libraries have one */
+#define DRAIN_NS   (5 * SAN_NS_PER_MS)
+#define LEAVE_NS   (50 * SAN_NS_PER_MS) /* for delivery of the last events to applications */
 
 int
 san_server_watch(const struct server *s, int fd, void *what)
@@ -37,25 +39,6 @@ san_server_watch(const struct server *s, int fd, void *what)
 
 /* ---- applications ---- */
 
-/*
- * The daemon has no free descriptor. Use the spare one to accept the connection and close it,
- * because epoll would report it forever otherwise.
- */
-static void
-refuse_one(struct server *s)
-{
-	int sock;
-
-	if (errno != EMFILE && errno != ENFILE)
-		return;
-	LOG_OF((uid_t)-1, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
-	close(s->spare);
-	sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (sock >= 0 && san_shmq_peek_init(sock) == 0)
-		san_helper_hang_up(sock);
-	s->spare = eventfd(0, EFD_CLOEXEC);
-}
-
 static void
 take_app(struct server *s)
 {
@@ -63,8 +46,19 @@ take_app(struct server *s)
 	const int bytes = SEND_BYTES;
 	struct app *a;
 
+	if (sock < 0 && errno != EMFILE && errno != ENFILE)
+		return;
 	if (sock < 0) {
-		refuse_one(s);
+		/*
+		 * The daemon has no free descriptor. Use the spare one to accept the connection and
+		 * close it, because epoll would report it forever otherwise.
+		 */
+		LOG_OF((uid_t)-1, WARNING, "connections=%u: no descriptor for one more", s->all.nb);
+		close(s->spare);
+		sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (sock >= 0 && san_shmq_peek_init(sock) == 0)
+			san_helper_hang_up(sock);
+		s->spare = eventfd(0, EFD_CLOEXEC);
 		return;
 	}
 	/*
@@ -124,6 +118,90 @@ server_free_ended(struct server *s)
 	}
 }
 
+/* ---- orderly shutdown: posted work completes, then connections end (SYS-2) ---- */
+
+static int
+do_drain(struct san_engine *e, void *arg)
+{
+	*(uint32_t *)arg += san_engine_drain(e);
+	return 0;
+}
+
+static int
+do_cut(struct san_engine *e, void *arg)
+{
+	(void)arg;
+	san_engine_drain_cut(e);
+	return 0;
+}
+
+/* Call *fn* on each lcore of each port. */
+static void
+call_all(const struct server *s, san_engine_fn fn, void *arg)
+{
+	const struct san_engine_port *port;
+	uint32_t i, k;
+
+	for (i = 0; i < s->all.nb_ports; i++) {
+		port = s->all.ports[i].ctx->port;
+		for (k = 0; k < san_engine_count(port); k++)
+			san_engine_loop_call(san_engine_at(port, k), fn, arg);
+	}
+}
+
+/* A signal asks the daemon to end. A second one skips the rest of the drain. */
+static void
+server_drain(struct server *s)
+{
+	uint64_t now_ns = san_engine_clock_monotonic();
+
+	if (s->phase != SERVER_SERVING) {
+		s->phase_ns = now_ns;
+		return;
+	}
+	SAN_LOG(DRIVER, NOTICE, "applications=%u: ends, in %u ms at the latest",
+		s->all.nb_attached, s->conf.drain_ms);
+	s->phase = SERVER_DRAINING;
+	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
+	san_notify_stopping();
+	/*
+	 * A helper closes the socket, with the connections in it. Remove it from epoll explicitly:
+	 * the file stays open until then and its events would still be delivered.
+	 */
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
+	san_helper_close_fd(s->listener);
+	if (san_dpdk_memif_unlink(s->conf.socket, s->user, rtsan_provider_host()) != 0)
+		SAN_LOG(DRIVER, WARNING, "%s", rtsan_error());
+	san_apps_close(&s->all);
+}
+
+/* Continue a drain, if one is in progress. Returns when to call again. */
+static uint64_t
+server_drain_step(struct server *s, uint64_t now_ns)
+{
+	uint32_t left = 0;
+
+	switch (s->phase) {
+	case SERVER_DRAINING:
+		call_all(s, do_drain, &left);
+		if (left != 0 && now_ns < s->phase_ns)
+			return now_ns + DRAIN_NS;
+		if (left != 0)
+			SAN_LOG(DRIVER, WARNING, "queue_pairs=%u had not ended", left);
+		/* abort them, and let applications read their events */
+		call_all(s, do_cut, NULL);
+		s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
+		s->phase_ns = now_ns + LEAVE_NS;
+		return now_ns + DRAIN_NS;
+	case SERVER_LEAVING:
+		if (now_ns >= s->phase_ns)
+			s->phase = SERVER_OVER;
+		return s->phase_ns;
+	default:
+		return SAN_TIME_NEVER;
+	}
+}
+
 /* ---- signals ---- */
 
 static void
@@ -150,49 +228,18 @@ server_reload_conf(struct server *s)
 	san_notify_reloaded();
 }
 
-static void
-server_on_signal(struct server *s)
-{
-	struct signalfd_siginfo info;
-
-	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo != SIGHUP)
-			san_drain_signal(s);
-		else if (s->phase == SERVER_SERVING)
-			server_reload_conf(s);
-	}
-}
-
 /* ---- helpers ---- */
-
-static void
-on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
-{
-	san_app_turn_on_answer(&((struct server *)ctx)->all, h, m, fd);
-}
-
-static void
-on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
-{
-	san_socks_dgram(&((struct server *)ctx)->all, d, data, len);
-}
-
-static void
-on_end(void *ctx, struct helper *h, bool has_begun)
-{
-	san_app_turn_helper_ended(&((struct server *)ctx)->all, h, has_begun);
-}
 
 int
 san_server_open_helpers(struct server *s)
 {
 	static const struct helper_ops ops = {
-		.on_answer = on_answer,
-		.dgram = on_dgram,
-		.ended = on_end,
+		.on_answer = san_app_turn_on_answer,
+		.dgram = san_socks_dgram,
+		.ended = san_app_turn_helper_ended,
 	};
 
-	s->helpers = san_helper_open(&ops, s);
+	s->helpers = san_helper_open(&ops, &s->all);
 	return s->helpers < 0 ? s->helpers : san_server_watch(s, s->helpers, &s->helpers);
 }
 
@@ -206,7 +253,7 @@ on_time(struct server *s)
 	uint64_t due_ns = san_apps_expire_silent(&s->all, now_ns);
 
 	due_ns = san_time_min(due_ns, san_notify_watchdog(&s->notify, &s->all, now_ns));
-	due_ns = san_time_min(due_ns, san_drain_step(s, now_ns));
+	due_ns = san_time_min(due_ns, server_drain_step(s, now_ns));
 	due_ns = san_time_min(due_ns, san_socks_expire(&s->all, now_ns));
 	due_ns = san_time_min(due_ns, san_app_turn_step(&s->all, now_ns));
 	server_free_ended(s);
@@ -236,6 +283,7 @@ void
 san_server_run(struct server *s)
 {
 	struct epoll_event ev[EVENTS];
+	struct signalfd_siginfo info;
 	uint64_t due_ns = 0, end_ns;
 	int i, n;
 
@@ -249,15 +297,20 @@ san_server_run(struct server *s)
 
 			if (san_socks_event(&ev[i]) || is_late)
 				continue;
-			if (ev[i].data.ptr == &s->signals)
-				server_on_signal(s);
-			else if (ev[i].data.ptr == &s->listener)
+			while (ev[i].data.ptr == &s->signals &&
+			       read(s->signals, &info, sizeof(info)) == sizeof(info)) {
+				if (info.ssi_signo != SIGHUP)
+					server_drain(s);
+				else if (s->phase == SERVER_SERVING)
+					server_reload_conf(s);
+			}
+			if (ev[i].data.ptr == &s->listener)
 				take_app(s);
 			else if (ev[i].data.ptr == &s->guard)
 				san_apps_failed(&s->all);
 			else if (ev[i].data.ptr == &s->helpers)
 				san_helper_serve();
-			else if (ev[i].data.ptr != &s->all)
+			else if (ev[i].data.ptr != &s->all && ev[i].data.ptr != &s->signals)
 				server_serve_app(s, ev[i].data.ptr);
 		}
 		sched_yield(); /* programs on this CPU wait for one turn at most (SYS-13) */

@@ -47,10 +47,6 @@ struct server {
 int san_server_watch(const struct server *s, int fd, void *what);
 /** Enable helpers; see san_helper_begin(). 0 or -errno. */
 int san_server_open_helpers(struct server *s);
-/** A signal asks the daemon to end. A second one skips the rest of the drain. */
-void san_drain_signal(struct server *s);
-/** Continue a drain, if one is in progress. Returns when to call again. */
-uint64_t san_drain_step(struct server *s, uint64_t now_ns);
 /** Run until the phase is SERVER_OVER. */
 void san_server_run(struct server *s);
 

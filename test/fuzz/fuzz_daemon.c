@@ -29,7 +29,6 @@
 #include "engine_priv.h"
 #include "fuzz.h"
 #include "helper.h"
-#include "helper_fork.h"
 #include "helper_run.h"
 #include "rtsan_priv.h"
 #include "san_assert.h"
@@ -84,25 +83,11 @@ static uint32_t nb_inputs; /**< that left nothing */
 
 /* ---- what there is once ---- */
 
-static void
-on_answer(void *ctx, struct helper *h, const struct helper_msg *m, int fd)
-{
-	(void)ctx;
-	san_app_turn_on_answer(&all, h, m, fd);
-}
-
-static void
-on_dgram(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len)
-{
-	(void)ctx;
-	san_socks_dgram(&all, d, data, len);
-}
-
 /* Whatever is passed to it, it goes on. */
 static void
-on_end(void *ctx, struct helper *h, bool has_begun)
+on_end(struct apps *apps, struct helper *h, bool has_begun)
 {
-	(void)ctx;
+	(void)apps;
 	(void)h;
 	(void)has_begun;
 	SAN_VERIFY(false);
@@ -163,12 +148,12 @@ static void
 open_helpers(void)
 {
 	static const struct helper_ops ops = {
-		.on_answer = on_answer,
-		.dgram = on_dgram,
+		.on_answer = san_app_turn_on_answer,
+		.dgram = san_socks_dgram,
 		.ended = on_end,
 	};
 
-	SAN_VERIFY(san_helper_open(&ops, NULL) >= 0);
+	SAN_VERIFY(san_helper_open(&ops, &all) >= 0);
 }
 
 static void

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sandbox.h"
+#include "harden.h"
 
 static int (*volatile call)(void);
 static volatile bool begin, other_thread;

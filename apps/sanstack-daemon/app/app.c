@@ -47,22 +47,26 @@ guard_of(const struct app *a)
 	return san_app_port_guard_id(a->port, a->id);
 }
 
-/* ---- ownership: lookups return NULL for an object that *a* does not own ---- */
+/* ---- ownership: lookups return NULL, with a text, for an object that *a* does not own ---- */
 
 struct app_qp *
-san_app_find_qp(const struct app *a, uint32_t qpn)
+san_app_find_qp(struct app *a, uint32_t qpn)
 {
 	struct app_qp *q = &a->port->qps[SAN_QPN_INDEX(qpn)];
 
-	if (SAN_QPN_INDEX(qpn) >= a->port->caps.max_qps)
-		return NULL;
-	return q->app == a && q->qpn == qpn ? q : NULL;
+	if (SAN_QPN_INDEX(qpn) < a->port->caps.max_qps && q->app == a && q->qpn == qpn)
+		return q;
+	san_app_refuse(a, 0, "queue pair: none with number 0x%x", qpn);
+	return NULL;
 }
 
 static struct app_cq *
-find_cq(const struct app *a, uint32_t id)
+find_cq(struct app *a, uint32_t id)
 {
-	return id < a->port->caps.max_cqs && a->port->cqs[id].app == a ? &a->port->cqs[id] : NULL;
+	if (id < a->port->caps.max_cqs && a->port->cqs[id].app == a)
+		return &a->port->cqs[id];
+	san_app_refuse(a, 0, "completion queue: none with number %u", id);
+	return NULL;
 }
 
 static struct app_mr *
@@ -84,22 +88,6 @@ check_bytes(struct app *a, const char *what, uint64_t bytes)
 		return san_apps_check(a->port, USERS_BYTES, a->owner, bytes);
 	return san_app_refuse(a, -ENOSPC, "%s: %llu bytes, %llu are left of its limit", what,
 			      (unsigned long long)bytes, (unsigned long long)left);
-}
-
-/* Check that *a* may have one more queue pair. Orphaned queue pairs of its user count as well. */
-static int
-check_qps(struct app *a)
-{
-	uint32_t nb_orphans = san_dpdk_ops_user_orphans(a->port->ctx, a->owner);
-	const struct users_want w = {
-		.what = USERS_QPS, .owner = a->owner, .nb = 1, .own = nb_orphans};
-
-	if (a->nb[USERS_QPS] + nb_orphans < san_app_port_qps_each(a->port))
-		return san_apps_check_beside(a->port, w);
-	return san_app_refuse(a, -ENOSPC,
-			      "queue pair: this application has %u, and %u of its user's "
-			      "linger, its limit",
-			      (uint32_t)a->nb[USERS_QPS], nb_orphans);
 }
 
 int
@@ -396,10 +384,7 @@ serve_cq_destroy(struct app *a, const struct shmq_req *req)
 {
 	struct app_cq *q = find_cq(a, req->id);
 
-	if (q == NULL)
-		return san_app_refuse(a, -ENOENT, "completion queue: none with number %u",
-				      req->id);
-	return san_app_del_cq(a->port, q);
+	return q != NULL ? san_app_del_cq(a->port, q) : -ENOENT;
 }
 
 /* ---- waiting (AFC-19) ---- */
@@ -411,8 +396,7 @@ serve_cq_fd(struct app *a, const struct shmq_req *req)
 	int rc;
 
 	if (q == NULL)
-		return san_app_refuse(a, -ENOENT, "completion queue: none with number %u",
-				      req->id);
+		return -ENOENT;
 	if (q->wake_sock >= 0)
 		return san_app_refuse(a, -EEXIST, "completion queue %u: has its descriptor",
 				      req->id);
@@ -484,13 +468,24 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 static int
 serve_qp_create(struct app *a, const struct shmq_req *req)
 {
-	const struct app_cq *send_cq = find_cq(a, req->qp.send_cq);
-	const struct app_cq *recv_cq = find_cq(a, req->qp.recv_cq);
+	const struct app_cq *send_cq, *recv_cq;
+	/* orphaned queue pairs of its user count as well */
+	uint32_t nb_orphans = san_dpdk_ops_user_orphans(a->port->ctx, a->owner);
+	const struct users_want w = {
+		.what = USERS_QPS, .owner = a->owner, .nb = 1, .own = nb_orphans};
 	struct rtsan_provider_qp conf = {.req = req};
-	int rc = check_qps(a);
+	int rc;
 
+	if (a->nb[USERS_QPS] + nb_orphans >= san_app_port_qps_each(a->port))
+		return san_app_refuse(a, -ENOSPC,
+				      "queue pair: this application has %u, and %u of its user's "
+				      "linger, its limit",
+				      (uint32_t)a->nb[USERS_QPS], nb_orphans);
+	rc = san_apps_check_beside(a->port, w);
 	if (rc != 0)
 		return rc;
+	send_cq = find_cq(a, req->qp.send_cq);
+	recv_cq = find_cq(a, req->qp.recv_cq);
 	if (send_cq == NULL || recv_cq == NULL)
 		return san_app_refuse(a, -EINVAL, "queue pair: no such completion queue");
 	if (!app_is_depth(req->qp.sq_depth) || !app_is_depth(req->qp.rq_depth))
@@ -520,54 +515,46 @@ serve_qp_destroy(struct app *a, const struct shmq_req *req)
 	struct app_qp *q = san_app_find_qp(a, req->id);
 
 	if (q == NULL)
-		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", req->id);
+		return -ENOENT;
 	san_app_del_qp(a->port, q);
 	return 0;
 }
 
 /* ---- requests ---- */
 
-/* All requests except the hello, which chooses the port. */
-static app_serve_fn *const serve[] = {
-	[SHMQ_MR_ADD] = serve_mr_add,
-	[SHMQ_MR_DEL] = serve_mr_del,
-	[SHMQ_CQ_CREATE] = serve_cq_create,
-	[SHMQ_CQ_DESTROY] = serve_cq_destroy,
-	[SHMQ_QP_CREATE] = serve_qp_create,
-	[SHMQ_QP_DESTROY] = serve_qp_destroy,
-	[SHMQ_LISTEN] = san_app_conn_listen,
-	[SHMQ_UNLISTEN] = san_app_conn_unlisten,
-	[SHMQ_CONNECT] = san_app_conn_connect,
-	[SHMQ_ACCEPT] = san_app_conn_accept,
-	[SHMQ_REJECT] = san_app_conn_reject,
-	[SHMQ_DISCONNECT] = san_app_conn_disconnect,
-	[SHMQ_CQ_FD] = serve_cq_fd,
-	[SHMQ_EVENT_FD] = serve_event_fd,
-	[SHMQ_WAKE_FD] = serve_wake_fd,
-	[SHMQ_SOCK_CARRY] = san_socks_serve,
-	[SHMQ_SOCK_FIND] = san_socks_serve,
-	[SHMQ_SOCK_SYNC] = san_socks_serve,
-	[SHMQ_SOCK_KERNEL] = san_socks_serve,
-	[SHMQ_SOCK_GROUP] = san_socks_serve,
-	[SHMQ_SOCK_LISTEN] = san_socks_serve,
-	[SHMQ_SOCK_CONNECT] = san_socks_serve,
-	[SHMQ_SOCK_ACCEPT] = san_socks_serve,
-	[SHMQ_SOCK_SETTLE] = san_socks_serve,
-	[SHMQ_SOCK_CLOSED] = san_socks_serve,
+/* All requests. *begins*: it begins something new, and is refused once the daemon drains. */
+static const struct {
+	app_serve_fn *fn;
+	bool begins;
+} serve[] = {
+	[SHMQ_HELLO] = {NULL, true}, /* it chooses the port: see serve_hello() */
+	[SHMQ_MR_ADD] = {serve_mr_add},
+	[SHMQ_MR_DEL] = {serve_mr_del},
+	[SHMQ_CQ_CREATE] = {serve_cq_create},
+	[SHMQ_CQ_DESTROY] = {serve_cq_destroy},
+	[SHMQ_QP_CREATE] = {serve_qp_create, true},
+	[SHMQ_QP_DESTROY] = {serve_qp_destroy},
+	[SHMQ_LISTEN] = {san_app_conn_listen, true},
+	[SHMQ_UNLISTEN] = {san_app_conn_unlisten},
+	[SHMQ_CONNECT] = {san_app_conn_connect, true},
+	[SHMQ_ACCEPT] = {san_app_conn_accept, true},
+	[SHMQ_REJECT] = {san_app_conn_reject},
+	[SHMQ_DISCONNECT] = {san_app_conn_disconnect},
+	[SHMQ_CQ_FD] = {serve_cq_fd},
+	[SHMQ_EVENT_FD] = {serve_event_fd},
+	[SHMQ_WAKE_FD] = {serve_wake_fd},
+	[SHMQ_SOCK_CARRY] = {san_socks_serve, true},
+	[SHMQ_SOCK_FIND] = {san_socks_serve},
+	[SHMQ_SOCK_SYNC] = {san_socks_serve},
+	[SHMQ_SOCK_KERNEL] = {san_socks_serve},
+	[SHMQ_SOCK_GROUP] = {san_socks_serve},
+	[SHMQ_SOCK_LISTEN] = {san_socks_serve, true},
+	[SHMQ_SOCK_CONNECT] = {san_socks_serve, true},
+	[SHMQ_SOCK_ACCEPT] = {san_socks_serve},
+	[SHMQ_SOCK_SETTLE] = {san_socks_serve},
+	[SHMQ_SOCK_CLOSED] = {san_socks_serve},
 };
 static_assert(RTE_DIM(serve) == SHMQ_TYPES, "each request has a function");
-
-/* Requests that begin something new. They are refused once the daemon drains. */
-static const bool is_begin[SHMQ_TYPES] = {
-	[SHMQ_HELLO] = true,
-	[SHMQ_QP_CREATE] = true,
-	[SHMQ_LISTEN] = true,
-	[SHMQ_CONNECT] = true,
-	[SHMQ_ACCEPT] = true,
-	[SHMQ_SOCK_CARRY] = true,
-	[SHMQ_SOCK_LISTEN] = true,
-	[SHMQ_SOCK_CONNECT] = true,
-};
 
 int
 san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p)
@@ -584,15 +571,15 @@ san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req, struc
 		return san_app_refuse(a, -EPROTO, "the daemon speaks version %u, the library %u",
 				      SHMQ_ABI,
 				      req->abi);
-	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type] == NULL))
+	if (!is_hello && (req->type >= RTE_DIM(serve) || serve[req->type].fn == NULL))
 		return san_app_refuse(a, -EPROTO, "request of an unknown kind, %u", req->type);
-	if (all->closing && is_begin[req->type])
+	if (all->closing && serve[req->type].begins)
 		return san_app_refuse(a, -ESHUTDOWN, "the daemon is about to end");
 	if (is_hello)
 		return serve_hello(all, a, req);
 	if (!a->attached)
 		return san_app_refuse(a, -EPROTO, "a hello must come first");
-	return serve[req->type](a, req);
+	return serve[req->type].fn(a, req);
 }
 
 void

@@ -143,7 +143,7 @@ take_qp(struct app *a, uint32_t qpn)
 	const char *fault;
 
 	if (san_app_find_qp(a, qpn) == NULL)
-		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", qpn);
+		return -ENOENT;
 	fault = san_dpdk_ops_qp_fault(a->port->ctx, qpn);
 	if (fault != NULL)
 		return san_app_refuse(a, -EBADMSG, "queue pair: ended for an entry with %s",
@@ -206,7 +206,5 @@ san_app_conn_reject(struct app *a, const struct shmq_req *req)
 int
 san_app_conn_disconnect(struct app *a, const struct shmq_req *req)
 {
-	if (san_app_find_qp(a, req->id) == NULL)
-		return san_app_refuse(a, -ENOENT, "queue pair: none with number 0x%x", req->id);
-	return san_dpdk_call(a->port->ctx, req);
+	return san_app_find_qp(a, req->id) != NULL ? san_dpdk_call(a->port->ctx, req) : -ENOENT;
 }

@@ -92,12 +92,6 @@ struct app_port {
 	uint16_t last_id;              /**< newest number; numbers rotate, so that old ones rest */
 };
 
-/**
- * Initialize a port whose device is open. *port* is zero except for the place of its state; *name*
- * and *conf* stay the caller's. 0, or -ENOMEM with a text in rtsan_error().
- */
-int san_app_port_init(struct app_port *port, const char *name, const struct conf *conf,
-		      struct dpdk_ctx *ctx);
 /** All applications are destroyed. */
 void san_app_port_fini(struct app_port *port);
 
@@ -107,8 +101,6 @@ uint16_t san_app_port_take_id(struct app_port *port);
 uint16_t san_app_port_guard_id(const struct app_port *port, uint16_t id);
 /** The table entry for a connection request. The caller must check what the entry holds. */
 struct app_request *san_app_port_request(struct app_port *port, uint64_t request);
-/** How many ranges may have to be guarded; see san_shmq_guard_init(). */
-uint32_t san_app_port_ranges(const struct app_port *port);
 /** Limits of queue pairs and connections of one application. */
 uint32_t san_app_port_qps_each(const struct app_port *port);
 uint32_t san_app_port_conns_each(const struct app_port *port);

@@ -33,8 +33,8 @@ void san_apps_attached(struct apps *all, struct app *a);
 void san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes);
 /** End mapping the region that *a* waits for, if any. */
 void san_app_end_growing(struct app *a);
-/** NULL: *a* has no queue pair of that number. */
-struct app_qp *san_app_find_qp(const struct app *a, uint32_t qpn);
+/** NULL, and the text of its answer: *a* has no queue pair of that number. */
+struct app_qp *san_app_find_qp(struct app *a, uint32_t qpn);
 /**
  * Map one more step of the region that *a* waits for; see san_app_mem_populate(). Returns *rc* of
  * san_app_answer().

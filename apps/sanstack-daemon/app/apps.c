@@ -38,10 +38,32 @@ int
 san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struct dpdk_ctx *ctx)
 {
 	struct app_port *port = &all->ports[all->nb_ports];
-	int rc = san_app_port_init(port, name, all->conf, ctx);
+	const struct san_core_conf *core = &san_engine_conf_of(ctx->port)->core;
 
-	if (rc != 0)
-		return rc;
+	rtsan_provider_dpdk.ops->query(ctx, &port->caps);
+	port->ctx = ctx;
+	port->name = name;
+	port->conf = all->conf;
+	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
+	port->max_conns = core->pdl.max_conns * port->caps.nb_lcores;
+	port->slot_mask = san_pdl_slot_mask(core->pdl.max_conns);
+	port->yields = san_engine_yields(ctx->port);
+	port->sleeps = san_engine_sleeps(ctx->port);
+	port->carries_tcp = san_engine_sock_carries_tcp(ctx->port);
+	port->max_socks = core->max_socks;
+	port->nb_doorbells = port->lcore_qps + port->max_socks;
+	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
+	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
+	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
+	port->requests = calloc(port->caps.max_qps, sizeof(*port->requests));
+	port->socks = calloc(RTE_MAX(port->max_socks, 1u), sizeof(*port->socks));
+	LIST_INIT(&port->listeners);
+	if (port->qps == NULL || port->cqs == NULL || port->mrs == NULL || port->requests == NULL ||
+	    port->socks == NULL) {
+		san_app_port_fini(port);
+		return rtsan_provider_host()->fail(-ENOMEM,
+						   "no memory for the tables of applications");
+	}
 	port->mem = mem;
 	port->all = all;
 	port->epoll = all->epoll;
@@ -50,10 +72,76 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 }
 
 void
+san_app_port_fini(struct app_port *port)
+{
+	free(port->socks);
+	free(port->qps);
+	free(port->cqs);
+	free(port->mrs);
+	free(port->requests);
+	port->max_socks = 0;
+}
+
+void
 san_apps_fini(struct apps *all)
 {
 	while (all->nb_ports > 0)
 		san_app_port_fini(&all->ports[--all->nb_ports]);
+}
+
+/* ---- numbers and limits of one port ---- */
+
+uint16_t
+san_app_port_take_id(struct app_port *port)
+{
+	uint32_t i;
+
+	for (i = 1; i < SAN_ENGINE_APPS; i++) {
+		port->last_id = port->last_id + 1 < SAN_ENGINE_APPS ? port->last_id + 1 : 1;
+		if (port->used[port->last_id])
+			continue;
+		port->used[port->last_id] = true;
+		return port->last_id;
+	}
+	return 0;
+}
+
+static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");
+
+uint16_t
+san_app_port_guard_id(const struct app_port *port, uint16_t id)
+{
+	return (uint16_t)(port->index * SAN_ENGINE_APPS + id);
+}
+
+/* *request* holds a CID: lcore and slot. Connections never outnumber queue pairs. */
+struct app_request *
+san_app_port_request(struct app_port *port, uint64_t request)
+{
+	uint32_t cid = (uint32_t)request, slot = cid & port->slot_mask;
+	uint32_t lcore = san_pdl_cid_lcore(cid);
+
+	/* a forged number selects some entry, but does not equal the number stored there */
+	return &port->requests[(lcore * port->lcore_qps + slot) % port->caps.max_qps];
+}
+
+/* *limit*, or by default (0) three quarters of *all*: one application can't exhaust the port. */
+static uint32_t
+app_port_share_of(uint32_t limit, uint32_t all)
+{
+	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
+}
+
+uint32_t
+san_app_port_qps_each(const struct app_port *port)
+{
+	return app_port_share_of(port->conf->app_qps, port->caps.max_qps);
+}
+
+uint32_t
+san_app_port_conns_each(const struct app_port *port)
+{
+	return app_port_share_of(port->conf->app_conns, port->max_conns);
 }
 
 /* ---- one application ---- */
@@ -507,10 +595,12 @@ san_apps_events(struct apps *all)
 uint32_t
 san_apps_ranges(const struct apps *all)
 {
-	uint32_t i, sum = 0;
+	const struct app_port *port;
+	uint32_t sum = 0;
 
-	for (i = 0; i < all->nb_ports; i++)
-		sum += san_app_port_ranges(&all->ports[i]);
+	for (port = all->ports; port < &all->ports[all->nb_ports]; port++)
+		sum += port->caps.max_qps + port->caps.max_cqs + port->caps.max_mrs +
+			port->max_socks + SAN_ENGINE_APPS;
 	return sum;
 }
 

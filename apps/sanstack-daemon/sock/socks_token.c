@@ -17,11 +17,14 @@
  * peer continues with the kernel's connect().
  */
 
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <stdlib.h>
 
 #include "logging.h"
 #include "socks_priv.h"
-#include "tcp_diag.h"
 
 #define OFFER_NS  (10 * SAN_NS_PER_MS)
 #define WAIT_NS   (60 * SAN_NS_PER_S) /* for a place in the queue */
@@ -29,6 +32,84 @@
 #define ASLEEP_NS (60 * SAN_NS_PER_S)
 #define UNHEARD   "its program accepts without the library, or by io_uring"
 #define CLAIM_NS  (5 * SAN_NS_PER_S) /* to accept a token, and to claim an accepted one */
+
+/* ---- the kernel's TCP sockets over IPv4 in our network namespace, by sock_diag(7) ---- */
+
+struct tcp_diag {
+	uint64_t cookie; /**< SO_COOKIE: the kernel never gives it to another socket */
+	uint32_t inode;  /**< 0: a connection that is not accepted yet */
+};
+
+static int diag = -1; /* channel to the kernel */
+static uint32_t last_seq;
+
+void
+san_socks_token_init(void)
+{
+	diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+}
+
+/*
+ * Find the socket at *local* that is connected to *peer*. If there is none, find the listener that
+ * would accept a connection from there. The time does not depend on the number of sockets. 0;
+ * -ENOENT: neither exists; or -errno, without the channel or the kernel's module tcp_diag.
+ */
+static int
+token_diag(const struct sockaddr_in *local, const struct sockaddr_in *peer, struct tcp_diag *out)
+{
+	struct {
+		struct nlmsghdr hdr;
+		struct inet_diag_req_v2 body;
+	} req = {
+		.hdr = {
+			.nlmsg_len = sizeof(req),
+			.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			.nlmsg_flags = NLM_F_REQUEST,
+		},
+		.body = {
+			.sdiag_family = AF_INET,
+			.sdiag_protocol = IPPROTO_TCP,
+			.id = {
+				.idiag_sport = local->sin_port,
+				.idiag_dport = peer->sin_port,
+				.idiag_src = {local->sin_addr.s_addr},
+				.idiag_dst = {peer->sin_addr.s_addr},
+				.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE},
+			},
+		},
+	};
+	struct {
+		struct nlmsghdr hdr;
+		union {
+			struct nlmsgerr err;
+			struct inet_diag_msg found;
+			char all[1024]; /* attributes follow */
+		};
+	} rep;
+	struct sockaddr_nl from;
+	socklen_t len;
+	ssize_t n;
+
+	req.hdr.nlmsg_seq = ++last_seq;
+	/* the kernel answers within the call */
+	if (send(diag, &req, sizeof(req), 0) < 0)
+		return -errno;
+	do { /* another process may send messages, too */
+		len = sizeof(from);
+		n = recvfrom(diag, &rep, sizeof(rep), 0, (struct sockaddr *)&from, &len);
+		if (n < 0)
+			return -errno;
+	} while (from.nl_pid != 0 || rep.hdr.nlmsg_seq != last_seq);
+	if (rep.hdr.nlmsg_type == NLMSG_ERROR && n >= (ssize_t)NLMSG_LENGTH(sizeof(rep.err)))
+		return rep.err.error;
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(rep.found)))
+		return -EPROTO;
+	out->inode = rep.found.idiag_inode;
+	memcpy(&out->cookie, rep.found.id.idiag_cookie, sizeof(out->cookie));
+	return 0;
+}
+
+/* ---- offers ---- */
 
 int
 san_socks_token_create(struct sockaddr_in *name)
@@ -82,7 +163,7 @@ find_listener(const struct app_port *port, const struct sockaddr_in *name,
 	struct app_sock *found = NULL, *s = NULL;
 	struct tcp_diag d;
 
-	if (san_tcp_diag_find(to, name, &d) != 0)
+	if (token_diag(to, name, &d) != 0)
 		return NULL;
 	while ((found == NULL || !found->is_waited_for) &&
 	       (s = next_lease(port, d.cookie, s)) != NULL)
@@ -101,7 +182,7 @@ san_socks_token_check(const struct san_ip *ip, uint16_t tcp_port)
 	if (fd < 0)
 		return fd;
 	close(fd);
-	return san_tcp_diag_find(&to, &name, &d);
+	return token_diag(&to, &name, &d);
 }
 
 struct app_sock *
@@ -207,7 +288,7 @@ is_accepted(const struct app_sock *s)
 	struct tcp_diag d;
 
 	return getpeername(s->token, (struct sockaddr *)&at, &len) == 0 &&
-		san_tcp_diag_find(&at, &s->token_name, &d) == 0 && d.inode != 0;
+		token_diag(&at, &s->token_name, &d) == 0 && d.inode != 0;
 }
 
 void

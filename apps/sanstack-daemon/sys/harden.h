@@ -4,7 +4,8 @@
 
 /**
  * @file
- * Drop rights, once everything that needs them is open. (SYS-5)
+ * Drop rights, once everything that needs them is open: the user, capabilities (harden.c), and the
+ * system calls that the daemon and its helpers do not make (sandbox.c). (SYS-5)
  */
 
 #include <stdbool.h>
@@ -33,5 +34,15 @@ int san_harden_give(const struct harden_user *u, const char *path);
 int san_harden_drop(const struct harden_user *u, char *err, size_t err_len);
 /** Check that the daemon can remove *path* when it ends. */
 bool san_harden_can_remove(const char *path);
+
+/** The process whose calls are allowed. */
+enum sandbox_role {
+	SANDBOX_DAEMON,
+	SANDBOX_FORKER, /**< forks the helpers */
+	SANDBOX_HELPER,
+};
+
+/** Restrict the system calls of all threads, permanently. -errno with a text in *err*. */
+int san_sandbox_enter(enum sandbox_role role, char *err, size_t err_len);
 
 #endif /* DAEMON_HARDEN_H */

@@ -22,7 +22,6 @@
 
 #include "engine_clock.h"
 #include "helper.h"
-#include "helper_fork.h"
 #include "logging.h"
 #include "san_time.h"
 
@@ -67,7 +66,7 @@ static struct {
 	pid_t pid; /* of the forking process */
 	int epoll;
 	const struct helper_ops *ops;
-	void *ctx;
+	struct apps *apps;
 	uint32_t nb;
 	bool is_over; /* the forking process has ended */
 	LIST_HEAD(, helper) all;
@@ -99,10 +98,10 @@ san_helper_avoid_lcores(void)
 }
 
 int
-san_helper_open(const struct helper_ops *ops, void *ctx)
+san_helper_open(const struct helper_ops *ops, struct apps *all)
 {
 	helpers.ops = ops;
-	helpers.ctx = ctx;
+	helpers.apps = all;
 	helpers.epoll = epoll_create1(EPOLL_CLOEXEC);
 	return helpers.epoll < 0 ? -errno : helpers.epoll;
 }
@@ -321,7 +320,7 @@ helper_hear_msg(struct helper *h, const struct helper_msg *m, int fd)
 		LOG_OF(h->uid, NOTICE, "uid=%u: its helper answers again", h->uid);
 	h->was_late = false;
 	if (m->op != HELPER_BEGUN)
-		helpers.ops->on_answer(helpers.ctx, h, m, fd);
+		helpers.ops->on_answer(helpers.apps, h, m, fd);
 }
 
 static void
@@ -353,7 +352,7 @@ hear_data(const struct helper *h)
 		if (n < (ssize_t)sizeof(d))
 			return;
 		memcpy(&d, in, sizeof(d));
-		helpers.ops->dgram(helpers.ctx, &d, in + sizeof(d), (uint32_t)n - sizeof(d));
+		helpers.ops->dgram(helpers.apps, &d, in + sizeof(d), (uint32_t)n - sizeof(d));
 	}
 }
 
@@ -371,7 +370,7 @@ helper_reap(void)
 			continue;
 		if (!h->is_ending) {
 			LOG_OF(h->uid, ERR, "uid=%u: its helper has ended", h->uid);
-			helpers.ops->ended(helpers.ctx, h, h->has_begun);
+			helpers.ops->ended(helpers.apps, h, h->has_begun);
 		}
 		helper_discard(h);
 	}

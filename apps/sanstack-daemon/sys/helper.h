@@ -24,20 +24,21 @@
 #define HELPERS_MAX    64
 #define HELPER_LATE_NS 2000000000u /**< a helper that has not answered for so long is late */
 
+struct apps;
 struct harden_user;
 struct helper;
 
 /** Callbacks of the daemon. */
 struct helper_ops {
 	/** An answer, or HELPER_CHANGED. The callee owns *fd*, which may be -1. */
-	void (*on_answer)(void *ctx, struct helper *h, const struct helper_msg *m, int fd);
+	void (*on_answer)(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 	/** A datagram of a carried socket, or an error. */
-	void (*dgram)(void *ctx, const struct helper_dgram *d, const void *data, uint32_t len);
+	void (*dgram)(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
 	/**
 	 * The process has ended without having been asked to. *h* is invalid afterwards. If
 	 * *has_begun* is false it never ran and has fetched no message.
 	 */
-	void (*ended)(void *ctx, struct helper *h, bool has_begun);
+	void (*ended)(struct apps *all, struct helper *h, bool has_begun);
 };
 
 /**
@@ -51,7 +52,7 @@ int san_helper_begin(const struct harden_user *user, bool seccomp);
 /** EAL has started: keep the helpers off the CPUs of lcores that poll, if there are others. */
 void san_helper_avoid_lcores(void);
 /** A descriptor that is readable when san_helper_serve() has work; or -errno. */
-int san_helper_open(const struct helper_ops *ops, void *ctx);
+int san_helper_open(const struct helper_ops *ops, struct apps *all);
 /** Process the messages of helpers. */
 void san_helper_serve(void);
 /** Send delayed messages and check for late helpers. Returns when to call again. */
@@ -99,5 +100,23 @@ void san_helper_close_fd(int fd);
  * Needs san_shmq_peek_init().
  */
 void san_helper_hang_up(int sock);
+
+/* ---- helper_fork.c: the process that forks helpers, small and without rights ---- */
+
+/** Start it; *pid* is its number. Returns the daemon's end of its socket, or -errno. */
+int san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid);
+/** Have it fork a helper of *uid*. 0, with the daemon's ends of the channels, or -errno. */
+int san_helper_fork(int forker, uid_t uid, int *control, int *data);
+#define HELPER_CLOSE_MAX 128
+
+/**
+ * Have *fds*, at most HELPER_CLOSE_MAX, closed by the exit of a new process, which does not block
+ * on sockets that linger.
+ *
+ * @return
+ *   A descriptor that the caller closes after *fds*: the process exits only then, so that its
+ *   close() is the last one. -EAGAIN: try later; or -errno.
+ */
+int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
 
 #endif /* DAEMON_HELPER_H */

@@ -12,9 +12,8 @@
 #include <bsd/unistd.h>
 
 #include "harden.h"
-#include "helper_fork.h"
+#include "helper.h"
 #include "helper_run.h"
-#include "sandbox.h"
 #include "shmq.h"
 
 /** Sent with the helper's ends of its channels, or with the descriptors to close. */

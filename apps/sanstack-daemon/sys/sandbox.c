@@ -25,137 +25,52 @@
 
 #include <rte_common.h>
 
-#include "sandbox.h"
+#include "harden.h"
 
 #define CALL(name) SCMP_SYS(name)
 
 /** Allowed with any arguments. */
 static const int allowed[] = {
 	/* lcores: yield, sleep, clocks without a vDSO */
-	CALL(clock_getres),
-	CALL(clock_gettime),
-	CALL(clock_nanosleep),
-	CALL(gettimeofday),
-	CALL(nanosleep),
-	CALL(sched_yield),
-	CALL(time),
+	CALL(clock_getres), CALL(clock_gettime), CALL(clock_nanosleep), CALL(gettimeofday),
+	CALL(nanosleep), CALL(sched_yield), CALL(time),
 	/* descriptors, waiting; rings and doorbells of drivers */
-	CALL(close),
-	CALL(dup),
-	CALL(dup2),
-	CALL(dup3),
+	CALL(close), CALL(dup), CALL(dup2), CALL(dup3),
 	CALL(epoll_create), /* EAL's interrupt thread, when its sources change */
-	CALL(epoll_create1),
-	CALL(epoll_ctl),
-	CALL(epoll_pwait),
+	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_pwait),
 	CALL(epoll_pwait2), /* lcores that sleep */
-	CALL(epoll_wait),
-	CALL(eventfd2),
-	CALL(fcntl),
-	CALL(flock),
+	CALL(epoll_wait), CALL(eventfd2), CALL(fcntl), CALL(flock),
 	CALL(ioctl),       /* link state of tap and af_packet, interrupts of vfio */
 	CALL(userfaultfd), /* of memory that is shared, after a takeover */
-	CALL(pipe2),
-	CALL(poll),
-	CALL(ppoll),
-	CALL(pread64),
-	CALL(pselect6),
-	CALL(pwrite64),
-	CALL(read),
-	CALL(readv),
-	CALL(select),
-	CALL(timerfd_create),
-	CALL(timerfd_gettime),
-	CALL(timerfd_settime),
-	CALL(write),
-	CALL(writev),
+	CALL(pipe2), CALL(poll), CALL(ppoll), CALL(pread64), CALL(pselect6), CALL(pwrite64),
+	CALL(read), CALL(readv), CALL(select), CALL(timerfd_create), CALL(timerfd_gettime),
+	CALL(timerfd_settime), CALL(write), CALL(writev),
 	/* sockets; the next table limits the families of socket() */
-	CALL(accept),
-	CALL(accept4),
-	CALL(bind),
-	CALL(connect),
-	CALL(getpeername),
-	CALL(getsockname),
-	CALL(getsockopt),
-	CALL(listen),
-	CALL(recvfrom),
-	CALL(recvmmsg),
-	CALL(recvmsg),
-	CALL(sendmmsg),
-	CALL(sendmsg),
-	CALL(sendto),
-	CALL(setsockopt),
+	CALL(accept), CALL(accept4), CALL(bind), CALL(connect), CALL(getpeername),
+	CALL(getsockname), CALL(getsockopt), CALL(listen), CALL(recvfrom), CALL(recvmmsg),
+	CALL(recvmsg), CALL(sendmmsg), CALL(sendmsg), CALL(sendto), CALL(setsockopt),
 	CALL(shutdown),
 	/* memory shared with applications, and malloc() */
-	CALL(brk),
-	CALL(fallocate),
-	CALL(ftruncate),
+	CALL(brk), CALL(fallocate), CALL(ftruncate),
 	CALL(get_mempolicy), /* EAL, when it adds hugepages */
-	CALL(madvise),
-	CALL(mbind),
-	CALL(memfd_create),
-	CALL(mincore),
-	CALL(mlock),
-	CALL(mremap),
-	CALL(munlock),
-	CALL(munmap),
-	CALL(set_mempolicy),
+	CALL(madvise), CALL(mbind), CALL(memfd_create), CALL(mincore), CALL(mlock),
+	CALL(mremap), CALL(munlock), CALL(munmap), CALL(set_mempolicy),
 	/* files: configuration, captures, /proc and /sys, removal of socket files */
-	CALL(access),
-	CALL(faccessat),
-	CALL(fstat),
-	CALL(fstatfs),
-	CALL(fsync),
-	CALL(getcwd),
-	CALL(getdents64),
-	CALL(lseek),
-	CALL(lstat),
-	CALL(mkdir),
-	CALL(newfstatat),
-	CALL(open),
-	CALL(openat),
-	CALL(readlink),
-	CALL(readlinkat),
-	CALL(rename),
-	CALL(rmdir),
-	CALL(stat),
-	CALL(statfs),
-	CALL(statx),
-	CALL(umask),
-	CALL(unlink),
-	CALL(unlinkat),
+	CALL(access), CALL(faccessat), CALL(fstat), CALL(fstatfs), CALL(fsync), CALL(getcwd),
+	CALL(getdents64), CALL(lseek), CALL(lstat), CALL(mkdir), CALL(newfstatat), CALL(open),
+	CALL(openat), CALL(readlink), CALL(readlinkat), CALL(rename), CALL(rmdir), CALL(stat),
+	CALL(statfs), CALL(statx), CALL(umask), CALL(unlink), CALL(unlinkat),
 	/* threads: telemetry starts one for each client */
-	CALL(exit),
-	CALL(exit_group),
-	CALL(futex),
-	CALL(get_robust_list),
-	CALL(getcpu),
+	CALL(exit), CALL(exit_group), CALL(futex), CALL(get_robust_list), CALL(getcpu),
 	CALL(pidfd_open), /* namespaces of a daemon that takes over */
-	CALL(membarrier),
-	CALL(restart_syscall),
-	CALL(rseq),
-	CALL(rt_sigaction),
-	CALL(rt_sigprocmask),
-	CALL(rt_sigreturn),
-	CALL(sched_getaffinity),
-	CALL(sched_setaffinity),
-	CALL(set_robust_list),
-	CALL(set_tid_address),
+	CALL(membarrier), CALL(restart_syscall), CALL(rseq), CALL(rt_sigaction),
+	CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(sched_getaffinity),
+	CALL(sched_setaffinity), CALL(set_robust_list), CALL(set_tid_address),
 	CALL(sigaltstack),
 	/* identity of the process */
-	CALL(getegid),
-	CALL(geteuid),
-	CALL(getgid),
-	CALL(getpid),
-	CALL(getppid),
-	CALL(getrandom),
-	CALL(getrlimit),
-	CALL(getrusage),
-	CALL(gettid),
-	CALL(getuid),
-	CALL(sysinfo),
-	CALL(uname),
-};
+	CALL(getegid), CALL(geteuid), CALL(getgid), CALL(getpid), CALL(getppid),
+	CALL(getrandom), CALL(getrlimit), CALL(getrusage), CALL(gettid), CALL(getuid),
+	CALL(sysinfo), CALL(uname)};
 
 #define TYPE_MASK 0xfu /* type of socket(), without SOCK_NONBLOCK and SOCK_CLOEXEC */
 
@@ -180,52 +95,20 @@ static const struct sandbox_if {
 /** Tried first by the C library, which falls back. */
 static const int absent[] = {
 	CALL(clone3), /* a filter can't read its flags */
-	CALL(close_range),
-	CALL(faccessat2),
-	CALL(futex_waitv),
-	CALL(openat2),
-};
+	CALL(close_range), CALL(faccessat2), CALL(futex_waitv), CALL(openat2)};
 
 /**
  * The calls of helper_run.c and helper_facts.c, and no others. The process that forks helpers has
  * them, too.
  */
 static const int of_helpers[] = {
-	CALL(bind),
-	CALL(brk),
-	CALL(clock_gettime),
-	CALL(close),
-	CALL(connect),
-	CALL(epoll_create1),
-	CALL(epoll_ctl),
-	CALL(epoll_pwait),
-	CALL(epoll_wait),
-	CALL(exit),
-	CALL(exit_group),
-	CALL(fcntl),
-	CALL(fstat),
-	CALL(fstatfs),
-	CALL(futex),
-	CALL(getpeername),
-	CALL(getpid),
-	CALL(getrandom),
-	CALL(getsockname),
-	CALL(getsockopt),
-	CALL(munmap),
-	CALL(newfstatat),
-	CALL(poll),
-	CALL(ppoll),
-	CALL(read),
-	CALL(recvfrom),
-	CALL(recvmsg),
-	CALL(restart_syscall),
-	CALL(rt_sigaction),
-	CALL(rt_sigprocmask),
-	CALL(rt_sigreturn),
-	CALL(sendmsg),
-	CALL(sendto),
-	CALL(setsockopt),
-};
+	CALL(bind), CALL(brk), CALL(clock_gettime), CALL(close), CALL(connect),
+	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_pwait), CALL(epoll_wait), CALL(exit),
+	CALL(exit_group), CALL(fcntl), CALL(fstat), CALL(fstatfs), CALL(futex),
+	CALL(getpeername), CALL(getpid), CALL(getrandom), CALL(getsockname), CALL(getsockopt),
+	CALL(munmap), CALL(newfstatat), CALL(poll), CALL(ppoll), CALL(read), CALL(recvfrom),
+	CALL(recvmsg), CALL(restart_syscall), CALL(rt_sigaction), CALL(rt_sigprocmask),
+	CALL(rt_sigreturn), CALL(sendmsg), CALL(sendto), CALL(setsockopt)};
 
 static const struct sandbox_if of_helpers_if[] = {
 	{CALL(mmap), 2, PROT_EXEC, 0},
@@ -248,13 +131,8 @@ static const struct sandbox_if of_forker_if[] = {
 
 /** Further calls of the process that forks helpers. */
 static const int of_forker[] = {
-	CALL(gettid),
-	CALL(pipe2),
-	CALL(rseq),
-	CALL(seccomp),
-	CALL(set_robust_list),
-	CALL(set_tid_address),
-};
+	CALL(gettid), CALL(pipe2), CALL(rseq), CALL(seccomp), CALL(set_robust_list),
+	CALL(set_tid_address)};
 
 static int
 sandbox_allow_calls(scmp_filter_ctx ctx, const int *calls, size_t nb)
