@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include <rte_pause.h>
@@ -22,6 +23,7 @@
 #define SPEED_EVERY_NS   (1 * SAN_NS_PER_S)
 #define LINK_EVERY_NS    (1 * SAN_NS_PER_MS)   /* a query of the link may be a system call */
 #define BACKLOG_STUCK_NS (100 * SAN_NS_PER_MS) /* a peer's process may be descheduled as long */
+#define VID_MASK         0xfff
 
 /* ---- requests ---- */
 
@@ -155,11 +157,13 @@ loop_handle_app_doorbells(struct san_engine *e, uint16_t app)
 	for (i = 0; i < n; i++) {
 		if (i + 1 < n && ids[i + 1] < max_qps)
 			prefetch_qp(e, &e->qps[ids[i + 1]]);
-		if (unlikely(ids[i] >= max_qps))
-			san_engine_sock_doorbell(e, ids[i] - max_qps);
 		/* ignore a doorbell for a queue pair that the application does not own */
-		else if (likely(e->qps[ids[i]].app == app))
+		if (unlikely(ids[i] >= max_qps)) {
+			if (san_core_socks(e->core) != NULL)
+				san_sock_doorbell(san_core_socks(e->core), ids[i] - max_qps);
+		} else if (likely(e->qps[ids[i]].app == app)) {
 			loop_visit_qp(e, ids[i]);
+		}
 	}
 	return n;
 }
@@ -190,6 +194,90 @@ san_engine_loop_doorbell(struct san_engine *e, uint32_t qp)
 {
 	if (san_doorbells_ring(e->doorbells, san_ulp_qp_index(&e->conf.ulp, qp)))
 		eventfd_write(e->wake_fd, 1);
+}
+
+/*
+ * ---- a port in a VLAN ----
+ *
+ * The tag is inserted into sent packets and removed from received ones in software, which works
+ * with every driver, and the layers above do not see it. Packets of another VLAN, or without a tag,
+ * are dropped. Both functions return how many packets are left.
+ */
+
+static uint16_t
+loop_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		pkts[i]->vlan_tci = e->port->conf.vlan;
+		if (likely(rte_vlan_insert(&pkts[i]) == 0)) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		e->drops[SAN_DROP_TX_FULL]++;
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return kept;
+}
+
+static uint16_t
+loop_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		/* some ports strip the tag themselves */
+		if (likely((pkts[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 ||
+			   rte_vlan_strip(pkts[i]) == 0) &&
+		    likely((pkts[i]->vlan_tci & VID_MASK) == e->port->conf.vlan)) {
+			pkts[kept++] = pkts[i];
+			continue;
+		}
+		e->drops[SAN_DROP_VLAN]++;
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return kept;
+}
+
+/*
+ * ---- packets to ourselves ----
+ *
+ * Two applications on one port: packets that the port sends to its own address are looped back
+ * here, because the device would drop them (SYS-2). The lcore that owns them receives them like any
+ * others, so a local connection needs no special handling.
+ */
+
+/* Returns how many of *n* packets are for the device. */
+static uint16_t
+loop_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	const struct rte_ether_hdr *eth;
+	uint16_t i, kept = 0;
+
+	for (i = 0; i < n; i++) {
+		eth = rte_pktmbuf_mtod(pkts[i], const struct rte_ether_hdr *);
+		if (likely(!rte_is_same_ether_addr(&eth->dst_addr, &e->conf.inet.mac))) {
+			pkts[kept++] = pkts[i];
+		} else if (e->nb_local < ENGINE_LOCAL) {
+			e->local[e->nb_local++] = pkts[i];
+			e->stats.nb_local++;
+		} else { /* lost, as in any network, and will be retransmitted */
+			e->drops[SAN_DROP_TX_FULL]++;
+			rte_pktmbuf_free(pkts[i]);
+		}
+	}
+	return kept;
+}
+
+static uint16_t
+loop_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
+{
+	n = RTE_MIN(n, e->nb_local);
+	memcpy(pkts, e->local, n * sizeof(pkts[0]));
+	e->nb_local -= n;
+	memmove(e->local, &e->local[n], e->nb_local * sizeof(pkts[0]));
+	return n;
 }
 
 /* ---- packets ---- */
@@ -266,7 +354,7 @@ rx_port(struct san_engine *e)
 	}
 	e->stats.nb_rx += n;
 	if (unlikely(e->port->conf.vlan != 0))
-		n = san_engine_vlan_rx(e, in, n);
+		n = loop_vlan_rx(e, in, n);
 	loop_process_rx(e, in, n);
 	return nb_in; /* packets of other VLANs count: more may follow them */
 }
@@ -298,7 +386,7 @@ loop_rx_burst(struct san_engine *e)
 	uint16_t n = 0, nb_local;
 
 	for (; unlikely(e->nb_local != 0); n += nb_local) {
-		nb_local = san_engine_local_rx(e, in, ENGINE_BURST);
+		nb_local = loop_local_rx(e, in, ENGINE_BURST);
 		loop_process_rx(e, in, nb_local);
 	}
 	if (unlikely(!e->may_burst))
@@ -311,15 +399,6 @@ loop_rx_burst(struct san_engine *e)
 	return n;
 }
 
-static bool
-is_link_dead(struct san_engine *e)
-{
-	if (e->now_ns - e->link_ns < LINK_EVERY_NS)
-		return false; /* checked often enough */
-	e->link_ns = e->now_ns;
-	return !san_engine_port_is_up(e->port);
-}
-
 /*
  * Packets that the port did not take stay with the engine until the port takes them, is stuck, or
  * has no link. Packets for a dead link count as lost: otherwise timers that count losses would wait
@@ -329,13 +408,20 @@ static void
 send_backlog(struct san_engine *e)
 {
 	uint16_t i, sent = port_tx(e, e->backlog, e->nb_backlog);
+	bool is_dead = false;
 
 	e->nb_backlog -= sent;
 	for (i = 0; i < e->nb_backlog; i++)
 		e->backlog[i] = e->backlog[sent + i];
 	if (sent != 0) {
 		e->backlog_ns = e->now_ns;
-	} else if (e->now_ns - e->backlog_ns > BACKLOG_STUCK_NS || is_link_dead(e)) {
+		return;
+	}
+	if (e->now_ns - e->link_ns >= LINK_EVERY_NS) {
+		e->link_ns = e->now_ns;
+		is_dead = !san_engine_port_is_up(e->port);
+	}
+	if (is_dead || e->now_ns - e->backlog_ns > BACKLOG_STUCK_NS) {
 		rte_pktmbuf_free_bulk(e->backlog, e->nb_backlog);
 		e->drops[SAN_DROP_TX_FULL] += e->nb_backlog;
 		e->nb_backlog = 0;
@@ -351,9 +437,9 @@ loop_transmit_pkts(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	if (unlikely(e->capturing) && e->has_queue)
 		san_view_capture_pkts(e, pkts, n, true);
 	if (likely(e->has_queue))
-		n = san_engine_local_tx(e, pkts, n);
+		n = loop_local_tx(e, pkts, n);
 	if (unlikely(e->port->conf.vlan != 0) && e->has_queue)
-		n = san_engine_vlan_tx(e, pkts, n);
+		n = loop_vlan_tx(e, pkts, n);
 	if (n == 0)
 		return;
 	sent = port_tx(e, pkts, n);

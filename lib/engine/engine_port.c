@@ -7,10 +7,16 @@
  * lack (SYS-1).
  */
 
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <rte_alarm.h>
 #include <rte_cycles.h>
@@ -248,17 +254,63 @@ read_steering(struct san_engine_port *p, uint8_t key_size)
 	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->nb_queues, p->is_steered);
 }
 
-/* The MTU of the kernel's device behind the port, if any, must not be smaller. */
-static int
-raise_kernel(const struct san_engine_port *p, uint32_t if_index, const char **why)
-{
-	uint32_t has = san_engine_mtu_of_kernel(if_index);
+/*
+ * ---- sockets of the drivers af_packet and af_xdp ----
+ *
+ * The drivers have no receive interrupts and do not name their descriptors, but the kernel reports
+ * a packet on them.
+ */
 
-	*why = "mtu= is more than the kernel's device has: ip link set ... mtu";
-	if (has == 0 || has >= p->mtu)
-		return 0;
-	return rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
+static bool
+is_bound_to(int fd, uint32_t if_index)
+{
+	struct sockaddr_ll name;
+	socklen_t len = sizeof(name);
+
+	return getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
+		name.sll_family == AF_PACKET && name.sll_protocol == htons(ETH_P_ALL) &&
+		(uint32_t)name.sll_ifindex == if_index;
 }
+
+/* The kernel does not report the device: a packet of another port ends the sleep, too. */
+static bool
+is_xdp(int fd)
+{
+	socklen_t len = sizeof(int);
+	int domain = AF_UNSPEC;
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
+}
+
+static void
+find_driver_fds(struct san_engine_port *p)
+{
+	bool is_packet = strcmp(p->driver, "net_af_packet") == 0;
+	const struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	p->nb_driver_fds = 0;
+	if (!is_packet && strcmp(p->driver, "net_af_xdp") != 0)
+		return;
+	dir = opendir("/proc/self/fd");
+	if (dir == NULL) {
+		SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: without /proc no packet ends a sleep",
+			p->id, p->driver);
+		return;
+	}
+	while ((entry = readdir(dir)) != NULL && p->nb_driver_fds < RTE_DIM(p->driver_fds)) {
+		if (entry->d_name[0] == '.')
+			continue;
+		fd = atoi(entry->d_name);
+		if (is_packet ? !is_bound_to(fd, p->if_index) : !is_xdp(fd))
+			continue;
+		p->driver_fds[p->nb_driver_fds++] = fd;
+	}
+	closedir(dir);
+}
+
+/* ---- open, close ---- */
 
 static int
 engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info,
@@ -300,7 +352,7 @@ engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *
 int
 san_engine_port_open(struct san_engine_port *p, const char **why)
 {
-	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX);
+	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX), kernel_mtu;
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_eth_dev_info info;
 	int rc;
@@ -340,14 +392,17 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	rc = choose_queues(p, &info, why);
 	if (rc == 0)
 		rc = engine_port_configure(p, &info, why);
-	if (rc == 0)
-		rc = raise_kernel(p, info.if_index, why);
+	kernel_mtu = san_engine_mtu_of_kernel(info.if_index);
+	if (rc == 0 && kernel_mtu != 0 && kernel_mtu < p->mtu) {
+		*why = "mtu= is more than the kernel's device has: ip link set ... mtu";
+		rc = rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
+	}
 	if (rc == 0)
 		rc = engine_port_start_dev(p, &info, why);
 	if (rc == 0)
 		read_steering(p, info.hash_key_size);
 	if (rc == 0)
-		san_engine_driver_fd_find(p);
+		find_driver_fds(p);
 	if (rc == 0)
 		san_engine_gate_init(&p->gate, is_memif(p));
 	if (rc == 0)

@@ -91,7 +91,7 @@ struct san_engine_port {
 	uint8_t idle;           /**< enum san_engine_idle_policy, not AUTO */
 	bool sleeps;            /**< by *idle*: lcores must be woken */
 	uint32_t if_index;      /**< of the kernel's device behind the port; 0: none */
-	uint32_t nb_driver_fds; /**< see san_engine_driver_fd_find() */
+	uint32_t nb_driver_fds; /**< by which the kernel hands packets to the driver */
 	int driver_fds[SAN_ENGINE_LCORES];
 	uint32_t whole_v4; /**< see struct san_engine_mtu */
 	bool is_shared;    /**< the kernel has our address on the device, and answers for us */
@@ -266,8 +266,6 @@ bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 
 /* ---- engine_sock.c ---- */
 
-/** An application has rung the doorbell of socket *id*, which may not exist. */
-void san_engine_sock_doorbell(struct san_engine *e, uint32_t id);
 /** Wake the threads that wait in the kernel for sockets with news. */
 void san_engine_sock_wake(struct san_engine *e);
 
@@ -299,11 +297,6 @@ int san_engine_kernel_guard(struct san_engine_port *p, const char **why);
 /** Undo it. A parked port (*parks*) keeps the socket for the process that resumes it. */
 void san_engine_kernel_unguard(struct san_engine_port *p, bool parks);
 
-/* ---- engine_holder.c ---- */
-
-/** Returns a text that names the process with this UDP port; valid until the next call. */
-const char *san_engine_holder_kernel(uint16_t udp_port);
-
 /* ---- engine_handover.c ---- */
 
 /** Create lanes between the engines of *p*, whose queues are set. -ENOMEM. */
@@ -321,23 +314,6 @@ uint16_t san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkt
 bool san_engine_handover_sends_for(const struct san_engine *e, uint32_t from);
 uint16_t san_engine_handover_take_tx(const struct san_engine *e, uint32_t from,
 				     struct rte_mbuf **pkts, uint16_t n);
-
-/* ---- engine_local.c ---- */
-
-/** Loop back those of *n* packets that are for this port. Returns how many are for the device. */
-uint16_t san_engine_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-/** Receive looped-back packets. */
-uint16_t san_engine_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-
-/* ---- engine_vlan.c: for a port in a VLAN; these return how many packets are left ---- */
-
-uint16_t san_engine_vlan_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-uint16_t san_engine_vlan_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-
-/* ---- engine_driver_fd.c ---- */
-
-/** Find the descriptors by which the kernel hands packets to the driver of *p*. */
-void san_engine_driver_fd_find(struct san_engine_port *p);
 
 /* ---- engine_idle.c ---- */
 

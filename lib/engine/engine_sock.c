@@ -37,15 +37,6 @@ san_engine_sock_whole_v4(const struct san_engine_port *p)
 }
 
 void
-san_engine_sock_doorbell(struct san_engine *e, uint32_t id)
-{
-	struct san_socks *all = san_core_socks(e->core);
-
-	if (all != NULL)
-		san_sock_doorbell(all, id);
-}
-
-void
 san_engine_sock_wake(struct san_engine *e)
 {
 	struct san_socks *all = san_core_socks(e->core);

@@ -585,7 +585,7 @@ san_engine_loop_count__grow(void **state)
 
 /* Two applications of one port communicate without the device, which may have no link. (SYS-2) */
 static void
-san_engine_local_tx__not_by_the_device(void **state)
+san_engine_loop_once__local_packets_not_by_the_device(void **state)
 {
 	struct san_ulp_wr wr = good_push();
 	uint64_t nb_tx = e->stats.nb_tx, nb_local = e->stats.nb_local;
@@ -613,7 +613,7 @@ UNIT_TEST(test_engine_app)
 		TEST(san_engine_app_refill__many),
 		TEST(san_ulp_cq__head_beyond),
 		TEST(san_engine_app__bell_of_another),
-		TEST(san_engine_local_tx__not_by_the_device),
+		TEST(san_engine_loop_once__local_packets_not_by_the_device),
 		TEST(san_engine_drain__what_was_posted),
 		TEST(san_engine_drain__index_beyond),
 		TEST(san_engine_drain_cut__at_once),
