@@ -162,7 +162,7 @@ open_port(struct server *s, uint32_t i)
 	port->mem = s->conf.takeover != 0 ? new_state(&port->mem_fd) : NULL;
 	if (port->mem != NULL)
 		san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
-	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem,
+	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem, NULL,
 			       rtsan_provider_host(), &ctx);
 	if (rc == 0)
 		rc = san_apps_add_port(&s->all, conf->name, port->mem, ctx);
@@ -196,8 +196,8 @@ san_ports_open_devices(struct server *s)
 		port = &s->all.ports[i];
 		if (port->ctx != NULL)
 			continue;
-		rc = san_dpdk_ctx_open_device(conf->name, conf->words, conf->nb_words, &port->mac,
-					      rtsan_provider_host(), &port->ctx);
+		rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, NULL, &port->mac,
+				       rtsan_provider_host(), &port->ctx);
 		if (rc == 0)
 			rc = ports_watch(s, port->ctx);
 		if (rc != 0)

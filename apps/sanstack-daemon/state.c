@@ -152,20 +152,6 @@ san_state_send(const struct state *st, int sock)
 	return rc;
 }
 
-static int
-read_file(struct state *st, int fd)
-{
-	size_t at;
-	ssize_t n;
-
-	for (at = 0; at < st->len; at += (size_t)n) {
-		n = pread(fd, &st->data[at], st->len - at, (off_t)at);
-		if (n <= 0)
-			return -EPROTO;
-	}
-	return 0;
-}
-
 /* Receive the next descriptors. */
 static int
 recv_some(struct state *st, int sock)
@@ -190,6 +176,8 @@ int
 san_state_recv(struct state *st, int sock)
 {
 	struct state_msg msg;
+	size_t at;
+	ssize_t n;
 	int fd, rc;
 
 	*st = (struct state){.failed = false};
@@ -203,7 +191,11 @@ san_state_recv(struct state *st, int sock)
 		st->fds_room = msg.nb_fds;
 		st->data = malloc(msg.len + 1);
 		st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
-		rc = st->data != NULL && st->fds != NULL ? read_file(st, fd) : -ENOMEM;
+		rc = st->data != NULL && st->fds != NULL ? 0 : -ENOMEM;
+		for (at = 0; rc == 0 && at < st->len; at += (size_t)n) {
+			n = pread(fd, &st->data[at], st->len - at, (off_t)at);
+			rc = n > 0 ? 0 : -EPROTO;
+		}
 	}
 	if (fd >= 0)
 		close(fd);

@@ -426,21 +426,6 @@ takeover_confirm(int sock)
 	return rc == 0 ? takeover_reply(sock, 0, NULL, -1, true) : rc;
 }
 
-/* 0: the new daemon has everything, and this one must not access it any more. */
-static int
-takeover_hand_over(const struct server *s, int sock, uint64_t parked_ns)
-{
-	int rc = send_given(s, sock, parked_ns);
-	struct state st = {.failed = false};
-
-	if (rc != 0)
-		return rc;
-	san_app_state_save(&s->all, &st);
-	rc = san_state_send(&st, sock);
-	san_state_free(&st, false);
-	return rc == 0 ? takeover_confirm(sock) : rc;
-}
-
 /*
  * The new daemon may still run, and have the ports. After the shutdown it cannot commit. When its
  * end of the socket closes, it has parked the ports or has ended.
@@ -517,6 +502,7 @@ san_takeover_on_request(struct server *s, struct app *a, const struct shmq_req *
 void
 san_takeover_give(struct server *s)
 {
+	struct state st = {.failed = false};
 	struct app *a = s->taker;
 	bool is_parked;
 	uint64_t now_ns;
@@ -533,9 +519,16 @@ san_takeover_give(struct server *s)
 	now_ns = san_engine_clock_monotonic();
 	if (is_parked) {
 		san_ports_park(s);
-		rc = takeover_hand_over(s, a->sock, now_ns);
+		rc = send_given(s, a->sock, now_ns);
 	}
 	if (rc == 0) {
+		san_app_state_save(&s->all, &st);
+		rc = san_state_send(&st, a->sock);
+		san_state_free(&st, false);
+	}
+	if (rc == 0)
+		rc = takeover_confirm(a->sock);
+	if (rc == 0) { /* the new daemon has everything, which this one must not access any more */
 		s->is_taken = true;
 		s->phase = SERVER_OVER;
 		return;

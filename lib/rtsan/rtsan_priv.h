@@ -16,12 +16,28 @@
 #include <sys/queue.h>
 
 #include "rtsan_provider.h"
-#include "rtsan_turn.h"
+#include "rtsan_stream.h"
 
 #define RTSAN_POLL_MAX 64  /* most completions taken at once */
 #define RTSAN_REQUESTS 256 /* requests for streams of a listener that wait for accept */
 
-struct rtsan_stream;
+/**
+ * Several threads wait for different things at one place that only one thread may check. One of
+ * them checks for all, and the others sleep until it has taken something or stops. (AFC-19)
+ */
+struct rtsan_turn {
+	pthread_mutex_t lock; /**< also protects what *take* changes and *done* reads */
+	pthread_cond_t seen;
+	bool busy; /**< a thread is checking */
+};
+
+struct rtsan_turn_ops {
+	bool (*done)(const void *what);
+	/** Take and distribute what is there; with the lock. 0, -EIO. */
+	int (*take)(void *of);
+	/** Sleep until there may be something; without the lock. As rtsan_cq_wait(). */
+	int (*sleep)(void *of, int timeout_ms);
+};
 
 /** An entry of the lkey table. */
 struct rtsan_mr {
@@ -129,5 +145,64 @@ int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, 
 		   const char **why);
 /** Release a region without the provider: the context is being closed. */
 void rtsan_mr_release(struct rtsan_mr *mr);
+
+/* ---- rtsan_turn.c ---- */
+
+/** 0 or a positive errno of pthread. */
+int rtsan_turn_init(struct rtsan_turn *t);
+void rtsan_turn_fini(struct rtsan_turn *t);
+/**
+ * Wait until *what* is done. Called with the lock, which is released while asleep.
+ *
+ * @param end_ms
+ *   As rtsan_turn_now_ms(); -1: no limit.
+ * @return
+ *   0; -EAGAIN: not in time; or an error of *take* or *sleep*.
+ */
+int rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of,
+		    const void *what, int64_t end_ms);
+
+int64_t rtsan_turn_now_ms(void);
+/** Time at which *timeout_ms* from now is over; -1: never. */
+int64_t rtsan_turn_end_ms(int timeout_ms);
+/** Time left until then, as poll(2) expects it. */
+int rtsan_turn_left_ms(int64_t end_ms);
+
+/* ---- rtsan_stream.c: connections of streams; rtsan_stream_io.c: their bytes ---- */
+
+/** A posted request; its address is its wr_id. */
+struct rtsan_stream_op {
+	bool posted; /**< until its completion was polled */
+	bool done;
+	struct rtsan_wc wc;
+};
+
+struct rtsan_stream {
+	struct rtsan_ctx *ctx;
+	struct rtsan_qp *qp;
+	struct rtsan_cq *cq;
+	struct rtsan_turn turn; /**< for *cq*; its lock also protects posting */
+	pthread_mutex_t rd, wr; /**< one call of each direction at a time */
+	_Atomic int timeout_ms;
+	struct rtsan_stream_op read, write, ctl, wait;
+	struct rtsan_stream_op end; /**< SHUTDOWN; no thread waits for it */
+	bool ctl_used;              /**< a thread uses *ctl* */
+	bool is_shut;               /**< *end* is posted: nothing is written after it */
+	/** a poll sleeps: write to *doorbell* after taking completions */
+	bool is_polled;
+	int doorbell;         /**< an eventfd, created by the first poll that sleeps; -1 */
+	uint32_t wait_events; /**< events of *wait*, while it is posted */
+	/* with a provider in another process: */
+	struct rtsan_mr *mr; /**< half to read, half to write; NULL: memory is used in place */
+	/* protected by the lock of the context's *events*: */
+	uint8_t event;  /**< last event of the connection, enum rtsan_event_type; 0: none */
+	uint8_t reason; /**< reason of that event */
+};
+
+/** Create a stream without a connection; see rtsan_stream_connect(). */
+int rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
+			struct rtsan_stream **out);
+/** Destroy a stream in any state of its connection. */
+void rtsan_stream_destroy(struct rtsan_stream *s);
 
 #endif /* RTSAN_PRIV_H */

@@ -234,10 +234,14 @@ qp_fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rts
 }
 
 /* A stream that has ended can still be read. */
-static bool
-qp_has_ended(const struct rtsan_qp *qp)
+static int
+qp_check_post(const struct rtsan_qp *qp, const void *wr, int nb_wr)
 {
-	return atomic_load_explicit(&qp->ended, memory_order_relaxed) && !qp->is_stream;
+	if (nb_wr <= 0 || wr == NULL)
+		return rtsan_fail(-EINVAL, "post: nothing to post");
+	if (atomic_load_explicit(&qp->ended, memory_order_relaxed) && !qp->is_stream)
+		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
+	return 0;
 }
 
 int
@@ -246,12 +250,10 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 	struct san_wq_prod *q = &qp->wq;
 	uint64_t length;
 	uint32_t room;
-	int n, rc = 0;
+	int n, rc = qp_check_post(qp, wr, nb_wr);
 
-	if (nb_wr <= 0 || wr == NULL)
-		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (qp_has_ended(qp))
-		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
+	if (rc != 0)
+		return rc;
 	room = san_spsc_room(&q->sq, &q->wq->sq_head);
 	for (n = 0; n < nb_wr; n++) {
 		rc = qp_check_send(qp, &wr[n], &length);
@@ -313,12 +315,10 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 	struct san_ulp_recv *e;
 	uint64_t length;
 	uint32_t room;
-	int n, rc = 0;
+	int n, rc = qp_check_post(qp, wr, nb_wr);
 
-	if (nb_wr <= 0 || wr == NULL)
-		return rtsan_fail(-EINVAL, "post: nothing to post");
-	if (qp_has_ended(qp))
-		return rtsan_fail(-ENOTCONN, "post: the connection has ended");
+	if (rc != 0)
+		return rc;
 	room = san_spsc_room(&q->rq, &q->wq->rq_head);
 	for (n = 0; n < nb_wr; n++) {
 		rc = check_recv(qp, &wr[n], &length);
@@ -335,4 +335,63 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 	san_spsc_push(&q->rq, &q->wq->rq_tail, (uint32_t)n);
 	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return n;
+}
+
+/* ---- requests of streams besides sends and receives: they have no SGEs (AFC-1) ---- */
+
+#define NS_PER_US    1000
+#define OPT_ADAPTIVE 0xff /* see enum san_stream_option */
+
+int
+rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id)
+{
+	return rtsan_qp_post_control(qp, SAN_WR_WAIT, events, 0, wr_id);
+}
+
+int
+rtsan_stream_cancel(struct rtsan_qp *qp, uint32_t work, uint64_t wr_id)
+{
+	return rtsan_qp_post_control(qp, SAN_WR_CANCEL, work, 0, wr_id);
+}
+
+int
+rtsan_stream_shutdown(struct rtsan_qp *qp, uint64_t wr_id)
+{
+	return rtsan_qp_post_control(qp, SAN_WR_SHUTDOWN, 0, 0, wr_id);
+}
+
+int
+rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id)
+{
+	return rtsan_qp_post_control(qp, SAN_WR_URGENT, 0, 0, wr_id);
+}
+
+int
+rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id)
+{
+	if (qp->is_stream && !qp->ctx->caps.has_loan)
+		return rtsan_fail(-EOPNOTSUPP, "stream: the provider has no loans");
+	return rtsan_qp_post_control(qp, SAN_WR_GIVE_BACK, loan, 0, wr_id);
+}
+
+int
+rtsan_stream_option(struct rtsan_qp *qp, enum rtsan_stream_option option, uint32_t value,
+		    uint64_t wr_id)
+{
+	static const uint32_t option_of[] = {
+		[RTSAN_STREAM_OPT_MODE] = SAN_STREAM_OPT_MODE,
+		[RTSAN_STREAM_OPT_READ] = SAN_STREAM_OPT_READ,
+		[RTSAN_STREAM_OPT_HOLD_US] = SAN_STREAM_OPT_HOLD_NS,
+		[RTSAN_STREAM_OPT_GATHER_US] = SAN_STREAM_OPT_GATHER_NS,
+	};
+	uint64_t inner = value;
+
+	if ((unsigned int)option >= sizeof(option_of) / sizeof(option_of[0]) ||
+	    option_of[option] == 0)
+		return rtsan_fail(-EINVAL, "stream: option %u is unknown", (unsigned int)option);
+	if (option == RTSAN_STREAM_OPT_MODE && value == RTSAN_STREAM_ADAPTIVE)
+		inner = OPT_ADAPTIVE;
+	if (option >= RTSAN_STREAM_OPT_HOLD_US)
+		inner *= NS_PER_US;
+	return rtsan_qp_post_control(qp, SAN_WR_OPTION, option_of[option], inner, wr_id);
 }

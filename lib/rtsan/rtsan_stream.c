@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rtsan_stream_priv.h"
+#include "rtsan_priv.h"
 
 #define DEPTH    32 /* of its queues: a call has one request in progress */
 #define SLICE_MS 100

@@ -4,7 +4,7 @@
  * Reads and writes of rtsan_stream.h. A call posts one request and waits for its completion. After
  * a timeout it cancels the request, and returns when the memory belongs to the caller again. All
  * completions of a stream are in one queue; one waiting thread takes them for all threads
- * (rtsan_turn.h).
+ * (rtsan_turn.c).
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "rtsan_stream_priv.h"
+#include "rtsan_priv.h"
 
 #define AT_ONCE_MS 1 /* time in which a write that must not wait has to start */
 #define ALL_EVENTS (RTSAN_STREAM_READABLE | RTSAN_STREAM_WRITABLE | RTSAN_STREAM_URGENT)
@@ -177,21 +177,6 @@ read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
 	return 1;
 }
 
-static void
-stream_io_copy_out(const struct rtsan_stream *s, const struct iovec *iov, size_t n)
-{
-	const uint8_t *from = rtsan_mr_addr(s->mr);
-	size_t len;
-
-	for (; n > 0; iov++) {
-		len = iov->iov_len < n ? iov->iov_len : n;
-		if (len != 0)
-			memcpy(iov->iov_base, from, len);
-		from += len;
-		n -= len;
-	}
-}
-
 static ssize_t
 read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
 {
@@ -216,6 +201,8 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 {
 	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	struct rtsan_recv_wr wr = {.wr_id = (uintptr_t)&s->read, .sge = sge, .flags = flags};
+	const uint8_t *from;
+	size_t len, left;
 	ssize_t n;
 
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
@@ -223,8 +210,16 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 	pthread_mutex_lock(&s->rd);
 	wr.nb_sge = read_parts(s, iov, nb_iov, sge);
 	n = wr.nb_sge != 0 ? read_once(s, &wr) : 0;
-	if (n > 0 && s->mr != NULL)
-		stream_io_copy_out(s, iov, (size_t)n);
+	if (n > 0 && s->mr != NULL) {
+		from = rtsan_mr_addr(s->mr);
+		for (left = (size_t)n; left > 0; iov++) {
+			len = iov->iov_len < left ? iov->iov_len : left;
+			if (len != 0)
+				memcpy(iov->iov_base, from, len);
+			from += len;
+			left -= len;
+		}
+	}
 	pthread_mutex_unlock(&s->rd);
 	return n;
 }
@@ -554,29 +549,13 @@ sleep_all(const struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, in
 	return 0;
 }
 
-static int
-poll_all(struct rtsan_stream_poll *p, struct pollfd *fds, uint32_t nb, int64_t end_ms)
-{
-	int rc, left;
-
-	for (;;) {
-		rc = stream_io_set_revents(p, nb);
-		left = rtsan_turn_left_ms(end_ms);
-		if (rc != 0 || left == 0)
-			return rc;
-		rc = sleep_all(p, fds, nb, left);
-		if (rc < 0)
-			return rtsan_fail(rc, "stream: poll: %s", strerror(-rc));
-	}
-}
-
 int
 rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
 {
 	int64_t end_ms = rtsan_turn_end_ms(timeout_ms);
 	struct pollfd *fds;
 	uint32_t i;
-	int rc = 0;
+	int left, rc = 0;
 
 	if (nb == 0 || p == NULL || nb > INT_MAX / (2 * sizeof(*fds)))
 		return rtsan_fail(-EINVAL, "stream: poll of %u streams", nb);
@@ -593,8 +572,15 @@ rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
 		rc = begin_wait(s, p[i].events);
 		pthread_mutex_unlock(&s->turn.lock);
 	}
-	if (rc == 0)
-		rc = poll_all(p, fds, nb, end_ms);
+	while (rc >= 0) {
+		rc = stream_io_set_revents(p, nb);
+		left = rtsan_turn_left_ms(end_ms);
+		if (rc != 0 || left == 0)
+			break;
+		rc = sleep_all(p, fds, nb, left);
+		if (rc < 0)
+			rtsan_fail(rc, "stream: poll: %s", strerror(-rc));
+	}
 	free(fds);
 	return rc;
 }

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <time.h>
 
-#include "rtsan_turn.h"
+#include "rtsan_priv.h"
 
 #define MS_PER_S  1000
 #define NS_PER_MS 1000000

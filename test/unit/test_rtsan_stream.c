@@ -5,7 +5,7 @@
  * rest, with an engine, is tested in e2e/streams.c. (AFC-1)
  */
 
-#include "rtsan_stream_priv.h"
+#include "rtsan_priv.h"
 #include "test_rtsan.h"
 #include "unit.h"
 

@@ -336,91 +336,77 @@ load_app(struct apps *all, struct state *st)
 }
 
 static int
-load_qp(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
+load_listener(struct app_port *port, const struct saved *s, struct app *a)
 {
-	struct app_qp *qp = &port->qps[s->index];
-	int rc;
+	struct app_listener *l = malloc(sizeof(*l));
 
-	if (s->index >= port->caps.max_qps || SAN_QPN_INDEX(s->number) != s->index ||
-	    qp->app != NULL)
-		return san_state_fail(st, "queue pair: its number");
-	rc = load_mem(&qp->mem, &s->mem, a, st);
-	if (rc != 0)
-		return rc;
-	qp->app = a;
-	qp->qpn = s->number;
-	qp->stream_bytes = s->value;
-	a->nb[USERS_BYTES] += qp->stream_bytes;
-	san_app_count(a, USERS_QPS, 1, qp->mem.bytes);
-	return 0;
-}
-
-static int
-load_cq(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
-{
-	struct app_cq *cq = &port->cqs[s->index];
-	int rc;
-
-	if (s->index >= port->caps.max_cqs || cq->app != NULL)
-		return san_state_fail(st, "completion queue: its number");
-	if (s->value >= san_mem_max(port->mem) || s->value % sizeof(uint64_t) != 0 ||
-	    !san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
-		return san_state_fail(st, "completion queue: where it lies");
-	rc = load_mem(&cq->mem, &s->mem, a, st);
-	if (rc != 0)
-		return rc;
-	cq->app = a;
-	cq->cq = (uint8_t *)port->mem + s->value;
-	cq->wake_sock = san_state_get_fd(st, s->wake_sock);
-	san_app_count(a, USERS_CQS, 1, cq->mem.bytes);
-	return 0;
-}
-
-static int
-load_mr(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
-{
-	struct app_mr *mr = &port->mrs[s->index];
-	int rc;
-
-	if (s->index >= port->caps.max_mrs ||
-	    (s->number & (port->caps.max_mrs - 1)) != s->index || mr->app != NULL)
-		return san_state_fail(st, "region: its number");
-	rc = load_mem(&mr->mem, &s->mem, a, st);
-	if (rc != 0)
-		return rc;
-	mr->app = a;
-	mr->key = s->number;
-	san_app_count(a, USERS_MRS, 1, mr->mem.bytes);
+	if (l == NULL)
+		return -ENOMEM;
+	*l = (struct app_listener){
+		.app = a,
+		.id = s->number,
+		.cookie = s->cookie,
+		.service = s->value,
+		.pkey = (uint16_t)s->pkey,
+	};
+	LIST_INSERT_HEAD(&port->listeners, l, link);
+	san_app_count(a, USERS_LISTENERS, 1, 0);
 	return 0;
 }
 
 static int
 load_thing(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct app_listener *l;
 	struct app_request *r;
+	struct app_qp *qp;
+	struct app_cq *cq;
+	struct app_mr *mr;
+	int rc;
 
 	switch (s->kind) {
 	case SAVED_QP:
-		return load_qp(port, s, a, st);
-	case SAVED_CQ:
-		return load_cq(port, s, a, st);
-	case SAVED_MR:
-		return load_mr(port, s, a, st);
-	case SAVED_LISTENER:
-		l = malloc(sizeof(*l));
-		if (l == NULL)
-			return -ENOMEM;
-		*l = (struct app_listener){
-			.app = a,
-			.id = s->number,
-			.cookie = s->cookie,
-			.service = s->value,
-			.pkey = (uint16_t)s->pkey,
-		};
-		LIST_INSERT_HEAD(&port->listeners, l, link);
-		san_app_count(a, USERS_LISTENERS, 1, 0);
+		qp = &port->qps[s->index];
+		if (s->index >= port->caps.max_qps || SAN_QPN_INDEX(s->number) != s->index ||
+		    qp->app != NULL)
+			return san_state_fail(st, "queue pair: its number");
+		rc = load_mem(&qp->mem, &s->mem, a, st);
+		if (rc != 0)
+			return rc;
+		qp->app = a;
+		qp->qpn = s->number;
+		qp->stream_bytes = s->value;
+		a->nb[USERS_BYTES] += qp->stream_bytes;
+		san_app_count(a, USERS_QPS, 1, qp->mem.bytes);
 		return 0;
+	case SAVED_CQ:
+		cq = &port->cqs[s->index];
+		if (s->index >= port->caps.max_cqs || cq->app != NULL)
+			return san_state_fail(st, "completion queue: its number");
+		if (s->value >= san_mem_max(port->mem) || s->value % sizeof(uint64_t) != 0 ||
+		    !san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
+			return san_state_fail(st, "completion queue: where it lies");
+		rc = load_mem(&cq->mem, &s->mem, a, st);
+		if (rc != 0)
+			return rc;
+		cq->app = a;
+		cq->cq = (uint8_t *)port->mem + s->value;
+		cq->wake_sock = san_state_get_fd(st, s->wake_sock);
+		san_app_count(a, USERS_CQS, 1, cq->mem.bytes);
+		return 0;
+	case SAVED_MR:
+		mr = &port->mrs[s->index];
+		if (s->index >= port->caps.max_mrs ||
+		    (s->number & (port->caps.max_mrs - 1)) != s->index || mr->app != NULL)
+			return san_state_fail(st, "region: its number");
+		rc = load_mem(&mr->mem, &s->mem, a, st);
+		if (rc != 0)
+			return rc;
+		mr->app = a;
+		mr->key = s->number;
+		san_app_count(a, USERS_MRS, 1, mr->mem.bytes);
+		return 0;
+	case SAVED_LISTENER:
+		return load_listener(port, s, a);
 	case SAVED_REQUEST:
 		r = san_app_port_request(port, s->value);
 		if (s->index >= port->caps.max_qps || r != &port->requests[s->index] ||

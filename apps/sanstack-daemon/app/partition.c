@@ -107,11 +107,17 @@ san_partition_user_of(int sock, struct partition_user *user)
 	user->groups[user->nb_groups++] = cred.gid;
 }
 
-static bool
-partition_is_in(const struct partition *p, const struct partition_user *user)
+bool
+san_partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)
 {
+	const struct partition *p = NULL;
 	uint32_t i, k;
 
+	for (i = 0; i < all->nb; i++)
+		if (all->p[i].pkey == pkey)
+			p = &all->p[i];
+	if (p == NULL)
+		return all->nb == 0;
 	for (i = 0; i < p->nb_users; i++)
 		if (p->users[i] == user->uid)
 			return true;
@@ -120,15 +126,4 @@ partition_is_in(const struct partition *p, const struct partition_user *user)
 			if (p->groups[i] == user->groups[k])
 				return true;
 	return p->all;
-}
-
-bool
-san_partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nb; i++)
-		if (all->p[i].pkey == pkey)
-			return partition_is_in(&all->p[i], user);
-	return all->nb == 0;
 }

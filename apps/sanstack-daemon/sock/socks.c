@@ -151,30 +151,23 @@ san_socks_watch(const struct app_sock *s, bool is_token)
 	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
-/* Check the limits for a socket of *owner* that takes *need* bytes. */
-static int
-check_room(struct app_port *port, uid_t owner, size_t need, struct shmq_rep *rep)
-{
-	uint64_t bytes = san_users_nb(port->index, &owner, USERS_SOCK_BYTES);
-	int rc = san_apps_check(port, USERS_SOCKS, owner, 1);
-
-	if (rc == 0)
-		rc = san_apps_check(port, USERS_SOCK_BYTES, owner, need);
-	if (rc == 0 && bytes + need > port->conf->sock_bytes)
-		rc = san_socks_refuse(rep, -ENOSPC,
-				      "its user's sockets have reached their limit; see "
-				      "sock_bytes=");
-	port->nb_socks_refused += rc != 0;
-	return rc;
-}
-
 struct app_sock *
 san_socks_take(struct app_port *port, uid_t uid, uid_t owner, size_t bytes, struct shmq_rep *rep)
 {
+	uint64_t has = san_users_nb(port->index, &owner, USERS_SOCK_BYTES);
 	struct app_sock *s = port->socks;
+	int rc = san_apps_check(port, USERS_SOCKS, owner, 1);
 
-	if (check_room(port, owner, bytes, rep) != 0)
+	if (rc == 0)
+		rc = san_apps_check(port, USERS_SOCK_BYTES, owner, bytes);
+	if (rc == 0 && has + bytes > port->conf->sock_bytes)
+		rc = san_socks_refuse(rep, -ENOSPC,
+				      "its user's sockets have reached their limit; see "
+				      "sock_bytes=");
+	if (rc != 0) {
+		port->nb_socks_refused++;
 		return NULL;
+	}
 	while (s->port != NULL)
 		s++;
 	*s = (struct app_sock){

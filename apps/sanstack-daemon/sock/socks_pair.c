@@ -57,28 +57,6 @@ san_socks_pair_make(struct app_sock *s, int *shadow)
 	return 0;
 }
 
-/** The next message from the program's end of the pair. */
-struct next {
-	size_t len;
-	bool is_full; /**< it waits for room: see san_sock_shm_is_full() */
-	bool has_fds;
-};
-
-/* Examine the next message. Of one that waits for room only the head is copied. False: none. */
-static bool
-pair_peek_next(const struct app_sock *s, struct next *next)
-{
-	uint8_t head[SAN_SOCK_NUDGE];
-	int rc = san_shmq_peek(s->pair, head, sizeof(head), &next->has_fds, NULL);
-	ssize_t n = san_shmq_recv_bytes(s->pair, NULL, 0, MSG_PEEK | MSG_TRUNC);
-
-	if ((rc != 0 && rc != -EPROTO) || n < 0)
-		return false;
-	next->len = (size_t)n;
-	next->is_full = next->len >= sizeof(head) && san_sock_shm_is_full(head, next->len);
-	return true;
-}
-
 /* Check that there is room for the message. One that waits for room needs the current state. */
 static bool
 may_read(struct app_sock *s, bool is_full)
@@ -93,23 +71,6 @@ may_read(struct app_sock *s, bool is_full)
 		san_sock_shm_has_room(s->mem.mem, size);
 }
 
-/* Forward data that was written without the library. It stays in the pair. */
-static void
-pass_on(struct app_sock *s, const struct next *next)
-{
-	static uint8_t data[SAN_SOCK_APPEND];
-	const struct helper_dgram d = {.sock = san_socks_name(s), .handle = s->kernel};
-	ssize_t n;
-
-	if (next->is_full || s->kind == SOCKS_LISTENER)
-		return;
-	n = san_shmq_recv_bytes(s->pair, data, sizeof(data), MSG_PEEK);
-	if (n > 0 && s->kind == SOCKS_STREAM)
-		san_socks_tcp_append(s, data, (size_t)n);
-	else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
-		san_helper_send(s->helper, &d, data, (size_t)n);
-}
-
 static int
 pair_do_doorbell(struct san_engine *e, void *arg)
 {
@@ -122,22 +83,38 @@ bool
 san_socks_pair_read(struct app_sock *s)
 {
 	const struct helper_msg discard = {.op = HELPER_DISCARD, .sock = san_socks_name(s)};
+	const struct helper_dgram d = {.sock = san_socks_name(s), .handle = s->kernel};
+	static uint8_t data[SAN_SOCK_APPEND];
+	uint8_t head[SAN_SOCK_NUDGE]; /* of a message that waits for room, no more is copied */
 	struct helper *h = NULL;
-	struct next next;
-	int i;
+	bool has_fds, is_full;
+	ssize_t len, n;
+	int i, rc;
 
 	for (i = 0; i < READ_MAX && !s->is_discarding; i++) {
-		if (!pair_peek_next(s, &next))
+		rc = san_shmq_peek(s->pair, head, sizeof(head), &has_fds, NULL);
+		len = san_shmq_recv_bytes(s->pair, NULL, 0, MSG_PEEK | MSG_TRUNC);
+		if ((rc != 0 && rc != -EPROTO) || len < 0)
 			return false;
+		is_full = (size_t)len >= sizeof(head) && san_sock_shm_is_full(head, (size_t)len);
 		s->is_waited_for |= s->kind == SOCKS_LISTENER;
-		if (next.is_full && s->kind != SOCKS_LISTENER)
+		if (is_full && s->kind != SOCKS_LISTENER)
 			san_engine_loop_call(san_socks_engine(s->port), pair_do_doorbell, s);
-		if (!may_read(s, next.is_full) ||
-		    (next.has_fds && (h = san_helper_of(s->owner, false)) == NULL))
+		if (!may_read(s, is_full) ||
+		    (has_fds && (h = san_helper_of(s->owner, false)) == NULL))
 			return true;
-		/* removing it makes the pair writable, so forward it first to keep the order */
-		pass_on(s, &next);
-		if (!next.has_fds) {
+		/*
+		 * Data that was written without the library. Removing it makes the pair writable,
+		 * so forward it first to keep the order.
+		 */
+		if (!is_full && s->kind != SOCKS_LISTENER) {
+			n = san_shmq_recv_bytes(s->pair, data, sizeof(data), MSG_PEEK);
+			if (n > 0 && s->kind == SOCKS_STREAM)
+				san_socks_tcp_append(s, data, (size_t)n);
+			else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
+				san_helper_send(s->helper, &d, data, (size_t)n);
+		}
+		if (!has_fds) {
 			san_shmq_skip(s->pair);
 			continue;
 		}

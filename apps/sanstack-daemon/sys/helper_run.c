@@ -366,22 +366,6 @@ pump_one(const struct carried *c)
 	return true;
 }
 
-/* One turn for each carried socket. True: there may be more. */
-static bool
-helper_run_pump(void)
-{
-	struct carried *c;
-	bool more = false;
-	int i;
-
-	LIST_FOREACH(c, &us.carried, link) {
-		for (i = 0; i < PUMP_MAX && c->is_ready && helper_run_has_room(); i++)
-			c->is_ready = pump_one(c);
-		more |= c->is_ready;
-	}
-	return more && !us.is_full;
-}
-
 /* ---- changes of addresses ---- */
 
 /* The program still has the socket and may change its address or device. */
@@ -459,13 +443,20 @@ san_helper_run_turn(bool waits)
 {
 	struct epoll_event ev[EVENTS], in = {.events = EPOLLIN, .data = {.fd = us.data}};
 	int i, n, wait_ms = LIST_EMPTY(&us.carried) ? -1 : VERIFY_MS;
+	struct carried *c;
 
 	in.events |= us.is_full ? EPOLLOUT : 0;
 	epoll_ctl(us.epoll, EPOLL_CTL_MOD, us.data, &in);
 	n = epoll_wait(us.epoll, ev, EVENTS, !waits || us.has_more ? 0 : wait_ms);
 	for (i = 0; i < n; i++)
 		helper_run_on_event(&ev[i]);
-	us.has_more = helper_run_pump();
+	us.has_more = false; /* one turn for each carried socket */
+	LIST_FOREACH(c, &us.carried, link) {
+		for (i = 0; i < PUMP_MAX && c->is_ready && helper_run_has_room(); i++)
+			c->is_ready = pump_one(c);
+		us.has_more |= c->is_ready;
+	}
+	us.has_more = us.has_more && !us.is_full;
 	if (now_ms() - us.verified_ms >= VERIFY_MS) {
 		helper_run_verify();
 		us.verified_ms = now_ms();

@@ -21,20 +21,6 @@
 static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);
 
-int
-san_dpdk_ctx_claim(const struct rtsan_host *host)
-{
-	if (atomic_exchange(&claimed, true))
-		return host->fail(-EBUSY, "a context is open: one EAL per process");
-	return 0;
-}
-
-void
-san_dpdk_ctx_unclaim(void)
-{
-	atomic_store(&claimed, false);
-}
-
 static int
 dpdk_ctx_find_port(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
@@ -55,18 +41,6 @@ dpdk_ctx_find_port(struct dpdk_conf *conf, const struct rtsan_host *host)
 		if (san_engine_conf_of(other->port)->port_id == *port_id)
 			return host->fail(-EBUSY, "port=%s: the device of port %s", conf->port,
 					  san_engine_conf_of(other->port)->name);
-	return 0;
-}
-
-static int
-find_lcore(struct dpdk_conf *conf, const struct rtsan_host *host)
-{
-	if (!conf->engine.own_lcore || conf->has_lcores)
-		return 0;
-	conf->engine.lcores[0] = rte_get_next_lcore(UINT32_MAX, 1, 0);
-	if (conf->engine.lcores[0] >= RTE_MAX_LCORE)
-		return host->fail(-EINVAL,
-				  "poll=lcore: EAL has no worker lcore; try --lcores=0@0,1@1");
 	return 0;
 }
 
@@ -113,8 +87,12 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
 	if (rc == 0)
 		rc = dpdk_ctx_find_port(conf, host);
-	if (rc == 0)
-		rc = find_lcore(conf, host);
+	if (rc == 0 && conf->engine.own_lcore && !conf->has_lcores) {
+		conf->engine.lcores[0] = rte_get_next_lcore(UINT32_MAX, 1, 0);
+		if (conf->engine.lcores[0] >= RTE_MAX_LCORE)
+			rc = host->fail(-EINVAL, "poll=lcore: EAL has no worker lcore; try "
+						 "--lcores=0@0,1@1");
+	}
 	if (rc == 0)
 		rc = make_engine(conf, host, ctx);
 	if (rc != 0) {
@@ -137,14 +115,18 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 
 int
 san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
-		  const struct rtsan_host *host, struct dpdk_ctx **out)
+		  const struct rte_ether_addr *mac, const struct rtsan_host *host,
+		  struct dpdk_ctx **out)
 {
 	struct dpdk_conf *conf = malloc(sizeof(*conf));
 	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
 
 	if (rc == 0) {
 		conf->engine.core.mem = mem;
-		conf->engine.waits = mem != NULL;
+		conf->engine.resumes = mac != NULL;
+		conf->engine.waits = mem != NULL || mac != NULL;
+		if (mac != NULL)
+			conf->engine.mac = *mac;
 		rc = open_as(conf, name, host, out);
 	}
 	free(conf);
@@ -152,20 +134,26 @@ san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san
 }
 
 int
-san_dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
-			 const struct rte_ether_addr *mac, const struct rtsan_host *host,
-			 struct dpdk_ctx **out)
+san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int nb_words,
+			const struct rtsan_host *host, struct dpdk_ctx **out)
 {
-	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
+	int rc;
 
-	if (rc == 0) {
-		conf->engine.resumes = conf->engine.waits = true;
-		conf->engine.mac = *mac;
-		rc = open_as(conf, name, host, out);
-	}
-	free(conf);
+	if (atomic_exchange(&claimed, true))
+		return host->fail(-EBUSY, "a context is open: one EAL per process");
+	rc = san_dpdk_eal_start(argc, argv, host);
+	if (rc == 0)
+		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, words, nb_words, NULL, NULL, host, out);
+	if (rc != 0)
+		atomic_store(&claimed, false);
 	return rc;
+}
+
+void
+san_dpdk_ctx_close_alone(struct dpdk_ctx *ctx)
+{
+	san_dpdk_ctx_close(ctx);
+	atomic_store(&claimed, false);
 }
 
 int

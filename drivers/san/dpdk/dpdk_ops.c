@@ -37,26 +37,16 @@ dpdk_ops_open(const char *args, const struct rtsan_host *host, void **priv)
 	if (eal == n)
 		return host->fail(-EINVAL, "spec: \"--\" between EAL arguments and port arguments "
 					   "is missing");
-	rc = san_dpdk_ctx_claim(host);
-	if (rc != 0)
-		return rc;
-	rc = san_dpdk_eal_start(eal, words, host);
+	rc = san_dpdk_ctx_open_alone(eal, words, &words[eal + 1], n - eal - 1, host, &ctx);
 	if (rc == 0)
-		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, &words[eal + 1], n - eal - 1, NULL, host,
-				       &ctx);
-	if (rc != 0) {
-		san_dpdk_ctx_unclaim();
-		return rc;
-	}
-	*priv = ctx;
-	return 0;
+		*priv = ctx;
+	return rc;
 }
 
 static void
 dpdk_ops_close(void *priv)
 {
-	san_dpdk_ctx_close(priv);
-	san_dpdk_ctx_unclaim();
+	san_dpdk_ctx_close_alone(priv);
 }
 
 static int

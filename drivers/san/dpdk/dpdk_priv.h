@@ -136,23 +136,19 @@ int san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host
 
 /* ---- dpdk_ctx.c: for one thread ---- */
 
-/** Claim the only context of the process. 0; -EBUSY: it is claimed already. */
-int san_dpdk_ctx_claim(const struct rtsan_host *host);
-void san_dpdk_ctx_unclaim(void);
 /**
  * Open a port and its engines from port arguments; EAL runs already. *name* is the name for
  * operators. With *mem* the port's state lies there (san_engine_park()), and san_dpdk_ctx_start()
- * starts its lcores. -EBUSY: another context has its device.
+ * starts its lcores. With *mac*, the address by which peers know a port that was parked, only the
+ * device is opened, and san_dpdk_ctx_resume() follows. -EBUSY: another context has its device.
  */
 int san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
-		      const struct rtsan_host *host, struct dpdk_ctx **out);
-/**
- * Open only the device, for a port that was parked; san_dpdk_ctx_resume() follows. *mac* is the
- * address by which peers know it.
- */
-int san_dpdk_ctx_open_device(const char *name, char *const *words, int nb_words,
-			     const struct rte_ether_addr *mac, const struct rtsan_host *host,
-			     struct dpdk_ctx **out);
+		      const struct rte_ether_addr *mac, const struct rtsan_host *host,
+		      struct dpdk_ctx **out);
+/** Start EAL and open the only context of the process. -EBUSY: there is one already. */
+int san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int nb_words,
+			    const struct rtsan_host *host, struct dpdk_ctx **out);
+void san_dpdk_ctx_close_alone(struct dpdk_ctx *ctx);
 /** Resume what was parked in *mem*; san_dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
 int san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
 /** Before another process has released the device: see san_engine_port_warm(). */

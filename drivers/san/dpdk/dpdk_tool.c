@@ -31,21 +31,12 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 	n = san_dpdk_eal_split(conf, buf, sizeof(buf), words, DPDK_ARGS_MAX);
 	if (n < 0)
 		return host->fail(-EINVAL, "port arguments: too long, or a quote is open");
-	rc = san_dpdk_ctx_claim(host);
+	rc = san_dpdk_ctx_open_alone(argc, argv, words, n, host, &c);
 	if (rc != 0)
 		return rc;
-	rc = san_dpdk_eal_start(argc, argv, host);
-	if (rc == 0)
-		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, words, n, NULL, host, &c);
-	if (rc != 0) {
-		san_dpdk_ctx_unclaim();
-		return rc;
-	}
 	rc = rtsan_provider_attach(&rtsan_provider_dpdk, c, ctx);
-	if (rc != 0) {
-		san_dpdk_ctx_close(c);
-		san_dpdk_ctx_unclaim();
-	}
+	if (rc != 0)
+		san_dpdk_ctx_close_alone(c);
 	return rc;
 }
 

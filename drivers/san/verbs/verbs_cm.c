@@ -22,6 +22,14 @@ struct cm_event {
 	size_t len;
 };
 
+/* What a peer of another library sends: its private data, without a header. */
+static void
+read_plain(const struct cm_event *e, struct verbs_hello *h)
+{
+	san_verbs_hello_init(h, 0, e->data,
+			     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+}
+
 /* ---- requests ---- */
 
 static bool
@@ -77,9 +85,7 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 	struct verbs_half *half;
 
 	if (ctx->is_plain) {
-		san_verbs_hello_init(h, 0, e->data,
-				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
-								  RTSAN_PRIVATE_MAX);
+		read_plain(e, h);
 		return RTSAN_R_NONE;
 	}
 	reason = san_verbs_hello_decode(e->data, e->len, h);
@@ -249,9 +255,7 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 	san_verbs_hello_init(&h, 0, NULL, 0);
 	if (e->ev.status == CONSUMER_SAYS && q->ctx->is_plain) {
 		reason = RTSAN_R_REFUSED;
-		san_verbs_hello_init(&h, 0, e->data,
-				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
-								  RTSAN_PRIVATE_MAX);
+		read_plain(e, &h);
 	} else if (e->ev.status == CONSUMER_SAYS &&
 		   san_verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
 		reason = h.reason;
@@ -274,9 +278,7 @@ verbs_cm_on_up(struct verbs_qp *q, const struct cm_event *e)
 	q->state = VERBS_UP;
 	atomic_store(&q->was_up, true);
 	if (q->ctx->is_plain)
-		san_verbs_hello_init(&h, 0, e->data,
-				     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len :
-								  RTSAN_PRIVATE_MAX);
+		read_plain(e, &h);
 	else if (san_verbs_hello_decode(e->data, e->len, &h) != RTSAN_R_NONE)
 		san_verbs_hello_init(&h, 0, NULL, 0);
 	san_verbs_end_tell_up(q, &h);

@@ -216,20 +216,6 @@ set_nonblocking(int fd)
 	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-static int
-make_rest(struct verbs_ctx *ctx)
-{
-	ctx->pd = ibv_alloc_pd(ctx->dev);
-	ctx->cm = rdma_create_event_channel();
-	ctx->channel = ibv_create_comp_channel(ctx->dev);
-	ctx->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ctx->pd == NULL || ctx->cm == NULL || ctx->channel == NULL || ctx->event_fd < 0 ||
-	    set_nonblocking(ctx->cm->fd) != 0 || set_nonblocking(ctx->channel->fd) != 0 ||
-	    set_nonblocking(ctx->dev->async_fd) != 0)
-		return ctx->host->fail(-errno, "verbs: %s: %s", ctx->device, strerror(errno));
-	return san_verbs_thread_start(ctx);
-}
-
 static void
 verbs_ctx_release(struct verbs_ctx *ctx)
 {
@@ -275,8 +261,19 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 		rc = check_device(ctx);
 	if (rc == 0)
 		rc = make_tables(ctx);
+	if (rc == 0) {
+		ctx->pd = ibv_alloc_pd(ctx->dev);
+		ctx->cm = rdma_create_event_channel();
+		ctx->channel = ibv_create_comp_channel(ctx->dev);
+		ctx->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (ctx->pd == NULL || ctx->cm == NULL || ctx->channel == NULL ||
+		    ctx->event_fd < 0 || set_nonblocking(ctx->cm->fd) != 0 ||
+		    set_nonblocking(ctx->channel->fd) != 0 ||
+		    set_nonblocking(ctx->dev->async_fd) != 0)
+			rc = host->fail(-errno, "verbs: %s: %s", ctx->device, strerror(errno));
+	}
 	if (rc == 0)
-		rc = make_rest(ctx);
+		rc = san_verbs_thread_start(ctx);
 	if (rc != 0) {
 		verbs_ctx_release(ctx);
 		return rc;

@@ -129,32 +129,28 @@ verbs_mr_check_key(struct verbs_qp *q, uint32_t key)
 	return by;
 }
 
-static bool
-is_named(struct verbs_qp *q, uint32_t key)
-{
-	const struct timespec pause = {.tv_nsec = SAN_NS_PER_MS};
-	enum naming by = verbs_mr_check_key(q, key);
-	int i;
-
-	for (i = 0; i < PAUSES && by == NAMED_SILENTLY; i++) {
-		nanosleep(&pause, NULL);
-		by = verbs_mr_check_key(q, key);
-	}
-	return by != NAMED_NOT;
-}
-
 int
 san_verbs_mr_del(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	uint32_t key = req->id;
+	const struct timespec pause = {.tv_nsec = SAN_NS_PER_MS};
+	uint32_t i, key = req->id;
 	struct ibv_mr *mr = san_verbs_mr_find(ctx, key);
-	uint32_t i;
+	enum naming by;
+	int k;
 
 	if (mr == NULL)
 		return ctx->host->fail(-EINVAL, "region: there is none of that name");
-	for (i = 0; i < VERBS_QPS; i++)
-		if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE && is_named(&ctx->qps[i], key))
+	for (i = 0; i < VERBS_QPS; i++) {
+		if (atomic_load(&ctx->qps[i].qpn) == SAN_QPN_NONE)
+			continue;
+		by = verbs_mr_check_key(&ctx->qps[i], key);
+		for (k = 0; k < PAUSES && by == NAMED_SILENTLY; k++) {
+			nanosleep(&pause, NULL);
+			by = verbs_mr_check_key(&ctx->qps[i], key);
+		}
+		if (by != NAMED_NOT)
 			return ctx->host->fail(-EBUSY, "region: posted work names it");
+	}
 	atomic_store(&ctx->mrs[key - 1], NULL);
 	return -ibv_dereg_mr(mr);
 }

@@ -260,23 +260,6 @@ verbs_stream_new_session(struct verbs_stream *s, struct san_stream *session)
 	s->is_open = s->is_over = s->is_closing = false;
 }
 
-/* Make the queue pair's rings those of the session. */
-static int
-make_inner(struct verbs_stream *s)
-{
-	struct verbs_qp *q = s->q;
-	uint32_t depth;
-	int rc;
-
-	san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
-	depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
-	rc = san_verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
-	if (rc != 0)
-		return rc;
-	q->send_cq = q->recv_cq = s->own;
-	return san_verbs_qp_make_queues(q);
-}
-
 int
 san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
@@ -284,6 +267,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	struct verbs_stream *s = calloc(1, sizeof(*s));
 	struct san_stream *session;
 	struct san_wq *wq;
+	uint32_t depth;
 	int rc;
 
 	if (s == NULL)
@@ -293,8 +277,14 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	s->linger_ns = SAN_TIME_NEVER;
 	s->lingers = conf->req->qp.stream.linger;
 	rc = san_stream_attr_conf(s->ctx->host, &conf->req->qp, &s->conf);
+	if (rc == 0) { /* the queue pair's rings become those of the session */
+		san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
+		depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
+		rc = san_verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
+		q->send_cq = q->recv_cq = s->own;
+	}
 	if (rc == 0)
-		rc = make_inner(s);
+		rc = san_verbs_qp_make_queues(q);
 	wq = rc == 0 ? aligned_alloc(64, bytes) : NULL;
 	if (rc == 0 && wq == NULL)
 		rc = -ENOMEM;
@@ -366,36 +356,22 @@ san_verbs_stream_renew(struct verbs_qp *q)
 
 /* ---- work ---- */
 
-/* Pass posted sends to the session, as far as it takes them. */
+/* Pass posted requests to the session, as far as it takes them. */
 static void
-take_sends(struct verbs_stream *s, uint64_t now_ns)
+take_posted(struct verbs_stream *s, bool recvs, uint64_t now_ns)
 {
-	struct san_spsc_cons *c = &s->wq.sq;
-	uint32_t n, taken;
+	struct san_spsc_cons *c = recvs ? &s->wq.rq : &s->wq.sq;
+	_Atomic uint32_t *tail = recvs ? &s->wq.wq->rq_tail : &s->wq.wq->sq_tail;
+	_Atomic uint32_t *head = recvs ? &s->wq.wq->rq_head : &s->wq.wq->sq_head;
+	uint32_t n, at, taken;
 
-	while ((n = san_spsc_count_now(c, &s->wq.wq->sq_tail)) != 0) {
-		const struct san_ulp_wr *wr = &s->wq.sqe[c->head & c->mask];
-
-		if (n > c->mask + 1 - (c->head & c->mask))
-			n = c->mask + 1 - (c->head & c->mask);
-		taken = san_stream_post_send(s->session, wr, n, now_ns);
-		san_spsc_pop(c, &s->wq.wq->sq_head, taken);
-		if (taken < n)
-			return;
-	}
-}
-
-static void
-take_recvs(struct verbs_stream *s, uint64_t now_ns)
-{
-	struct san_spsc_cons *c = &s->wq.rq;
-	uint32_t n, taken;
-
-	while ((n = san_spsc_count_now(c, &s->wq.wq->rq_tail)) != 0) {
-		if (n > c->mask + 1 - (c->head & c->mask))
-			n = c->mask + 1 - (c->head & c->mask);
-		taken = san_stream_recv_post(s->session, &s->wq.rqe[c->head & c->mask], n, now_ns);
-		san_spsc_pop(c, &s->wq.wq->rq_head, taken);
+	while ((n = san_spsc_count_now(c, tail)) != 0) {
+		at = c->head & c->mask;
+		if (n > c->mask + 1 - at)
+			n = c->mask + 1 - at;
+		taken = recvs ? san_stream_recv_post(s->session, &s->wq.rqe[at], n, now_ns) :
+				san_stream_post_send(s->session, &s->wq.sqe[at], n, now_ns);
+		san_spsc_pop(c, head, taken);
 		if (taken < n)
 			return;
 	}
@@ -452,8 +428,8 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 	bool is_up;
 
 	if (s->wq.wq != NULL) {
-		take_sends(s, now_ns);
-		take_recvs(s, now_ns);
+		take_posted(s, false, now_ns);
+		take_posted(s, true, now_ns);
 	}
 	verbs_stream_hand_over(s, now_ns);
 	if (!s->is_armed) {

@@ -113,16 +113,6 @@ verbs_thread_serve_listed(struct verbs_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-static void
-verbs_thread_serve_all(struct verbs_ctx *ctx)
-{
-	uint32_t i;
-
-	for (i = 0; i < VERBS_QPS; i++)
-		if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE)
-			verbs_thread_serve_qp(&ctx->qps[i]);
-}
-
 /* Look at the streams whose requests have completed. */
 static void
 take_completions(struct verbs_ctx *ctx)
@@ -210,6 +200,7 @@ verbs_thread_main(void *arg)
 	bool was_lost = false;
 	struct san_timer *t;
 	eventfd_t value;
+	uint32_t i;
 
 	prctl(PR_SET_NAME, "rtsan-verbs");
 	prctl(PR_SET_TIMERSLACK, 1UL);
@@ -229,7 +220,9 @@ verbs_thread_main(void *arg)
 				(struct verbs_qp *)((char *)t - offsetof(struct verbs_qp, timer)));
 		if (atomic_exchange(&ctx->has_room, false) ||
 		    (atomic_load(&ctx->is_lost) && !was_lost))
-			verbs_thread_serve_all(ctx);
+			for (i = 0; i < VERBS_QPS; i++)
+				if (atomic_load(&ctx->qps[i].qpn) != SAN_QPN_NONE)
+					verbs_thread_serve_qp(&ctx->qps[i]);
 		was_lost = atomic_load(&ctx->is_lost);
 		destroy_retired(ctx);
 	}
