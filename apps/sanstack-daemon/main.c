@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +25,17 @@
 #include <unistd.h>
 
 #include <bsd/libutil.h>
+#include <bsd/unistd.h>
 
-#include "app_state.h"
 #include "app_telemetry.h"
+#include "engine_clock.h"
 #include "harden.h"
 #include "helper.h"
 #include "logging.h"
 #include "ports.h"
 #include "san_log.h"
 #include "server.h"
-#include "shmq_guard.h"
+#include "shmq.h"
 #include "socks.h"
 #include "takeover.h"
 #include "users.h"
@@ -146,32 +148,18 @@ open_pidfile(const struct conf *conf)
 static void
 daemon_give_path(const struct harden_user *u, const char *path)
 {
-	int rc = san_harden_give(u, path);
-
-	if (rc != 0)
-		daemon_die("%s: %s", path, strerror(-rc));
+	if (u->given && path[0] != '\0' && lchown(path, u->uid, (gid_t)-1) != 0)
+		daemon_die("%s: %s", path, strerror(errno));
 }
 
 static void
 warn_of(const char *path)
 {
-	if (path[0] != '\0' && !san_harden_can_remove(path))
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	if (path[0] != '\0' && faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays at the end: its folder is another user's", path);
-}
-
-static void
-drop_rights(const struct conf *conf, const struct harden_user *u)
-{
-	char err[256];
-
-	daemon_give_path(u, conf->socket);
-	daemon_give_path(u, conf->pidfile);
-	if (san_harden_drop(u, err, sizeof(err)) != 0)
-		daemon_die("%s", err);
-	warn_of(conf->socket);
-	warn_of(conf->pidfile);
-	if (conf->seccomp != 0 && san_sandbox_enter(SANDBOX_DAEMON, err, sizeof(err)) != 0)
-		daemon_die("%s", err);
 }
 
 /* ---- start and end ---- */
@@ -197,6 +185,7 @@ daemon_begin(struct server *s)
 {
 	const char *path = s->conf.pidfile;
 	bool takes = taking != NULL;
+	uint64_t ns;
 	int i;
 
 	if (takes && san_takeover_commit(s) != 0)
@@ -206,8 +195,10 @@ daemon_begin(struct server *s)
 		daemon_die("%s", rtsan_error());
 	if (!takes)
 		return;
-	san_apps_wake(&s->all);
-	san_takeover_log(s);
+	san_apps_wake(&s->all, NULL, false);
+	ns = san_engine_clock_monotonic() - s->parked_ns;
+	SAN_LOG(DRIVER, NOTICE, "taken over from pid=%d: applications=%u, blackout_us=%u",
+		(int)s->other_pid, s->all.nb_attached, (unsigned int)(ns / SAN_NS_PER_US));
 	/* the previous daemon holds the file until it has ended */
 	for (i = 0; i < PIDFILE_TRIES && path[0] != '\0' && s->pidfile == NULL; i++) {
 		usleep(PIDFILE_TRY_US);
@@ -265,7 +256,14 @@ daemon_start(struct server *s)
 	}
 	san_helper_avoid_lcores();
 	san_logging_apply(&s->conf);
-	drop_rights(&s->conf, &user);
+	daemon_give_path(&user, s->conf.socket);
+	daemon_give_path(&user, s->conf.pidfile);
+	if (san_harden_drop(&user, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
+	warn_of(s->conf.socket);
+	warn_of(s->conf.pidfile);
+	if (s->conf.seccomp != 0 && san_sandbox_enter(SANDBOX_DAEMON, err, sizeof(err)) != 0)
+		daemon_die("%s", err);
 	if (taking != NULL)
 		take_state(s);
 	if (san_server_watch(s, s->signals, &s->signals) != 0 ||
@@ -276,7 +274,6 @@ daemon_start(struct server *s)
 	san_app_telemetry_start(&s->all);
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
-	san_notify_ready(&s->notify, &s->all);
 }
 
 /* Returns the exit status. */
@@ -289,11 +286,12 @@ daemon_finish(struct server *s)
 	san_app_telemetry_stop();
 	if (s->is_taken)
 		return s->is_lost; /* there are no ports to close */
-	san_apps_engines_end(&s->all);
+	san_apps_wake(&s->all, NULL, true);
 	while ((a = LIST_FIRST(&s->all.list)) != NULL)
 		san_apps_destroy(&s->all, a);
 	leaks = san_ports_close(s);
-	san_apps_fini(&s->all);
+	while (s->all.nb_ports > 0)
+		san_app_port_fini(&s->all.ports[--s->all.nb_ports]);
 	if (s->pidfile != NULL && pidfile_remove(s->pidfile) != 0)
 		SAN_LOG(DRIVER, WARNING, "%s stays: %s", s->conf.pidfile, strerror(errno));
 	san_conf_free(&s->conf);
@@ -336,7 +334,7 @@ main(int argc, char **argv)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
-	san_notify_init(argc, argv);
+	setproctitle_init(argc, argv, environ);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')
 			s.conf_path = optarg;

@@ -3,6 +3,7 @@
 /* The main loop: requests, events and signals. The thread sleeps when there are none. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <bsd/unistd.h>
+#include <systemd/sd-daemon.h>
 
 #include "app_mem.h"
 #include "app_telemetry.h"
@@ -35,6 +39,70 @@ san_server_watch(const struct server *s, int fd, void *what)
 	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = what}};
 
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+/*
+ * ---- the service manager and the operator: sd_notify(3), watchdog, process title ----
+ *
+ * The watchdog must detect an lcore that hangs. So this thread reads the lcore's loop counter and
+ * makes no call to it, which would wait. A call on behalf of an application does wait; then this
+ * thread hangs as well, and the watchdog fires all the same.
+ */
+
+static void
+server_notify_status(const struct apps *all)
+{
+	char text[512];
+	size_t len;
+	uint32_t i;
+
+	len = (size_t)snprintf(text, sizeof(text), "serving %u applications on %s",
+			       all->nb_attached, all->conf->socket);
+	for (i = 0; i < all->nb_ports; i++)
+		if (len < sizeof(text) && san_engine_is_lost(all->ports[i].ctx->port))
+			len += (size_t)snprintf(text + len, sizeof(text) - len,
+						"; port %s has failed", all->ports[i].name);
+	sd_notifyf(0, "STATUS=%s", text);
+	setproctitle("%s", text);
+}
+
+/* Check that each lcore of the port has completed a loop since the last call. */
+static bool
+is_alive(uint64_t last[SAN_ENGINE_LCORES], const struct app_port *port)
+{
+	bool alive = true;
+	uint64_t loops;
+	uint32_t i;
+
+	for (i = 0; i < port->caps.nb_lcores; i++) {
+		loops = san_engine_loop_count(san_engine_at(port->ctx->port, i));
+		if (loops == last[i]) {
+			SAN_LOG(DRIVER, ERR, "port=%s lcore=%u hangs: the watchdog is not reset",
+				port->name, i);
+			alive = false;
+		}
+		last[i] = loops;
+	}
+	return alive;
+}
+
+/* Reset the watchdog when it is due, if every lcore is alive. Returns when to call again. */
+static uint64_t
+server_watchdog(struct server *s, uint64_t now_ns)
+{
+	bool alive = true;
+	uint32_t i;
+
+	if (s->watchdog_ns == 0)
+		return SAN_TIME_NEVER;
+	if (now_ns >= s->watchdog_due_ns) {
+		s->watchdog_due_ns = now_ns + s->watchdog_ns;
+		for (i = 0; i < s->all.nb_ports; i++)
+			alive &= is_alive(s->loops[i], &s->all.ports[i]);
+		if (alive)
+			sd_notify(0, "WATCHDOG=1");
+	}
+	return s->watchdog_due_ns;
 }
 
 /* ---- applications ---- */
@@ -120,33 +188,19 @@ server_free_ended(struct server *s)
 
 /* ---- orderly shutdown: posted work completes, then connections end (SYS-2) ---- */
 
-static int
-do_drain(struct san_engine *e, void *arg)
-{
-	*(uint32_t *)arg += san_engine_drain(e);
-	return 0;
-}
-
-static int
-do_cut(struct san_engine *e, void *arg)
-{
-	(void)arg;
-	san_engine_drain_cut(e);
-	return 0;
-}
-
-/* Call *fn* on each lcore of each port. */
-static void
-call_all(const struct server *s, san_engine_fn fn, void *arg)
+/* Call *fn* on each lcore of each port. Returns the sum of the results. */
+static uint32_t
+call_all(const struct server *s, san_engine_fn fn)
 {
 	const struct san_engine_port *port;
-	uint32_t i, k;
+	uint32_t i, k, sum = 0;
 
 	for (i = 0; i < s->all.nb_ports; i++) {
 		port = s->all.ports[i].ctx->port;
 		for (k = 0; k < san_engine_count(port); k++)
-			san_engine_loop_call(san_engine_at(port, k), fn, arg);
+			sum += (uint32_t)san_engine_loop_call(san_engine_at(port, k), fn, NULL);
 	}
+	return sum;
 }
 
 /* A signal asks the daemon to end. A second one skips the rest of the drain. */
@@ -163,7 +217,8 @@ server_drain(struct server *s)
 		s->all.nb_attached, s->conf.drain_ms);
 	s->phase = SERVER_DRAINING;
 	s->phase_ns = now_ns + s->conf.drain_ms * SAN_NS_PER_MS;
-	san_notify_stopping();
+	sd_notify(0, "STOPPING=1\nSTATUS=draining");
+	setproctitle("draining");
 	/*
 	 * A helper closes the socket, with the connections in it. Remove it from epoll explicitly:
 	 * the file stays open until then and its events would still be delivered.
@@ -179,17 +234,17 @@ server_drain(struct server *s)
 static uint64_t
 server_drain_step(struct server *s, uint64_t now_ns)
 {
-	uint32_t left = 0;
+	uint32_t left;
 
 	switch (s->phase) {
 	case SERVER_DRAINING:
-		call_all(s, do_drain, &left);
+		left = call_all(s, san_engine_drain);
 		if (left != 0 && now_ns < s->phase_ns)
 			return now_ns + DRAIN_NS;
 		if (left != 0)
 			SAN_LOG(DRIVER, WARNING, "queue_pairs=%u had not ended", left);
 		/* abort them, and let applications read their events */
-		call_all(s, do_cut, NULL);
+		call_all(s, san_engine_drain_cut);
 		s->phase = s->all.nb_attached != 0 || left != 0 ? SERVER_LEAVING : SERVER_OVER;
 		s->phase_ns = now_ns + LEAVE_NS;
 		return now_ns + DRAIN_NS;
@@ -214,9 +269,11 @@ static void
 server_reload_conf(struct server *s)
 {
 	static struct conf next;
+	uint64_t now_ns = san_engine_clock_monotonic();
 	char err[512];
 
-	san_notify_reloading();
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+		   (uint64_t)(now_ns / SAN_NS_PER_US));
 	if (san_conf_read(&next, s->conf_path, err, sizeof(err)) != 0) {
 		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
 	} else {
@@ -225,7 +282,7 @@ server_reload_conf(struct server *s)
 		SAN_LOG(DRIVER, NOTICE, "%s is read again", s->conf_path);
 	}
 	san_conf_free(&next);
-	san_notify_reloaded();
+	sd_notify(0, "READY=1");
 }
 
 /* ---- helpers ---- */
@@ -252,7 +309,7 @@ on_time(struct server *s)
 	uint64_t now_ns = san_engine_clock_monotonic();
 	uint64_t due_ns = san_apps_expire_silent(&s->all, now_ns);
 
-	due_ns = san_time_min(due_ns, san_notify_watchdog(&s->notify, &s->all, now_ns));
+	due_ns = san_time_min(due_ns, server_watchdog(s, now_ns));
 	due_ns = san_time_min(due_ns, server_drain_step(s, now_ns));
 	due_ns = san_time_min(due_ns, san_socks_expire(&s->all, now_ns));
 	due_ns = san_time_min(due_ns, san_app_turn_step(&s->all, now_ns));
@@ -262,7 +319,7 @@ on_time(struct server *s)
 	due_ns = san_time_min(due_ns, san_helper_step(now_ns));
 	if (s->phase == SERVER_SERVING && s->nb_notified != s->all.nb_attached) {
 		s->nb_notified = s->all.nb_attached;
-		san_notify_status(&s->all);
+		server_notify_status(&s->all);
 	}
 	return due_ns;
 }
@@ -284,9 +341,13 @@ san_server_run(struct server *s)
 {
 	struct epoll_event ev[EVENTS];
 	struct signalfd_siginfo info;
-	uint64_t due_ns = 0, end_ns;
+	uint64_t due_ns = 0, end_ns, usec;
 	int i, n;
 
+	if (sd_watchdog_enabled(0, &usec) > 0)
+		s->watchdog_ns = usec * SAN_NS_PER_US / 2;
+	sd_notify(0, "READY=1");
+	server_notify_status(&s->all);
 	while (s->phase != SERVER_OVER) {
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
 		san_app_telemetry_enter();

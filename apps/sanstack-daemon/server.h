@@ -8,7 +8,6 @@
  */
 
 #include "app.h"
-#include "notify.h"
 
 enum server_phase {
 	SERVER_SERVING,
@@ -23,9 +22,11 @@ struct server {
 	struct apps all; /**< its address tags events of the ports */
 	struct conf conf;
 	const char *conf_path;
-	struct notify notify;
-	struct pidfh *pidfile; /**< or NULL */
-	uid_t user;            /**< user to switch to, or the current one */
+	uint64_t watchdog_ns;                              /**< period of the service manager's watchdog; 0: it has none */
+	uint64_t watchdog_due_ns;                          /**< when it is to be reset */
+	uint64_t loops[CONF_PORTS_MAX][SAN_ENGINE_LCORES]; /**< of each lcore, at the last reset */
+	struct pidfh *pidfile;                             /**< or NULL */
+	uid_t user;                                        /**< user to switch to, or the current one */
 	int epoll;
 	/* watched by epoll; the address of each tags its events */
 	int listener, signals, guard, helpers;

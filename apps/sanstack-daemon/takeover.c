@@ -29,14 +29,15 @@
 #include <rte_common.h>
 #include <rte_hash_crc.h>
 #include <rte_version.h>
+#include <systemd/sd-daemon.h>
 
-#include "app_state.h"
 #include "engine_clock.h"
 #include "layout.h"
 #include "ports.h"
 #include "logging.h"
 #include "san_log.h"
-#include "shmq_guard.h"
+#include "state.h"
+#include "shmq.h"
 #include "takeover.h"
 
 #define HASH_OF(text, h) rte_hash_crc((text), (uint32_t)strlen(text) + 1, (h))
@@ -328,15 +329,6 @@ san_takeover_commit(struct server *s)
 	return rc;
 }
 
-void
-san_takeover_log(const struct server *s)
-{
-	uint64_t ns = san_engine_clock_monotonic() - s->parked_ns;
-
-	SAN_LOG(DRIVER, NOTICE, "taken over from pid=%d: applications=%u, blackout_us=%u",
-		(int)s->other_pid, s->all.nb_attached, (unsigned int)(ns / SAN_NS_PER_US));
-}
-
 /* ---- old daemon ---- */
 
 bool
@@ -438,7 +430,7 @@ takeover_wait_for_end(int sock)
 
 	shutdown(sock, SHUT_WR);
 	for (i = 0; i < LEAVE_TRIES && rc != -ENOTCONN; i++) {
-		san_notify_alive();
+		sd_notify(0, "WATCHDOG=1"); /* what follows may take some seconds */
 		rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
 		if (rc == 0 && fd >= 0)
 			close(fd);
@@ -478,7 +470,7 @@ go_on(struct server *s, int sock)
 	if (rc == 0)
 		rc = san_ports_begin(s);
 	if (rc == 0)
-		san_apps_wake(&s->all);
+		san_apps_wake(&s->all, NULL, false);
 	return rc;
 }
 
@@ -515,7 +507,7 @@ san_takeover_give(struct server *s)
 	if (rc == 0)
 		rc = takeover_confirm(a->sock);
 	is_parked = rc == 0;
-	san_notify_alive();
+	sd_notify(0, "WATCHDOG=1"); /* what follows may take some seconds */
 	now_ns = san_engine_clock_monotonic();
 	if (is_parked) {
 		san_ports_park(s);
@@ -541,5 +533,5 @@ san_takeover_give(struct server *s)
 	s->is_taken = true; /* there are no ports to close */
 	s->is_lost = true;
 	s->phase = SERVER_OVER;
-	san_apps_engines_end(&s->all);
+	san_apps_wake(&s->all, NULL, true);
 }

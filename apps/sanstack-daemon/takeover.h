@@ -39,8 +39,6 @@ int san_takeover_load(struct server *s);
  * Ask to commit, once the ports can start. On error they must be parked: the old daemon continues.
  */
 int san_takeover_commit(struct server *s);
-/** Log what was taken over. */
-void san_takeover_log(const struct server *s);
 
 /* ---- old daemon ---- */
 

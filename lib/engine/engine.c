@@ -254,9 +254,15 @@ say_farewell(struct san_engine_port *p)
 {
 	uint64_t until_ns = san_engine_clock_monotonic() + FAREWELL_NS;
 	uint32_t i, lcore;
+	struct san_engine *e;
 
-	for (i = 0; i < p->nb_engines; i++)
-		san_engine_lcore_end(p->engines[i]);
+	/* delete all queue pairs: the next rounds notify the peers */
+	for (lcore = 0; lcore < p->nb_engines; lcore++) {
+		e = p->engines[lcore];
+		for (i = 0; i < e->conf.ulp.max_qps; i++)
+			if (e->qps[i].wq.wq != NULL)
+				san_engine_lcore_qp_del(e, e->qps[i].qpn);
+	}
 	/* rounds in which bursts are not allowed do not count (engine_gate.h) */
 	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
 	     !san_engine_is_lost(p);) {
@@ -373,13 +379,21 @@ san_engine_event_fd(const struct san_engine_port *p)
 	return p->event_fd;
 }
 
-void
+bool
 san_engine_event_arm(struct san_engine_port *p)
 {
+	struct san_engine *e;
 	eventfd_t n;
+	uint32_t i;
 
 	eventfd_read(p->event_fd, &n); /* does not block */
 	atomic_store(&p->event_armed, true);
+	for (i = 0; i < p->nb_engines; i++) {
+		e = p->engines[i];
+		if (san_spsc_count_now(&e->event_q.cons, &e->event_q.tail) != 0)
+			return true;
+	}
+	return false;
 }
 
 bool
@@ -419,18 +433,6 @@ san_engine_event(struct san_engine_port *p, struct san_core_event *ev)
 		san_spsc_pop(&q->cons, &q->head, 1);
 		return true;
 	}
-	return false;
-}
-
-bool
-san_engine_has_event(struct san_engine_port *p)
-{
-	uint32_t i;
-
-	for (i = 0; i < p->nb_engines; i++)
-		if (san_spsc_count_now(&p->engines[i]->event_q.cons,
-				       &p->engines[i]->event_q.tail) != 0)
-			return true;
 	return false;
 }
 

@@ -193,21 +193,18 @@ void san_engine_app_del(struct san_engine *e, uint16_t app);
 /** Number of queue pairs of all applications. */
 uint32_t san_engine_lcore_nb_qps(const struct san_engine *e);
 
-/**
- * Add a queue pair of *app*. *wq* is zeroed and stays the caller's. Errors are those of
- * san_ulp_qp_create().
- */
-int san_engine_lcore_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-			    const struct san_ulp_qp_conf *conf, uint32_t *qp);
-/**
- * The same for a stream. Errors are those of san_core_stream_create().
- *
- * @param lingers
- *   Posted sends are still delivered after the application deletes the queue pair or ends.
- */
-int san_engine_lcore_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-				const struct san_core_stream_conf *conf, bool lingers,
-				uint32_t *qp);
+/** A queue pair of an application. */
+struct san_engine_qp_conf {
+	uint16_t app;
+	struct san_wq *wq; /**< zeroed, the caller's */
+	bool is_stream;
+	bool lingers;                     /**< posted sends are delivered after its application deletes it or ends */
+	struct san_core_stream_conf core; /**< only *qp*, if it is no stream */
+};
+
+/** Add it. Errors are those of san_ulp_qp_create() and san_core_stream_create(). */
+int san_engine_lcore_qp_add(struct san_engine *e, const struct san_engine_qp_conf *conf,
+			    uint32_t *qp);
 /** Why a queue pair was ended for an invalid entry in its rings, as text, or NULL. */
 const char *san_engine_lcore_qp_fault(const struct san_engine *e, uint32_t qp);
 /**
@@ -218,14 +215,14 @@ struct san_wq *san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp);
 /**
  * Before the port closes, for queue pairs of other processes. Work posted before the first call is
  * done, then the connections end in order; work posted later is flushed. Call it again until it
- * returns 0.
+ * returns 0. *none* is not used.
  *
  * @return
  *   Number of queue pairs that still have work or a connection, and of orphaned streams.
  */
-uint32_t san_engine_drain(struct san_engine *e);
-/** The same at once: work in progress is flushed, and each peer gets one message. */
-void san_engine_drain_cut(struct san_engine *e);
+int san_engine_drain(struct san_engine *e, void *none);
+/** The same at once: work in progress is flushed, and each peer gets one message. Returns 0. */
+int san_engine_drain_cut(struct san_engine *e, void *none);
 /** Whether posted work of the owner of the region refers to *key*. */
 bool san_engine_lcore_names_key(const struct san_engine *e, uint32_t key);
 
@@ -255,12 +252,11 @@ void san_engine_loop_doorbell(struct san_engine *e, uint32_t qp);
 bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
 /**
  * A descriptor, owned by the port, for a thread that waits for events. It becomes readable once
- * after each san_engine_event_arm(), when there is an event. Arm it, check for events, then sleep.
+ * after each san_engine_event_arm(), when there is an event.
  */
 int san_engine_event_fd(const struct san_engine_port *p);
-void san_engine_event_arm(struct san_engine_port *p);
-/** Whether there is a connection event: to be checked between arming and sleeping. */
-bool san_engine_has_event(struct san_engine_port *p);
+/** Arm it. True: there is an event already, so do not sleep. */
+bool san_engine_event_arm(struct san_engine_port *p);
 /** Whether lcores sleep, so that a doorbell may have to wake one. */
 bool san_engine_sleeps(const struct san_engine_port *p);
 /** Whether lcores share their CPUs, by the policy. A thread that polls for them must yield then. */

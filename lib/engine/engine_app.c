@@ -269,23 +269,25 @@ engine_drain_qp_is_over(struct san_engine *e, struct san_engine_qp *q)
 	return san_engine_app_drain(e, q);
 }
 
-uint32_t
-san_engine_drain(struct san_engine *e)
+int
+san_engine_drain(struct san_engine *e, void *none)
 {
 	uint32_t i, left = san_core_share_nb_orphans(e->core);
 
+	(void)none;
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 &&
 		    !engine_drain_qp_is_over(e, &e->qps[i]))
 			left++;
-	return left;
+	return (int)left;
 }
 
-void
-san_engine_drain_cut(struct san_engine *e)
+int
+san_engine_drain_cut(struct san_engine *e, void *none)
 {
 	uint32_t i;
 
+	(void)none;
 	for (i = 0; i < e->conf.ulp.max_qps; i++) {
 		struct san_engine_qp *q = &e->qps[i];
 
@@ -295,4 +297,5 @@ san_engine_drain_cut(struct san_engine *e)
 		q->end = SAN_QP_ENDED;
 	}
 	san_core_stream_cut_all(e->core, e->now_ns);
+	return 0;
 }

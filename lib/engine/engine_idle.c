@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,15 +108,6 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 	rc = san_engine_idle_add(e, fd);
 	e->hears = rc == 0;
 	return rc;
-}
-
-void
-san_engine_idle_fini(struct san_engine *e)
-{
-	if (e->epoll >= 0)
-		close(e->epoll);
-	if (e->wake_fd >= 0)
-		close(e->wake_fd);
 }
 
 /* ---- sleeping ---- */
@@ -247,8 +239,19 @@ san_engine_idle_wake_waiters(struct san_engine *e)
 }
 
 void
-san_engine_idle_wake_all(struct san_engine *e)
+san_engine_idle_wake_socks(struct san_engine *e)
 {
-	san_ulp_cq_wake_all(san_core_ulp(e->core));
-	san_engine_idle_wake_waiters(e);
+	struct san_socks *all = san_core_socks(e->core);
+	const char byte = 0;
+	bool ends;
+	int fd;
+
+	if (likely(all == NULL))
+		return;
+	/* if the pair is full it is readable; if it is closed, no thread waits there */
+	while ((fd = san_sock_wake_next(all, &ends)) >= 0)
+		e->stats.nb_wakes += (ends ? shutdown(fd, SHUT_WR) == 0 :
+					     send(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0);
+	if (unlikely(san_sock_table_has_room(all)))
+		san_engine_event_wake(e->port);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bsd/stdlib.h>
 
@@ -228,16 +229,6 @@ san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engin
 	return 0;
 }
 
-void
-san_engine_lcore_end(struct san_engine *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->conf.ulp.max_qps; i++)
-		if (e->qps[i].wq.wq != NULL)
-			san_engine_lcore_qp_del(e, e->qps[i].qpn);
-}
-
 /* Free what belongs to this process alone. */
 static void
 leave_process(struct san_engine *e)
@@ -248,7 +239,10 @@ leave_process(struct san_engine *e)
 	rte_pktmbuf_free_bulk(e->local, e->nb_local);
 	rte_hash_free(e->cam);
 	rte_ring_free(e->calls);
-	san_engine_idle_fini(e);
+	if (e->epoll >= 0)
+		close(e->epoll);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
 	free(e->doorbells);
 }
 
@@ -275,50 +269,27 @@ san_engine_lcore_rest(struct san_engine *e)
 
 /* ---- queue pairs ---- */
 
-static struct san_engine_qp *
-begin_qp(struct san_engine *e, struct san_wq *wq, const struct san_ulp_qp_conf *conf, uint32_t qp)
-{
-	struct san_engine_qp *q = &e->qps[san_ulp_qp_index(&e->conf.ulp, qp)];
-
-	san_wr_wq_cons_init(&q->wq, wq, conf->sq_depth, conf->rq_depth);
-	q->qpn = qp;
-	q->app = conf->owner;
-	q->is_stream = q->lingers = false;
-	q->fault = NULL;
-	q->end = SAN_QP_OPEN;
-	return q;
-}
-
 int
-san_engine_lcore_qp_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-			const struct san_ulp_qp_conf *conf, uint32_t *qp)
+san_engine_lcore_qp_add(struct san_engine *e, const struct san_engine_qp_conf *conf, uint32_t *qp)
 {
-	struct san_ulp_qp_conf own = *conf;
-	int rc;
-
-	own.owner = app;
-	rc = san_ulp_qp_create(san_core_ulp(e->core), &own, qp);
-	if (rc == 0)
-		begin_qp(e, wq, &own, *qp);
-	return rc;
-}
-
-int
-san_engine_lcore_stream_add(struct san_engine *e, struct san_wq *wq, uint16_t app,
-			    const struct san_core_stream_conf *conf, bool lingers, uint32_t *qp)
-{
-	struct san_core_stream_conf own = *conf;
+	struct san_core_stream_conf own = conf->core;
 	struct san_engine_qp *q;
 	int rc;
 
-	own.qp.owner = app;
-	own.user = e->apps[app].user;
-	rc = san_core_stream_create(e->core, &own, e->now_ns, qp);
+	own.qp.owner = conf->app;
+	own.user = e->apps[conf->app].user;
+	rc = conf->is_stream ? san_core_stream_create(e->core, &own, e->now_ns, qp) :
+			       san_ulp_qp_create(san_core_ulp(e->core), &own.qp, qp);
 	if (rc != 0)
 		return rc;
-	q = begin_qp(e, wq, &own.qp, *qp);
-	q->is_stream = true;
-	q->lingers = lingers;
+	q = &e->qps[san_ulp_qp_index(&e->conf.ulp, *qp)];
+	san_wr_wq_cons_init(&q->wq, conf->wq, own.qp.sq_depth, own.qp.rq_depth);
+	q->qpn = *qp;
+	q->app = conf->app;
+	q->is_stream = conf->is_stream;
+	q->lingers = conf->is_stream && conf->lingers;
+	q->fault = NULL;
+	q->end = SAN_QP_OPEN;
 	return 0;
 }
 

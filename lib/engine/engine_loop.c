@@ -563,7 +563,8 @@ san_engine_loop_once(struct san_engine *e)
 	posted = loop_handle_doorbells(e);
 	work += posted;
 	if (unlikely(san_engine_is_lost(e->port))) {
-		san_engine_idle_wake_all(e);
+		san_ulp_cq_wake_all(san_core_ulp(e->core)); /* all programs that wait */
+		san_engine_idle_wake_waiters(e);
 		san_engine_busy_end(&e->busy, work);
 		return work;
 	}
@@ -595,7 +596,7 @@ san_engine_loop_once(struct san_engine *e)
 		work += loop_tx_burst(e);
 	loop_push_events(e);
 	san_engine_idle_wake_waiters(e);
-	san_engine_sock_wake(e);
+	san_engine_idle_wake_socks(e);
 	san_engine_busy_end(&e->busy, work);
 	return work;
 }

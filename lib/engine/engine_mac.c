@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
+ * The kernel's device behind a port. An operator may take it down, rename it, change its MTU or
+ * delete it while the port is in use, and the drivers do not report that. So it is checked
+ * periodically in the interrupt thread, and changes appear in the log and in telemetry. (RT-38)
+ *
  * The port's MAC address. Where the device is the kernel's too, it may change at runtime (ip link
  * set address). The drivers read it only once, so the kernel is asked periodically in the interrupt
  * thread, and each lcore uses the new address from its next round on. Requests and announcements
  * with an old address would divert the neighbours' traffic from the kernel. (RT-38)
  */
 
+#include <assert.h>
+#include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -45,6 +53,79 @@ san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac)
 	atomic_store_explicit(&p->mac, engine_mac_word_of(mac), memory_order_relaxed);
 }
 
+/* ---- the kernel's device ---- */
+
+static const char *const names[] = {
+	[SAN_ENGINE_DEV_NONE] = "none",
+	[SAN_ENGINE_DEV_UP] = "up",
+	[SAN_ENGINE_DEV_DOWN] = "down",
+	[SAN_ENGINE_DEV_REMOVED] = "deleted",
+};
+static_assert(RTE_DIM(names) == SAN_ENGINE_DEV_STATES, "one for each");
+
+const char *
+san_engine_dev_state(const struct san_engine_port *p)
+{
+	return names[atomic_load_explicit(&p->dev.state, memory_order_relaxed)];
+}
+
+static void
+engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
+{
+	enum san_engine_dev was = atomic_exchange(&p->dev.state, state);
+
+	if (was == state || (was == SAN_ENGINE_DEV_NONE && state == SAN_ENGINE_DEV_UP))
+		return;
+	if (state == SAN_ENGINE_DEV_UP)
+		SAN_LOG(ENGINE, NOTICE, "port=%u device=%s is up again", p->id, p->dev.name);
+	else if (state == SAN_ENGINE_DEV_DOWN)
+		SAN_LOG(ENGINE, WARNING,
+			"port=%u device=%s is down, no packets pass: ip link set %s up",
+			p->id, p->dev.name, p->dev.name);
+	else
+		SAN_LOG(ENGINE, ERR,
+			"port=%u device=%s was deleted, no packets pass: a new device needs a "
+			"new start of the port",
+			p->id, p->dev.name);
+}
+
+/* Check the device and report changes. */
+static void
+engine_dev_look(struct san_engine_port *p)
+{
+	struct ifreq req = {.ifr_ifindex = (int)p->if_index};
+	uint32_t mtu;
+
+	/* by its index: the name may have changed */
+	if (ioctl(p->mac_fd, SIOCGIFNAME, &req) != 0) {
+		if (errno == ENODEV || errno == ENXIO)
+			engine_dev_change_state(p, SAN_ENGINE_DEV_REMOVED);
+		return;
+	}
+	if (p->dev.name[0] != '\0' && strcmp(p->dev.name, req.ifr_name) != 0)
+		SAN_LOG(ENGINE, NOTICE,
+			"port=%u device=%s is called %s now; so it must be at the next start",
+			p->id, p->dev.name, req.ifr_name);
+	snprintf(p->dev.name, sizeof(p->dev.name), "%s", req.ifr_name);
+	if (ioctl(p->mac_fd, SIOCGIFFLAGS, &req) == 0)
+		engine_dev_change_state(
+			p, (req.ifr_flags & IFF_UP) != 0 ? SAN_ENGINE_DEV_UP : SAN_ENGINE_DEV_DOWN);
+	if (ioctl(p->mac_fd, SIOCGIFMTU, &req) != 0)
+		return;
+	mtu = (uint32_t)req.ifr_mtu;
+	if (p->dev.mtu != 0 && mtu < p->mtu && mtu != p->dev.mtu)
+		SAN_LOG(ENGINE, WARNING,
+			"port=%u device=%s has an MTU of %u now, less than the port's %u: longer "
+			"packets are lost; ip link set %s mtu %u, or start again",
+			p->id, p->dev.name, mtu, p->mtu, p->dev.name, p->mtu);
+	else if (p->dev.mtu != 0 && mtu != p->dev.mtu)
+		SAN_LOG(ENGINE, NOTICE,
+			"port=%u device=%s has an MTU of %u now; the port keeps %u until it is "
+			"started again",
+			p->id, p->dev.name, mtu, p->mtu);
+	p->dev.mtu = mtu;
+}
+
 /* ---- control path ---- */
 
 /* Ask by index, because the name may change too. False: it has no address, or is deleted. */
@@ -72,7 +153,7 @@ engine_mac_look_timer(void *arg)
 			san_engine_mac_set(p, &mac);
 		}
 	}
-	san_engine_dev_look(p, p->mac_fd);
+	engine_dev_look(p);
 	rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
 

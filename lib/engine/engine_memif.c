@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "engine_memif.h"
+/*
+ * The link of a memif client. The driver requests it from the server once, when the port is started
+ * (DPDK 22.11). This requests it again whenever the server has refused or the link is lost.
+ *
+ * All but the first request happen in EAL's interrupt thread, where the driver also handles the
+ * answers, and which engine_gate.h holds while bursts run. So no lock is needed.
+ *
+ * A request that the server has not accepted yet is never cancelled: the driver of a server panics
+ * when it accepts a connection that its client has closed.
+ */
 
 #include <fcntl.h>
 #include <string.h>

@@ -27,7 +27,7 @@
 #include <rte_devargs.h>
 #include <rte_ethdev.h>
 
-#include "engine_mtu.h"
+#include "engine_priv.h"
 
 #define MTU_MOST         9000 /* RT-31 */
 #define MEMIF_BSIZE      2048 /* defaults of the drivers */

@@ -22,10 +22,10 @@
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 
-#include "engine_mtu.h"
 #include "engine_priv.h"
 #include "san_log.h"
 
+#define GROUP_ADDRS  128 /* most group addresses set on a device */
 #define MTU_DEFAULT  1500
 #define ROOM_MIN     2048 /* several drivers refuse less */
 #define CACHE_MAX    256
@@ -481,4 +481,62 @@ san_engine_port_is_up(const struct san_engine_port *p)
 	if (rte_eth_link_get_nowait(p->id, &link) != 0)
 		return true; /* the port does not report it */
 	return link.link_status == RTE_ETH_LINK_UP;
+}
+
+/* ---- sockets on lcore 0 (UDP-6, UDP-8) ---- */
+
+bool
+san_engine_sock_carries_tcp(const struct san_engine_port *p)
+{
+	if (p->conf.carry_tcp != SAN_CARRY_TCP_AUTO)
+		return p->conf.carry_tcp == SAN_CARRY_TCP_ON;
+	return strcmp(p->driver, "net_af_packet") != 0;
+}
+
+uint16_t
+san_engine_sock_mtu(const struct san_engine_port *p)
+{
+	return p->mtu;
+}
+
+uint32_t
+san_engine_sock_if_index(const struct san_engine_port *p)
+{
+	return p->if_index;
+}
+
+uint32_t
+san_engine_sock_whole_v4(const struct san_engine_port *p)
+{
+	return p->whole_v4;
+}
+
+struct groups_call {
+	struct rte_ether_addr macs[GROUP_ADDRS];
+	uint32_t nb;
+};
+
+static int
+do_groups(struct san_engine *e, void *arg)
+{
+	struct groups_call *c = arg;
+
+	c->nb = san_inet_group_all(san_core_inet(e->core), c->macs, GROUP_ADDRS);
+	return 0;
+}
+
+/* Set the device's list of addresses. If it has none, or a short one, it receives all multicast. */
+int
+san_engine_sock_groups(struct san_engine_port *p)
+{
+	struct groups_call c;
+	int rc = -ENOSPC;
+
+	san_engine_loop_call(p->engines[0], do_groups, &c);
+	if (c.nb <= GROUP_ADDRS)
+		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
+	if (rc != 0)
+		rc = rte_eth_allmulticast_enable(p->id);
+	/* a port whose kernel device joins the group as well needs neither */
+	return rc == -ENOTSUP && p->if_index != 0 ? 0 : rc;
 }

@@ -18,7 +18,6 @@
 #include "engine_busy.h"
 #include "engine_clock.h"
 #include "engine_gate.h"
-#include "engine_memif.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< for frames longer than ENGINE_SHORT */
@@ -28,6 +27,17 @@
 #define ENGINE_CALLS      64
 #define ENGINE_EVENTS     256
 #define ENGINE_LANES      1024 /**< most packets handed over that wait for an lcore */
+
+/** The link of a memif client; see engine_memif.c. */
+struct san_engine_memif {
+	bool asks; /**< otherwise the rest is unused */
+	uint16_t port_id;
+	bool is_started;  /**< state of the driver: without a server the port does not start */
+	bool is_lost;     /**< the loss was reported */
+	uint32_t wait_us; /**< until the next check, while there is no link */
+	int fd;           /**< descriptor of the request in progress; -1: unknown */
+	uint64_t socket;  /**< its inode, because the number may be reused */
+};
 
 struct san_view_capture; /* view_capture.c */
 
@@ -130,7 +140,7 @@ struct san_engine_qp {
 	uint16_t app;      /**< its owner */
 	bool again;        /**< listed in *again*: entries are left in its rings */
 	bool is_stream;    /**< see san_core_stream_create() */
-	bool lingers;      /**< see san_engine_lcore_stream_add() */
+	bool lingers;      /**< see struct san_engine_qp_conf */
 	uint8_t end;       /**< enum san_engine_qp_end */
 	uint32_t sq_last;  /**< ENDING: tail of its send queue beyond which nothing is taken */
 	const char *fault; /**< what was invalid in its rings, as text; NULL: nothing */
@@ -231,8 +241,6 @@ int san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_e
 void san_engine_lcore_destroy(struct san_engine *e);
 /** The same, but park its core and keep its state for the next process. */
 void san_engine_lcore_rest(struct san_engine *e);
-/** Delete all queue pairs; the next rounds notify the peers. */
-void san_engine_lcore_end(struct san_engine *e);
 
 /** There is an event: wake the thread that sleeps for it, if any (AFC-19). */
 static inline void
@@ -264,20 +272,10 @@ void san_engine_app_refill(struct san_engine *e);
 /** Take entries from the rings of a queue pair of another process. False: some are left. */
 bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 
-/* ---- engine_sock.c ---- */
-
-/** Wake the threads that wait in the kernel for sockets with news. */
-void san_engine_sock_wake(struct san_engine *e);
-
-/* ---- engine_dev.c ---- */
-
-/** Check the device and report changes. *fd*: any socket. */
-void san_engine_dev_look(struct san_engine_port *p, int fd);
-/** "up", "down", "deleted", or "none". */
-const char *san_engine_dev_state(const struct san_engine_port *p);
-
 /* ---- engine_mac.c ---- */
 
+/** "up", "down", "deleted", or "none". */
+const char *san_engine_dev_state(const struct san_engine_port *p);
 /** Whether the MAC address belongs to the port alone, not to a device of the kernel. */
 bool san_engine_mac_is_own(const struct san_engine_port *p);
 /** Set the result of san_engine_mac(). */
@@ -287,6 +285,56 @@ void san_engine_mac_watch(struct san_engine_port *p);
 void san_engine_mac_unwatch(struct san_engine_port *p);
 /** The address has changed: update the core. */
 void san_engine_mac_follow(struct san_engine *e);
+
+/* ---- engine_mtu.c: what a port really carries (RT-31) ---- */
+
+/** Limits of a port, in bytes of IP. */
+struct san_engine_mtu {
+	uint32_t most;   /**< what its buffers hold; UINT32_MAX: unknown */
+	uint32_t now;    /**< MTU of the kernel's device behind it, or of the port */
+	uint32_t kernel; /**< index of that device; 0: none */
+	bool by_buffers; /**< only the buffers count: memif */
+	/**
+	 * Longest IPv4 packet that arrives reassembled: af_packet lets the kernel reassemble
+	 * fragments, and cuts off the rest. UINT32_MAX: fragments arrive as they are.
+	 */
+	uint32_t whole_v4;
+};
+
+/** Ask driver, arguments and kernel. *header*: bytes of a frame in front of the IP packet. */
+void san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32_t header,
+			struct san_engine_mtu *m);
+/**
+ * Choose the MTU to use.
+ *
+ * @param wanted
+ *   The operator's choice; 0: what the port has, up to 9000.
+ * @param least
+ *   Least MTU that the addresses allow.
+ * @return
+ *   0, or -EMSGSIZE with the cause in *why*: the buffers hold less than is wanted, or the port has
+ *   less than *least*.
+ */
+int san_engine_mtu_choose(const struct san_engine_mtu *m, uint16_t wanted, uint16_t least,
+			  uint16_t *mtu, const char **why);
+/** MTU of the kernel's device with this index; 0: no device, or an error. */
+uint32_t san_engine_mtu_of_kernel(uint32_t if_index);
+/** Value of "key=N" in a device's arguments; *otherwise* if it is missing. */
+uint32_t san_engine_mtu_arg(const char *args, const char *key, uint32_t otherwise);
+
+/* ---- engine_memif.c: for the thread that opens and closes the port ---- */
+
+/** Whether the port is a memif client, from its arguments. */
+bool san_engine_memif_is_client(const struct rte_eth_dev_info *info);
+/**
+ * Start the port and request its link; with *asks* false only start it. If there is no server, try
+ * again for *timeout_ms*. Returns the result of rte_eth_dev_start(). After success, stop *m*
+ * before the port.
+ */
+int san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
+			   uint32_t timeout_ms);
+/** Stop requesting the link. */
+void san_engine_memif_stop(struct san_engine_memif *m);
 
 /* ---- engine_kernel.c ---- */
 
@@ -322,15 +370,14 @@ uint8_t san_engine_idle_choose(uint8_t policy);
 const char *san_engine_idle_name(uint8_t policy);
 /** Create what sleeping needs, if the port's lcores sleep. */
 int san_engine_idle_init(struct san_engine *e, const char **why);
-void san_engine_idle_fini(struct san_engine *e);
 /** Let *fd* wake the lcore, or stop that. */
 int san_engine_idle_add(const struct san_engine *e, int fd);
 /** After a round that found *work*: yield, pause or sleep, by the policy. */
 void san_engine_idle_after(struct san_engine *e, uint32_t work);
 /** There are new completions: wake the programs that wait for them. */
 void san_engine_idle_wake_waiters(struct san_engine *e);
-/** The port has failed: wake all programs that wait. */
-void san_engine_idle_wake_all(struct san_engine *e);
+/** Wake the threads that wait in the kernel for sockets with news. */
+void san_engine_idle_wake_socks(struct san_engine *e);
 
 /** There is work for the lcore. Any thread. */
 static inline void

@@ -12,6 +12,7 @@
 #include "rtsan_priv.h"
 
 #define ERROR_MAX 512
+#define NB(table) (sizeof(table) / sizeof((table)[0]))
 
 static _Thread_local char error_text[ERROR_MAX];
 static _Thread_local bool error_set;
@@ -54,46 +55,34 @@ rtsan_error(void)
 	return error_text[0] != '\0' ? error_text : "no error";
 }
 
-static const char *const status_names[] = {
-	[RTSAN_WC_SUCCESS] = "success",
-	[RTSAN_WC_RNR_RETRY_EXC] = "rnr_retry_exceeded",
-	[RTSAN_WC_REM_ACCESS] = "remote_access",
-	[RTSAN_WC_REM_LENGTH] = "remote_length",
-	[RTSAN_WC_REM_REVOKED] = "remote_revoked",
-	[RTSAN_WC_REM_ALIGN] = "remote_align",
-	[RTSAN_WC_REM_RESOURCE] = "remote_resource",
-	[RTSAN_WC_REM_REFUSED] = "remote_refused",
-	[RTSAN_WC_ABORTED] = "aborted",
-	[RTSAN_WC_RETRY_EXC] = "retry_exceeded",
-	[RTSAN_WC_FLUSHED] = "flushed",
-	[RTSAN_WC_LOC_LENGTH] = "local_length",
-	[RTSAN_WC_NO_BUFFERS] = "no_buffers",
-	[RTSAN_WC_CANCELLED] = "cancelled",
-	[RTSAN_WC_AGAIN] = "again",
-	[RTSAN_WC_SHUTDOWN] = "shutdown",
-	[RTSAN_WC_PROTOCOL] = "protocol",
-	[RTSAN_WC_INVALID] = "invalid",
-};
-
-static const char *const status_texts[] = {
-	[RTSAN_WC_SUCCESS] = "done",
-	[RTSAN_WC_RNR_RETRY_EXC] = "the peer posted no receive in time",
-	[RTSAN_WC_REM_ACCESS] = "the peer has no such region, or it is shorter, or forbids it",
-	[RTSAN_WC_REM_LENGTH] = "longer than the receive that the peer had posted",
-	[RTSAN_WC_REM_REVOKED] = "the peer revoked the region meanwhile",
-	[RTSAN_WC_REM_ALIGN] = "atomic on an address that is no multiple of 8",
-	[RTSAN_WC_REM_RESOURCE] = "the peer had no resources for it",
-	[RTSAN_WC_REM_REFUSED] = "the peer's upper layer, or its device, refused it",
-	[RTSAN_WC_ABORTED] = "given up on this side",
-	[RTSAN_WC_RETRY_EXC] = "the peer does not answer; the connection has ended",
-	[RTSAN_WC_FLUSHED] = "the connection ended first",
-	[RTSAN_WC_LOC_LENGTH] = "a message longer than this receive came and was refused",
-	[RTSAN_WC_NO_BUFFERS] = "no memory, or no region left, for this transfer: nothing was sent",
-	[RTSAN_WC_CANCELLED] = "cancelled, with what was moved before",
-	[RTSAN_WC_AGAIN] = "nothing is available now",
-	[RTSAN_WC_SHUTDOWN] = "the stream was shut before",
-	[RTSAN_WC_PROTOCOL] = "the peer broke the protocol of streams; the connection has ended",
-	[RTSAN_WC_INVALID] = "a value is out of range, or the device refused it",
+static const struct {
+	const char *name, *text;
+} statuses[] = {
+	[RTSAN_WC_SUCCESS] = {"success", "done"},
+	[RTSAN_WC_RNR_RETRY_EXC] = {"rnr_retry_exceeded", "the peer posted no receive in time"},
+	[RTSAN_WC_REM_ACCESS] = {"remote_access",
+				 "the peer has no such region, or it is shorter, or forbids it"},
+	[RTSAN_WC_REM_LENGTH] = {"remote_length",
+				 "longer than the receive that the peer had posted"},
+	[RTSAN_WC_REM_REVOKED] = {"remote_revoked", "the peer revoked the region meanwhile"},
+	[RTSAN_WC_REM_ALIGN] = {"remote_align", "atomic on an address that is no multiple of 8"},
+	[RTSAN_WC_REM_RESOURCE] = {"remote_resource", "the peer had no resources for it"},
+	[RTSAN_WC_REM_REFUSED] = {"remote_refused",
+				  "the peer's upper layer, or its device, refused it"},
+	[RTSAN_WC_ABORTED] = {"aborted", "given up on this side"},
+	[RTSAN_WC_RETRY_EXC] = {"retry_exceeded",
+				"the peer does not answer; the connection has ended"},
+	[RTSAN_WC_FLUSHED] = {"flushed", "the connection ended first"},
+	[RTSAN_WC_LOC_LENGTH] = {"local_length",
+				 "a message longer than this receive came and was refused"},
+	[RTSAN_WC_NO_BUFFERS] = {"no_buffers",
+				 "no memory, or no region left, for this transfer: nothing was sent"},
+	[RTSAN_WC_CANCELLED] = {"cancelled", "cancelled, with what was moved before"},
+	[RTSAN_WC_AGAIN] = {"again", "nothing is available now"},
+	[RTSAN_WC_SHUTDOWN] = {"shutdown", "the stream was shut before"},
+	[RTSAN_WC_PROTOCOL] = {"protocol",
+			       "the peer broke the protocol of streams; the connection has ended"},
+	[RTSAN_WC_INVALID] = {"invalid", "a value is out of range, or the device refused it"},
 };
 
 static const char *const reason_texts[] = {
@@ -111,23 +100,26 @@ static const char *const reason_texts[] = {
 	[RTSAN_R_PATH_MTU] = "the network no longer carries packets of the length in use",
 };
 
-#define LOOKUP(table, i) \
-	((i) < sizeof(table) / sizeof((table)[0]) && (table)[i] != NULL ? (table)[i] : "unknown")
-
 const char *
 rtsan_status_name(uint8_t status)
 {
-	return LOOKUP(status_names, status);
+	const char *name = status < NB(statuses) ? statuses[status].name : NULL;
+
+	return name != NULL ? name : "unknown";
 }
 
 const char *
 rtsan_status_text(uint8_t status)
 {
-	return LOOKUP(status_texts, status);
+	const char *text = status < NB(statuses) ? statuses[status].text : NULL;
+
+	return text != NULL ? text : "unknown";
 }
 
 const char *
 rtsan_reason_text(uint8_t reason)
 {
-	return LOOKUP(reason_texts, reason);
+	const char *text = reason < NB(reason_texts) ? reason_texts[reason] : NULL;
+
+	return text != NULL ? text : "unknown";
 }

@@ -146,7 +146,7 @@ int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, 
 /** Release a region without the provider: the context is being closed. */
 void rtsan_mr_release(struct rtsan_mr *mr);
 
-/* ---- rtsan_turn.c ---- */
+/* ---- rtsan_wait.c ---- */
 
 /** 0 or a positive errno of pthread. */
 int rtsan_turn_init(struct rtsan_turn *t);

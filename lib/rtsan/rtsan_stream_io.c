@@ -4,7 +4,7 @@
  * Reads and writes of rtsan_stream.h. A call posts one request and waits for its completion. After
  * a timeout it cancels the request, and returns when the memory belongs to the caller again. All
  * completions of a stream are in one queue; one waiting thread takes them for all threads
- * (rtsan_turn.c).
+ * (rtsan_wait.c).
  */
 
 #include <errno.h>

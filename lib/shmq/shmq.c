@@ -9,30 +9,57 @@
 
 #define FIRST_PID 1
 
+/** A message with room for what comes with it: descriptors, and credentials. */
+struct shmq_msg {
+	struct msghdr m;
+	struct iovec iov;
+	union {
+		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+};
+
+/* *room*: bytes for what comes with it. */
+static void
+shmq_msg_init(struct shmq_msg *b, const void *msg, size_t size, size_t room)
+{
+	b->iov = (struct iovec){.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
+	b->m = (struct msghdr){
+		.msg_iov = &b->iov,
+		.msg_iovlen = 1,
+		.msg_control = room != 0 ? b->control.buf : NULL,
+		.msg_controllen = room,
+	};
+}
+
+/* A message to send, with *len* bytes at *data* of kind *type*. */
+static void
+shmq_msg_init_with(struct shmq_msg *b, const void *msg, size_t size, int type, const void *data,
+		   size_t len)
+{
+	struct cmsghdr *c;
+
+	shmq_msg_init(b, msg, size, CMSG_SPACE(len));
+	memset(b->control.buf, 0, CMSG_SPACE(len));
+	c = CMSG_FIRSTHDR(&b->m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), data, len);
+}
+
 int
 san_shmq_send_many(int sock, const void *msg, size_t size, const int *fds, uint32_t nb, bool wait)
 {
-	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
+	struct shmq_msg b;
 	ssize_t n;
 
-	if (nb != 0) {
-		m.msg_control = control.buf;
-		m.msg_controllen = CMSG_SPACE(nb * sizeof(int));
-		memset(control.buf, 0, m.msg_controllen);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(nb * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, nb * sizeof(int));
-	}
+	if (nb != 0)
+		shmq_msg_init_with(&b, msg, size, SCM_RIGHTS, fds, nb * sizeof(int));
+	else
+		shmq_msg_init(&b, msg, size, 0);
 	do
-		n = sendmsg(sock, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+		n = sendmsg(sock, &b.m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno :
 						-EPROTO;
@@ -48,24 +75,10 @@ static int
 shmq_send_as(int sock, const void *msg, size_t size, pid_t pid)
 {
 	const struct ucred cred = {.pid = pid, .uid = getuid(), .gid = getgid()};
-	union {
-		char buf[CMSG_SPACE(sizeof(cred))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = size};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	struct shmq_msg b;
 
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_CREDENTIALS;
-	c->cmsg_len = CMSG_LEN(sizeof(cred));
-	memcpy(CMSG_DATA(c), &cred, sizeof(cred));
-	return sendmsg(sock, &m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -errno;
+	shmq_msg_init_with(&b, msg, size, SCM_CREDENTIALS, &cred, sizeof(cred));
+	return sendmsg(sock, &b.m, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -errno;
 }
 
 int
@@ -127,28 +140,19 @@ static int
 shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
 	      int flags)
 {
-	/* room for all descriptors: the kernel would close the others here, which may take long */
-	union {
-		char buf[CMSG_SPACE(SHMQ_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = msg, .iov_len = size};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
+	struct shmq_msg b;
 	ssize_t n;
 
 	*nb_fds = 0;
-	n = shmq_recvmsg(sock, &m, flags);
+	/* room for all descriptors: the kernel would close the others here, which may take long */
+	shmq_msg_init(&b, msg, size, sizeof(b.control.buf));
+	n = shmq_recvmsg(sock, &b.m, flags);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
-	*nb_fds = take_fds(&m, fds);
-	if (n == (ssize_t)size && *nb_fds <= max && (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
+	*nb_fds = take_fds(&b.m, fds);
+	if (n == (ssize_t)size && *nb_fds <= max && (b.m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return 0;
-	return n == 0 && !has_ucred(&m) ? -ENOTCONN : -EPROTO;
+	return n == 0 && !has_ucred(&b.m) ? -ENOTCONN : -EPROTO;
 }
 
 int
@@ -166,32 +170,23 @@ san_shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t
 int
 san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from)
 {
-	/* the credentials of san_shmq_peek_init() fill it, so that no descriptor fits */
-	union {
-		char buf[CMSG_SPACE(sizeof(struct ucred))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {.iov_base = msg, .iov_len = size};
-	struct msghdr m = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
+	struct shmq_msg b;
 	ssize_t n;
 
 	*has_fds = false;
-	n = shmq_recvmsg(sock, &m, MSG_PEEK | MSG_DONTWAIT);
+	/* the credentials of san_shmq_peek_init() fill it, so that no descriptor fits */
+	shmq_msg_init(&b, msg, size, CMSG_SPACE(sizeof(struct ucred)));
+	n = shmq_recvmsg(sock, &b.m, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
-	*has_fds = (m.msg_flags & MSG_CTRUNC) != 0;
+	*has_fds = (b.m.msg_flags & MSG_CTRUNC) != 0;
 	if (from != NULL)
 		*from = (struct ucred){.uid = (uid_t)-1};
-	if (from != NULL && has_ucred(&m))
-		memcpy(from, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(*from));
-	if (n == (ssize_t)size && (m.msg_flags & MSG_TRUNC) == 0)
+	if (from != NULL && has_ucred(&b.m))
+		memcpy(from, CMSG_DATA(CMSG_FIRSTHDR(&b.m)), sizeof(*from));
+	if (n == (ssize_t)size && (b.m.msg_flags & MSG_TRUNC) == 0)
 		return 0;
-	return n == 0 && !*has_fds && !has_ucred(&m) ? -ENOTCONN : -EPROTO;
+	return n == 0 && !*has_fds && !has_ucred(&b.m) ? -ENOTCONN : -EPROTO;
 }
 
 int
@@ -205,10 +200,10 @@ san_shmq_peek_init(int sock)
 ssize_t
 san_shmq_recv_bytes(int sock, void *bytes, size_t size, int flags)
 {
-	struct iovec iov = {.iov_base = bytes, .iov_len = size};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct shmq_msg b;
 
-	return shmq_recvmsg(sock, &m, flags | MSG_DONTWAIT);
+	shmq_msg_init(&b, bytes, size, 0);
+	return shmq_recvmsg(sock, &b.m, flags | MSG_DONTWAIT);
 }
 
 void

@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shmq_guard.h"
+#include "shmq.h"
 
 #define CHUNK ((uintptr_t)2 << 20) /* replaced at once: the kernel limits the number of mappings */
 

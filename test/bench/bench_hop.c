@@ -110,15 +110,18 @@ share(const char *name, size_t bytes)
 static int
 make_app(struct san_engine *e, void *arg)
 {
-	struct san_ulp_qp_conf qp = {.sq_depth = DEPTH, .rq_depth = 2};
+	struct san_engine_qp_conf conf = {.app = APP, .wq = bench.wq};
+	struct san_ulp_qp_conf *qp = &conf.core.qp;
 	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 
 	(void)arg;
+	qp->sq_depth = DEPTH;
+	qp->rq_depth = 2;
 	if (san_engine_app_add(e, APP, 0, bench.doorbells, -1) != 0 ||
-	    san_ulp_cq_create_at(ulp, DEPTH, bench.cq_mem, &qp.send_cq) != 0)
+	    san_ulp_cq_create_at(ulp, DEPTH, bench.cq_mem, &qp->send_cq) != 0)
 		return -1;
-	qp.recv_cq = qp.send_cq;
-	if (san_engine_lcore_qp_add(e, bench.wq, APP, &qp, &bench.qp) != 0)
+	qp->recv_cq = qp->send_cq;
+	if (san_engine_lcore_qp_add(e, &conf, &bench.qp) != 0)
 		return -1;
 	san_ulp_qp_unbind(ulp, bench.qp);
 	return 0;

@@ -18,10 +18,11 @@
 #include <rte_ethdev.h>
 
 #include "app_priv.h"
-#include "app_state.h"
+#include "app.h"
+#include "state.h"
 #include "ports.h"
 #include "san_assert.h"
-#include "shmq_guard.h"
+#include "shmq.h"
 
 #define TEST_EAL_MB "128"
 #include "unit/test_eal.h"

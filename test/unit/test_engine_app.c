@@ -403,11 +403,11 @@ san_engine_drain_cut__left_behind(void **state)
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
 	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
-	assert_int_equal(san_engine_drain(e), 1);
-	san_engine_drain_cut(e);
+	assert_int_equal(san_engine_drain(e, NULL), 1);
+	san_engine_drain_cut(e, NULL);
 	san_engine_progress(port);
 	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
-	assert_int_equal(san_engine_drain(e), 0);
+	assert_int_equal(san_engine_drain(e, NULL), 0);
 	qp_again(&apps[0]);
 }
 
@@ -440,19 +440,22 @@ san_engine_lcore_qp_del__no_room_to_linger(void **state)
 static void
 san_engine_app_refill__many(void **state)
 {
-	struct san_ulp_qp_conf conf_qp = {
-		.sq_depth = DEPTH,
-		.rq_depth = DEPTH,
-		.send_cq = apps[0].ulp_cq,
-		.recv_cq = apps[0].ulp_cq,
+	struct san_engine_qp_conf conf_qp = {
+		.app = 1,
+		.core.qp = {
+			.sq_depth = DEPTH,
+			.rq_depth = DEPTH,
+			.send_cq = apps[0].ulp_cq,
+			.recv_cq = apps[0].ulp_cq,
+		},
 	};
 	struct san_wq *wqs[4];
 	uint32_t qps[4], i, rounds, taken, before;
 
 	(void)state;
 	for (i = 0; i < 4; i++) {
-		wqs[i] = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
-		assert_int_equal(san_engine_lcore_qp_add(e, wqs[i], 1, &conf_qp, &qps[i]), 0);
+		conf_qp.wq = wqs[i] = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
+		assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qps[i]), 0);
 		atomic_store(&wqs[i]->rq_tail, VISIT);
 		san_doorbells_ring(apps[0].doorbells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
 	}
@@ -533,10 +536,10 @@ san_engine_drain__what_was_posted(void **state)
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0;
 	for (i = 0; i < 8; i++)
 		post(&apps[0], &wr);
-	assert_int_equal(san_engine_drain(e), 1);
+	assert_int_equal(san_engine_drain(e, NULL), 1);
 	for (i = 0; i < 3; i++)
 		post(&apps[0], &wr);
-	while (san_engine_drain(e) != 0)
+	while (san_engine_drain(e, NULL) != 0)
 		san_engine_progress(port);
 	for (i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
@@ -552,10 +555,10 @@ san_engine_drain__index_beyond(void **state)
 {
 	(void)state;
 	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
-	assert_int_equal(san_engine_drain(e), 2);
+	assert_int_equal(san_engine_drain(e, NULL), 2);
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
-	while (san_engine_drain(e) != 0)
+	while (san_engine_drain(e, NULL) != 0)
 		san_engine_progress(port);
 }
 
@@ -566,8 +569,8 @@ san_engine_drain_cut__at_once(void **state)
 
 	(void)state;
 	post(&apps[0], &wr);
-	assert_int_equal(san_engine_drain(e), 2);
-	san_engine_drain_cut(e);
+	assert_int_equal(san_engine_drain(e, NULL), 2);
+	san_engine_drain_cut(e, NULL);
 	assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
 	assert_disconnected();
 }

@@ -70,12 +70,11 @@ static bool app_streams; /**< queue pairs are streams */
 static inline int
 app_qp_add(struct app *a, const struct san_ulp_qp_conf *qp)
 {
-	struct san_core_stream_conf stream = {.qp = *qp};
+	struct san_engine_qp_conf own = {
+		.app = a->id, .wq = a->wq, .is_stream = app_streams, .lingers = true, .core.qp = *qp};
 
-	if (!app_streams)
-		return san_engine_lcore_qp_add(e, a->wq, a->id, qp, &a->qp);
-	san_stream_conf_default(&stream.stream);
-	return san_engine_lcore_stream_add(e, a->wq, a->id, &stream, true, &a->qp);
+	san_stream_conf_default(&own.core.stream);
+	return san_engine_lcore_qp_add(e, &own, &a->qp);
 }
 
 static inline void

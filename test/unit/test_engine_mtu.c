@@ -8,7 +8,7 @@
 #include <net/if.h>
 
 #include "unit.h"
-#include "engine_mtu.h"
+#include "engine_priv.h"
 
 static void
 san_engine_mtu_arg__finds_the_number(void **state)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shmq_guard.h"
+#include "shmq.h"
 
 #define PAGE   4096
 #define PAGES  4

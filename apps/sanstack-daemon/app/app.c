@@ -138,9 +138,14 @@ make_ctl(struct app_port *port, struct app *a)
 	int rc;
 
 	a->port = port;
-	a->id = san_app_port_take_id(port);
+	for (i = 1; i < SAN_ENGINE_APPS && a->id == 0; i++) {
+		port->last_id = port->last_id + 1 < SAN_ENGINE_APPS ? port->last_id + 1 : 1;
+		if (!port->used[port->last_id])
+			a->id = port->last_id;
+	}
 	if (a->id == 0)
 		return -EUSERS;
+	port->used[a->id] = true;
 	port->owners[a->id] = a->owner;
 	rc = san_app_mem_create(&a->ctl_mem, "sanstack-ctl",
 				san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells),
@@ -536,8 +541,8 @@ static const struct {
 	[SHMQ_QP_DESTROY] = {serve_qp_destroy},
 	[SHMQ_LISTEN] = {san_app_conn_listen, true},
 	[SHMQ_UNLISTEN] = {san_app_conn_unlisten},
-	[SHMQ_CONNECT] = {san_app_conn_connect, true},
-	[SHMQ_ACCEPT] = {san_app_conn_accept, true},
+	[SHMQ_CONNECT] = {san_app_conn_set_up, true},
+	[SHMQ_ACCEPT] = {san_app_conn_set_up, true},
 	[SHMQ_REJECT] = {san_app_conn_reject},
 	[SHMQ_DISCONNECT] = {san_app_conn_disconnect},
 	[SHMQ_CQ_FD] = {serve_cq_fd},

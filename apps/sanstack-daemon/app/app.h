@@ -21,6 +21,8 @@
 #include "socks.h"
 #include "users.h"
 
+struct state;
+
 /** An event that waits because the application's ring is full. */
 struct app_event {
 	struct shmq_event ev;
@@ -112,8 +114,6 @@ void san_apps_init(struct apps *all, const struct conf *conf);
  */
 int san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem,
 		      struct dpdk_ctx *ctx);
-/** All applications are destroyed and all ports closed. */
-void san_apps_fini(struct apps *all);
 
 /**
  * A program has connected. The new application owns *sock*. NULL: the limit is reached or there is
@@ -174,9 +174,30 @@ uint32_t san_apps_ranges(const struct apps *all);
 uint64_t san_apps_expire_silent(struct apps *all, uint64_t now_ns);
 /** Refuse new applications, listeners and connections. Existing connections continue. */
 void san_apps_close(struct apps *all);
-/** Wake all waiting threads of applications, so that they check their queues again. */
-void san_apps_wake(const struct apps *all);
-/** The engines are about to stop: requests of applications fail from now on. */
-void san_apps_engines_end(struct apps *all);
+/**
+ * Wake all waiting threads of applications of *port*, or of all ports (NULL), so that they check
+ * their queues again. *has_ended*: the port has failed or is about to stop, and requests fail.
+ */
+void san_apps_wake(const struct apps *all, const struct app_port *port, bool has_ended);
+
+/* ---- app_state.c: live restart (SYS-2, SYS-8) ---- */
+
+/** Save everything of *all*, whose ports are parked. */
+void san_app_state_save(const struct apps *all, struct state *st);
+/**
+ * Load the ports into *all*, which is empty; their devices are open. Returns like
+ * san_app_state_load().
+ */
+int san_app_state_load_ports(struct apps *all, struct state *st);
+/**
+ * Load the applications. Memory that is shared with them is mapped at its old address and guarded.
+ *
+ * @return
+ *   0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* must
+ *   not be used.
+ */
+int san_app_state_load(struct apps *all, struct state *st);
+/** The ports are resumed: connect the applications' doorbells to them again. 0 or -errno. */
+int san_app_state_attach(struct apps *all);
 
 #endif /* DAEMON_APP_H */

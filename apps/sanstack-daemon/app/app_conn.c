@@ -152,39 +152,26 @@ take_qp(struct app *a, uint32_t qpn)
 }
 
 int
-san_app_conn_connect(struct app *a, const struct shmq_req *req)
+san_app_conn_set_up(struct app *a, const struct shmq_req *req)
 {
-	struct shmq_req own = *req;
-	int rc = take_qp(a, req->id);
-
-	if (rc == 0)
-		rc = app_conn_check_param(a, &req->conn);
-	if (rc == 0)
-		rc = check_conns(a);
-	if (rc == 0)
-		rc = app_conn_check(a, req->conn.service, req->conn.pkey);
-	own.conn.uid = a->owner;
-	return rc == 0 ? san_dpdk_call(a->port->ctx, &own) : rc;
-}
-
-int
-san_app_conn_accept(struct app *a, const struct shmq_req *req)
-{
+	bool accepts = req->type == SHMQ_ACCEPT;
 	struct app_request *r = app_conn_find_request(a, req->conn.request);
 	struct shmq_req own = *req;
 	int rc = take_qp(a, req->id);
 
 	if (rc == 0)
 		rc = app_conn_check_param(a, &req->conn);
-	if (rc == 0 && r == NULL)
+	if (rc == 0 && accepts && r == NULL)
 		rc = san_app_refuse(a, -ENOENT, "accept: no such request");
 	if (rc == 0)
 		rc = check_conns(a);
+	if (rc == 0 && !accepts)
+		rc = app_conn_check(a, req->conn.service, req->conn.pkey);
 	if (rc != 0)
 		return rc;
 	own.conn.uid = a->owner;
 	rc = san_dpdk_call(a->port->ctx, &own);
-	if (rc == 0 || rc == -ENOENT)
+	if (accepts && (rc == 0 || rc == -ENOENT))
 		r->app = NULL;
 	return rc;
 }

@@ -28,7 +28,6 @@
 #include "helper.h"
 #include "san_time.h"
 #include "shmq.h"
-#include "shmq_guard.h"
 
 #define STEP     ((size_t)512 << 10)
 #define REST     11

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Memory that the daemon shares with an application. It is mapped and guarded (shmq_guard.h), and
+ * Memory that the daemon shares with an application. It is mapped and guarded (shmq.h), and
  * its descriptor lets a daemon that takes over map it as well. Thread rule: the main thread.
  */
 

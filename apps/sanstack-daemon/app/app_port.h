@@ -95,8 +95,6 @@ struct app_port {
 /** All applications are destroyed. */
 void san_app_port_fini(struct app_port *port);
 
-/** Reserve a number for a new application. 0: all are in use. */
-uint16_t san_app_port_take_id(struct app_port *port);
 /** The number of application *id* among those of all ports, for san_shmq_guard_add(). */
 uint16_t san_app_port_guard_id(const struct app_port *port, uint16_t id);
 /** The table entry for a connection request. The caller must check what the entry holds. */

@@ -12,8 +12,8 @@
 /** Serve a request. Returns *rc* of san_app_answer(). */
 typedef int app_serve_fn(struct app *a, const struct shmq_req *req);
 
-app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_connect, san_app_conn_accept,
-	san_app_conn_reject, san_app_conn_disconnect;
+app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_set_up, san_app_conn_reject,
+	san_app_conn_disconnect;
 
 /**
  * Add an application with the credentials of *sock*, not attached. NULL: no memory, or *sock* is no

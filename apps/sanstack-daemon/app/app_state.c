@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "app_priv.h"
-#include "app_state.h"
 #include "ports.h"
+#include "state.h"
 
 #define NO_PORT UINT16_MAX
 

@@ -171,21 +171,6 @@ san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_m
 	}
 }
 
-/* Send an error from the daemon itself; the helper is still busy with the request. */
-static void
-app_turn_send_error(struct app *a, int rc, const char *why)
-{
-	struct answer *ans = &a->ans;
-
-	if (ans->fd >= 0)
-		close(ans->fd);
-	ans->fd = -1;
-	ans->rep = (struct shmq_rep){.magic = SHMQ_MAGIC, .abi = SHMQ_ABI, .rc = rc};
-	snprintf(ans->rep.text, sizeof(ans->rep.text), "%s", why);
-	a->over |= san_shmq_send(a->sock, &ans->rep, sizeof(ans->rep), -1, false) != 0;
-	a->is_notified = true;
-}
-
 void
 san_app_turn_helper_ended(struct apps *all, struct helper *h, bool has_begun)
 {
@@ -250,11 +235,22 @@ app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 		return SAN_TIME_NEVER;
 	if (now_ns - a->job_ns < HELPER_LATE_NS)
 		return a->job_ns + HELPER_LATE_NS;
-	if (a->is_answered)
+	if (a->is_answered) {
 		a->over = true; /* it must not get a second answer */
-	else
-		app_turn_send_error(a, -ETIMEDOUT,
-				    "a descriptor of this user's programs holds up the kernel");
+		return SAN_TIME_NEVER;
+	}
+	/* an error of the daemon itself: the helper is still busy with the request */
+	if (a->ans.fd >= 0)
+		close(a->ans.fd);
+	a->ans.fd = -1;
+	a->ans.rep = (struct shmq_rep){
+		.magic = SHMQ_MAGIC,
+		.abi = SHMQ_ABI,
+		.rc = -ETIMEDOUT,
+		.text = "a descriptor of this user's programs holds up the kernel",
+	};
+	a->over |= san_shmq_send(a->sock, &a->ans.rep, sizeof(a->ans.rep), -1, false) != 0;
+	a->is_notified = true;
 	return SAN_TIME_NEVER;
 }
 

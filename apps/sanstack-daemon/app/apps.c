@@ -15,7 +15,7 @@
 #include "san_assert.h"
 #include "logging.h"
 #include "san_time.h"
-#include "shmq_guard.h"
+#include "shmq.h"
 #include "users.h"
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* time limit for the hello */
@@ -82,29 +82,7 @@ san_app_port_fini(struct app_port *port)
 	port->max_socks = 0;
 }
 
-void
-san_apps_fini(struct apps *all)
-{
-	while (all->nb_ports > 0)
-		san_app_port_fini(&all->ports[--all->nb_ports]);
-}
-
 /* ---- numbers and limits of one port ---- */
-
-uint16_t
-san_app_port_take_id(struct app_port *port)
-{
-	uint32_t i;
-
-	for (i = 1; i < SAN_ENGINE_APPS; i++) {
-		port->last_id = port->last_id + 1 < SAN_ENGINE_APPS ? port->last_id + 1 : 1;
-		if (port->used[port->last_id])
-			continue;
-		port->used[port->last_id] = true;
-		return port->last_id;
-	}
-	return 0;
-}
 
 static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");
 
@@ -267,8 +245,8 @@ struct app *
 san_apps_add(struct apps *all, int sock)
 {
 	struct ucred cred = {.uid = (uid_t)-1};
-	socklen_t len = sizeof(cred);
 	struct app *a = calloc(1, sizeof(*a));
+	socklen_t len = sizeof(cred);
 	int i;
 
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
@@ -282,7 +260,13 @@ san_apps_add(struct apps *all, int sock)
 	a->pid = cred.pid;
 	a->uid = cred.uid;
 	a->owner = san_users_owner(cred.uid, false);
-	san_partition_user_of(sock, &a->user);
+	/* the groups at connect(); the primary group is not always included */
+	a->user.uid = cred.uid;
+	len = sizeof(a->user.groups);
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, a->user.groups, &len) == 0)
+		a->user.nb_groups = RTE_MIN((uint32_t)(len / sizeof(a->user.groups[0])),
+					    (uint32_t)PARTITION_GROUPS - 1);
+	a->user.groups[a->user.nb_groups++] = cred.gid;
 	san_apps_own(a, false);
 	a->wake_sock = -1;
 	a->ans.fd = -1;
@@ -502,47 +486,25 @@ app_event_address(struct app_port *port, struct shmq_event *ev)
 	return q->app;
 }
 
-static void
-port_wake(const struct apps *all, const struct app_port *port)
+void
+san_apps_wake(const struct apps *all, const struct app_port *only, bool has_ended)
 {
+	const struct app_port *port;
 	const struct app *a;
 	uint32_t i;
 
-	LIST_FOREACH(a, &all->list, link)
-		if (a->port == port && a->wake_sock >= 0)
-			san_shmq_pair_wake(a->wake_sock);
-	for (i = 0; i < port->caps.max_cqs; i++)
-		if (port->cqs[i].app != NULL && port->cqs[i].wake_sock >= 0)
-			san_shmq_pair_wake(port->cqs[i].wake_sock);
-}
-
-static void
-port_has_ended(const struct apps *all, const struct app_port *port)
-{
-	const struct app *a;
-
-	LIST_FOREACH(a, &all->list, link)
-		if (a->ctl != NULL && a->port == port)
+	LIST_FOREACH(a, &all->list, link) {
+		if (a->ctl == NULL || (only != NULL && a->port != only))
+			continue;
+		if (has_ended)
 			atomic_store(&a->ctl->orphaned, 1);
-	port_wake(all, port);
-}
-
-void
-san_apps_wake(const struct apps *all)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nb_ports; i++)
-		port_wake(all, &all->ports[i]);
-}
-
-void
-san_apps_engines_end(struct apps *all)
-{
-	uint32_t i;
-
-	for (i = 0; i < all->nb_ports; i++)
-		port_has_ended(all, &all->ports[i]);
+		if (a->wake_sock >= 0)
+			san_shmq_pair_wake(a->wake_sock);
+	}
+	for (port = all->ports; port < &all->ports[all->nb_ports]; port++)
+		for (i = 0; i < port->caps.max_cqs && (only == NULL || port == only); i++)
+			if (port->cqs[i].app != NULL && port->cqs[i].wake_sock >= 0)
+				san_shmq_pair_wake(port->cqs[i].wake_sock);
 }
 
 /* True: some events wait for room in a ring. */
@@ -563,7 +525,7 @@ port_events(struct apps *all, struct app_port *port)
 		late |= !STAILQ_EMPTY(&a->late);
 	}
 	if (rc < 0)
-		port_has_ended(all, port); /* no more events: the device has failed */
+		san_apps_wake(all, port, true); /* no more events: the device has failed */
 	return late;
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "partition.h"
 #include "san_key.h"
@@ -88,24 +87,6 @@ san_partition_set(struct partitions *all, const char *name, const char *value, c
 }
 
 /* ---- access ---- */
-
-void
-san_partition_user_of(int sock, struct partition_user *user)
-{
-	socklen_t len = sizeof(user->groups);
-	struct ucred cred = {.uid = (uid_t)-1, .gid = (gid_t)-1};
-	socklen_t cred_len = sizeof(cred);
-
-	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len);
-	user->uid = cred.uid;
-	/* the groups at connect(); the primary group is not always included */
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERGROUPS, user->groups, &len) != 0)
-		len = 0;
-	user->nb_groups = (uint32_t)(len / sizeof(user->groups[0]));
-	if (user->nb_groups == PARTITION_GROUPS)
-		user->nb_groups--;
-	user->groups[user->nb_groups++] = cred.gid;
-}
 
 bool
 san_partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)

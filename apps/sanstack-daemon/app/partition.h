@@ -39,8 +39,6 @@ struct partition_user {
 /** Parse "0x8001 = user:alice group:hpc", or "= all". -EINVAL with a text in *why*. */
 int san_partition_set(struct partitions *all, const char *name, const char *value, char *why,
 		      size_t why_len);
-/** The credentials of the program at the other end of *sock*. */
-void san_partition_user_of(int sock, struct partition_user *user);
 bool san_partition_may(const struct partitions *all, uint16_t pkey,
 		       const struct partition_user *user);
 

@@ -23,7 +23,7 @@
 #define POLL_MAX    64                  /* pairs per poll() */
 #define TAG_PAIR    ((uintptr_t)1)      /* tags in the pointer of an event */
 #define TAG_TOKEN   ((uintptr_t)2)
-#define TAGS        ((uintptr_t)3)
+#define TAGS        (TAG_PAIR | TAG_TOKEN)
 
 /* All sockets belong to the first lcore. */
 struct san_engine *
@@ -295,13 +295,16 @@ san_socks_event(const struct epoll_event *ev)
 {
 	uintptr_t what = (uintptr_t)ev->data.ptr;
 	struct app_sock *s = (struct app_sock *)(what & ~TAGS);
+	char byte;
 
 	if ((what & TAGS) == 0)
 		return false;
 	if (s->port == NULL)
 		return true; /* it was released */
 	s->has_sent = true;
-	if ((what & TAGS) == TAG_TOKEN && san_socks_token_has_data(s)) {
+	if ((what & TAGS) == TAG_TOKEN && s->held >= 0 &&
+	    recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
+		/* a program has written to it without having claimed it */
 		san_socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && event_holds(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */
@@ -368,25 +371,6 @@ socks_poll_pairs(struct app_port *port)
 }
 
 /*
- * Release the sockets that have ended. True if a socket of *owner* keeps its port, because the
- * lcore has yet to send its last datagrams.
- */
-static bool
-release_all(struct app_port *port, uid_t owner, uint64_t now_ns)
-{
-	struct app_sock *s = NULL;
-	bool is_soon = false;
-
-	while ((s = san_socks_next(port, s)) != NULL) {
-		if (!s->is_over)
-			continue;
-		socks_step(s, now_ns);
-		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->owner == owner;
-	}
-	return is_soon;
-}
-
-/*
  * A program that has closed a socket, or has waited for another program's end, may bind the port at
  * once. So release closed sockets before their events arrive. -EBUSY: a socket of the user still
  * has its port; the program repeats the request.
@@ -396,9 +380,17 @@ serve_settle(struct app_port *port, uid_t owner)
 {
 	/* check it first: the descriptor that a helper closes may be a socket's last */
 	bool is_soon = san_helper_are_closing(owner);
+	uint64_t now_ns = san_engine_clock_monotonic();
+	struct app_sock *s = NULL;
 
 	socks_poll_pairs(port);
-	is_soon |= release_all(port, owner, san_engine_clock_monotonic());
+	while ((s = san_socks_next(port, s)) != NULL) {
+		if (!s->is_over)
+			continue;
+		socks_step(s, now_ns);
+		/* the lcore may have yet to send its last datagrams */
+		is_soon |= s->port != NULL && s->kind == SOCKS_DGRAM && s->owner == owner;
+	}
 	return is_soon || san_helper_are_closing(owner) ? -EBUSY : 0;
 }
 

@@ -135,8 +135,6 @@ struct app_sock *san_socks_token_listener(const struct app_port *port,
 void san_socks_token_offer(struct app_sock *s, uint64_t now_ns);
 /** Continue to offer *s*. Returns when to call again. */
 uint64_t san_socks_token_look(struct app_sock *s, uint64_t now_ns);
-/** True if a program has written to the token without having claimed it. */
-bool san_socks_token_has_data(const struct app_sock *s);
 /** A program has accepted the token and does not claim it: the stream ends. */
 void san_socks_token_unclaimed(struct app_sock *s);
 /** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */

@@ -298,14 +298,6 @@ san_socks_token_unclaimed(struct app_sock *s)
 	s->is_over = true;
 }
 
-bool
-san_socks_token_has_data(const struct app_sock *s)
-{
-	char byte;
-
-	return s->held >= 0 && recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
 /* Find out whether the program has accepted the token and never claims it. */
 static void
 look_for_claim(struct app_sock *s, uint64_t now_ns)

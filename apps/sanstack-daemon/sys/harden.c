@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
 #include <linux/capability.h>
 #include <pwd.h>
 #include <signal.h>
@@ -63,21 +62,6 @@ san_harden_find(struct harden_user *u, const char *name, char *err, size_t err_l
 		return -EINVAL;
 	}
 	return 0;
-}
-
-int
-san_harden_give(const struct harden_user *u, const char *path)
-{
-	return !u->given || path[0] == '\0' || lchown(path, u->uid, (gid_t)-1) == 0 ? 0 : -errno;
-}
-
-bool
-san_harden_can_remove(const char *path)
-{
-	char copy[256];
-
-	snprintf(copy, sizeof(copy), "%s", path);
-	return faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 /* ---- each thread ---- */

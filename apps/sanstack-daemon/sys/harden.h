@@ -25,15 +25,11 @@ struct harden_user {
 
 /** Look up *name*, which may be empty. 0; -EINVAL, -EPERM with a text in *err*. */
 int san_harden_find(struct harden_user *u, const char *name, char *err, size_t err_len);
-/** Give *path* to the user, so that the daemon can remove it later. 0 or -errno. */
-int san_harden_give(const struct harden_user *u, const char *path);
 /**
  * Switch all threads, including EAL's and future ones, to the user. They lose all capabilities and
  * can't gain new ones. -errno with a text in *err*: some threads may still have them.
  */
 int san_harden_drop(const struct harden_user *u, char *err, size_t err_len);
-/** Check that the daemon can remove *path* when it ends. */
-bool san_harden_can_remove(const char *path);
 
 /** The process whose calls are allowed. */
 enum sandbox_role {

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "engine_clock.h"
 #include "helper_msg.h"
 #include "helper_run.h"
 
@@ -49,7 +49,7 @@ static struct {
 	bool is_full;  /* no room in the data channel: the daemon has not read it */
 	bool has_more; /* datagrams of carried sockets */
 	bool is_over;  /* the daemon has ended, or has asked the helper to end */
-	uint64_t verified_ms;
+	uint64_t verified_ns;
 	LIST_HEAD(, carried) carried;
 } us;
 
@@ -388,15 +388,6 @@ helper_run_verify(void)
 	}
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 /* ---- the loop ---- */
 
 static void
@@ -430,7 +421,7 @@ san_helper_run_begin(int control, int data)
 	us.data = data;
 	us.epoll = epoll_create1(EPOLL_CLOEXEC);
 	us.is_over = us.has_more = us.is_full = false;
-	us.verified_ms = now_ms();
+	us.verified_ns = san_engine_clock_monotonic();
 	helper_run_answer(&begun, -1);
 	epoll_ctl(us.epoll, EPOLL_CTL_ADD, control, &in);
 	in.data.fd = data;
@@ -457,9 +448,9 @@ san_helper_run_turn(bool waits)
 		us.has_more |= c->is_ready;
 	}
 	us.has_more = us.has_more && !us.is_full;
-	if (now_ms() - us.verified_ms >= VERIFY_MS) {
+	if (san_engine_clock_monotonic() - us.verified_ns >= VERIFY_MS * SAN_NS_PER_MS) {
 		helper_run_verify();
-		us.verified_ms = now_ms();
+		us.verified_ns = san_engine_clock_monotonic();
 	}
 	return !us.is_over;
 }

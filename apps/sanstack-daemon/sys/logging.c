@@ -37,17 +37,6 @@ static _Atomic uint32_t nb_lost; /* messages that could not be written */
 static int syslog_fd = -1;       /* written under the stream's lock */
 
 /* systemd publishes the device and inode of the stream that it has connected. */
-static bool
-is_journal(void)
-{
-	const char *text = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return text != NULL && sscanf(text, "%llu:%llu", &dev, &ino) == 2 &&
-		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
-}
-
 static int
 open_syslog(void)
 {
@@ -183,12 +172,16 @@ int
 san_logging_open(const struct conf *conf)
 {
 	const cookie_io_functions_t io = {.write = write_line};
+	const char *journal = getenv("JOURNAL_STREAM");
 	FILE *f = fopencookie(NULL, "w", io);
+	unsigned long long dev, ino;
+	struct stat st;
 
 	if (f == NULL)
 		return -ENOMEM;
 	target = conf->log_target;
-	to_journal = is_journal();
+	to_journal = journal != NULL && sscanf(journal, "%llu:%llu", &dev, &ino) == 2 &&
+		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 	return rte_openlog_stream(f) == 0 ? 0 : -ENOMEM;
 }
 

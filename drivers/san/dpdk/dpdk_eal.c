@@ -106,32 +106,6 @@ dpdk_eal_join_args(int argc, char *const *argv)
 	return s;
 }
 
-static int
-start_again(const char *args, const struct rtsan_host *host)
-{
-	uint16_t port_id;
-
-	if (strcmp(args, started_args) != 0)
-		return host->fail(-EINVAL, "EAL runs with other arguments; it starts only once");
-	if (removed.name[0] == '\0' || rte_eth_dev_get_port_by_name(removed.name, &port_id) == 0)
-		return 0;
-	if (rte_eal_hotplug_add(removed.bus, removed.name, removed.args) != 0)
-		return host->fail(-ENODEV, "device %s cannot be probed again: %s", removed.name,
-				  rte_strerror(rte_errno));
-	return 0;
-}
-
-/*
- * Not rte_eal_cleanup(). It unmaps memory that EAL's interrupt thread still uses, because memif
- * leaves its listener among the sources (DPDK 22.11), and the process crashes at its end. The
- * kernel releases everything anyway.
- */
-static void
-dpdk_eal_cleanup(void)
-{
-	san_dpdk_ctx_halt();
-}
-
 /* Returns X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: another argument. */
 static char *
 device_of(char *word, char *next, bool *took_next)
@@ -198,6 +172,7 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	 */
 	static char telemetry_level[] = "--log-level=lib.telemetry:error";
 	char *copy[DPDK_ARGS_MAX + 2] = {NULL};
+	uint16_t port_id;
 	int rc, i;
 
 	if (args == NULL || argc > DPDK_ARGS_MAX) {
@@ -205,9 +180,17 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 		return host->fail(-EINVAL, "too many EAL arguments");
 	}
 	if (started) {
-		rc = start_again(args, host);
+		rc = strcmp(args, started_args);
 		free(args);
-		return rc;
+		if (rc != 0)
+			return host->fail(-EINVAL,
+					  "EAL runs with other arguments; it starts only once");
+		if (removed.name[0] != '\0' &&
+		    rte_eth_dev_get_port_by_name(removed.name, &port_id) != 0 &&
+		    rte_eal_hotplug_add(removed.bus, removed.name, removed.args) != 0)
+			return host->fail(-ENODEV, "device %s cannot be probed again: %s",
+					  removed.name, rte_strerror(rte_errno));
+		return 0;
 	}
 	rc = prepare_devices(argc, argv, host);
 	if (rc != 0) {
@@ -231,7 +214,12 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	}
 	started = true;
 	started_args = args;
-	atexit(dpdk_eal_cleanup);
+	/*
+	 * Not rte_eal_cleanup(). It unmaps memory that EAL's interrupt thread still uses, because
+	 * memif leaves its listener among the sources (DPDK 22.11), and the process crashes at its
+	 * end. The kernel releases everything anyway.
+	 */
+	atexit(san_dpdk_ctx_halt);
 	return 0;
 }
 

@@ -127,21 +127,10 @@ struct ops_call {
 	uint32_t id; /* key of a region, number of a queue pair */
 	uint32_t depth;
 	struct san_ulp_cq *cq;
-	struct san_wq *wq;
-	struct san_core_stream_conf conf;
+	struct san_engine_qp_conf qp;
+	struct san_wq *wq; /* of a queue pair that is destroyed */
 	const char *fault;
 };
-
-static int
-ops_qp_create(struct san_engine *e, struct ops_call *c)
-{
-	const struct shmq_qp *qp = &c->req->qp;
-
-	if (qp->is_stream)
-		return san_engine_lcore_stream_add(e, c->wq, c->app, &c->conf,
-						   qp->stream.linger != 0, &c->id);
-	return san_engine_lcore_qp_add(e, c->wq, c->app, &c->conf.qp, &c->id);
-}
 
 static int
 ops_mr_add(struct san_ulp *ulp, struct ops_call *c)
@@ -193,7 +182,7 @@ ops_execute(struct san_engine *e, void *arg)
 		san_ulp_cq_watch(c->cq, c->fd);
 		return 0;
 	case OPS_QP_CREATE:
-		return ops_qp_create(e, c);
+		return san_engine_lcore_qp_add(e, &c->qp, &c->id);
 	case OPS_QP_DESTROY:
 		c->wq = san_engine_lcore_qp_del(e, c->id);
 		return 0;
@@ -441,8 +430,7 @@ dpdk_ops_event_arm(void *priv)
 {
 	const struct dpdk_ctx *ctx = priv;
 
-	san_engine_event_arm(ctx->port);
-	if (san_engine_has_event(ctx->port))
+	if (san_engine_event_arm(ctx->port))
 		return 1;
 	return san_engine_is_lost(ctx->port) ? -EIO : 0;
 }
@@ -503,18 +491,21 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 	const struct shmq_qp *qp = &conf->req->qp;
 	struct ops_call c = {
 		.op = OPS_QP_CREATE,
-		.app = app,
-		.req = conf->req,
-		.wq = conf->wq,
-		.conf.qp = {
-			.send_cq = conf->send_cq,
-			.recv_cq = conf->recv_cq,
-			.sq_depth = qp->sq_depth,
-			.rq_depth = qp->rq_depth,
+		.qp = {
+			.app = app,
+			.wq = conf->wq,
+			.is_stream = qp->is_stream != 0,
+			.lingers = qp->stream.linger != 0,
+			.core.qp = {
+				.send_cq = conf->send_cq,
+				.recv_cq = conf->recv_cq,
+				.sq_depth = qp->sq_depth,
+				.rq_depth = qp->rq_depth,
+			},
 		},
 	};
 	uint32_t id;
-	int rc = san_stream_attr_conf(ctx->host, qp, &c.conf.stream);
+	int rc = san_stream_attr_conf(ctx->host, qp, &c.qp.core.stream);
 
 	if (rc != 0)
 		return rc;

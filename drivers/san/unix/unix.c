@@ -52,7 +52,6 @@ struct unix_ctx {
 };
 
 struct unix_cq {
-	struct unix_ctx *ctx;
 	uint32_t id;
 	struct san_cq *mem;
 	size_t bytes;
@@ -176,23 +175,17 @@ unix_dial(struct unix_ctx *ctx, const char *path)
 	return 0;
 }
 
-/* Get the descriptors that wake the daemon's lcores. */
-static int
-take_wake_fds(struct unix_ctx *ctx)
+/* Map memory that the daemon has created. */
+static void *
+unix_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
 {
-	uint32_t i;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	ctx->wake_fds = malloc(ctx->caps.nb_lcores * sizeof(*ctx->wake_fds));
-	if (ctx->wake_fds == NULL)
-		return -ENOMEM;
-	for (i = 0; i < ctx->caps.nb_lcores; i++)
-		ctx->wake_fds[i] = -1;
-	for (i = 0; i < ctx->caps.nb_lcores; i++) {
-		ctx->wake_fds[i] = unix_request_fd(ctx, SHMQ_WAKE_FD, i);
-		if (ctx->wake_fds[i] < 0)
-			return ctx->wake_fds[i];
-	}
-	return 0;
+	close(fd);
+	if (p != MAP_FAILED)
+		return p;
+	ctx->host->fail(-ENOMEM, "mmap of %zu bytes: %s", bytes, strerror(errno));
+	return NULL;
 }
 
 static int
@@ -200,7 +193,7 @@ unix_hello(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 {
 	struct shmq_req req = {.type = SHMQ_HELLO};
 	struct shmq_rep rep;
-	void *ctl;
+	uint32_t i, nb;
 	int fd, rc;
 
 	memcpy(req.hello.port, port, SHMQ_PORT);
@@ -229,13 +222,22 @@ unix_hello(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 		.has_atomic = true,
 		.provider = "unix",
 	};
-	ctl = mmap(NULL, ctx->ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (ctl == MAP_FAILED)
-		return ctx->host->fail(-ENOMEM, "mmap: %s", strerror(errno));
-	ctx->ctl = ctl;
+	ctx->ctl = unix_map_mem(ctx, fd, ctx->ctl_bytes);
+	if (ctx->ctl == NULL)
+		return -ENOMEM;
 	san_spsc_cons_init(&ctx->events, SHMQ_EVENTS);
-	return rep.hello.sleeps ? take_wake_fds(ctx) : 0;
+	/* the descriptors that wake the daemon's lcores, if these may sleep */
+	nb = rep.hello.sleeps ? ctx->caps.nb_lcores : 0;
+	ctx->wake_fds = nb != 0 ? malloc(nb * sizeof(*ctx->wake_fds)) : NULL;
+	if (nb != 0 && ctx->wake_fds == NULL)
+		return -ENOMEM;
+	for (i = 0; i < nb; i++)
+		ctx->wake_fds[i] = -1;
+	for (i = 0; i < nb && rc == 0; i++) {
+		ctx->wake_fds[i] = unix_request_fd(ctx, SHMQ_WAKE_FD, i);
+		rc = ctx->wake_fds[i] < 0 ? ctx->wake_fds[i] : 0;
+	}
+	return rc;
 }
 
 static void
@@ -325,19 +327,6 @@ unix_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 	return 0;
 }
 
-/* Map memory that the daemon has created. */
-static void *
-unix_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	close(fd);
-	if (p != MAP_FAILED)
-		return p;
-	ctx->host->fail(-ENOMEM, "mmap of %zu bytes: %s", bytes, strerror(errno));
-	return NULL;
-}
-
 /* ---- records that are sent unchanged ---- */
 
 static int
@@ -385,7 +374,6 @@ unix_cq_create(void *priv, uint32_t depth, void **out)
 		free(cq);
 		return rc;
 	}
-	cq->ctx = ctx;
 	cq->fd = -1;
 	cq->id = rep.cq.id;
 	cq->bytes = san_wr_cq_bytes(rep.cq.depth);

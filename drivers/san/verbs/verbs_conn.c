@@ -224,27 +224,6 @@ verbs_conn_connect_to(struct verbs_qp *q, const char *peer, uint64_t service)
 	return rc;
 }
 
-static int
-do_connect(struct verbs_ctx *ctx, const struct shmq_req *req)
-{
-	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
-	int rc = check_service(ctx, req->conn.service);
-
-	if (q == NULL)
-		return -EINVAL;
-	if (rc != 0)
-		return rc;
-	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, "connect", &req->conn);
-	if (rc == 0) {
-		verbs_conn_take_param(q, &req->conn, false);
-		rc = verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
-		san_verbs_thread_look(q);
-	}
-	pthread_mutex_unlock(&q->lock);
-	return rc;
-}
-
 /* ---- target ---- */
 
 static struct verbs_request *
@@ -326,19 +305,22 @@ verbs_conn_accept_request(struct verbs_qp *q, uint64_t request)
 	return q->ctx->host->fail(rc, "accept: %s: %s", q->ctx->device, strerror(-rc));
 }
 
+/* SHMQ_CONNECT, SHMQ_ACCEPT. */
 static int
-do_accept(struct verbs_ctx *ctx, const struct shmq_req *req)
+do_set_up(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
+	bool accepts = req->type == SHMQ_ACCEPT;
 	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
-	int rc;
+	int rc = accepts ? 0 : check_service(ctx, req->conn.service);
 
-	if (q == NULL)
-		return -EINVAL;
+	if (q == NULL || rc != 0)
+		return rc != 0 ? rc : -EINVAL;
 	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, "accept", &req->conn);
+	rc = verbs_conn_begin_setup(q, accepts ? "accept" : "connect", &req->conn);
 	if (rc == 0) {
-		verbs_conn_take_param(q, &req->conn, true);
-		rc = verbs_conn_accept_request(q, req->conn.request);
+		verbs_conn_take_param(q, &req->conn, accepts);
+		rc = accepts ? verbs_conn_accept_request(q, req->conn.request) :
+			       verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
 		san_verbs_thread_look(q);
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -502,8 +484,8 @@ san_verbs_conn_call(void *priv, const struct shmq_req *req)
 		[SHMQ_MR_DEL] = san_verbs_mr_del,
 		[SHMQ_LISTEN] = do_listen,
 		[SHMQ_UNLISTEN] = do_unlisten,
-		[SHMQ_CONNECT] = do_connect,
-		[SHMQ_ACCEPT] = do_accept,
+		[SHMQ_CONNECT] = do_set_up,
+		[SHMQ_ACCEPT] = do_set_up,
 		[SHMQ_REJECT] = do_reject,
 		[SHMQ_DISCONNECT] = do_disconnect,
 	};

@@ -171,27 +171,6 @@ check_device(struct verbs_ctx *ctx)
 
 /* ---- open, close ---- */
 
-/*
- * librdmacm opens each device once and keeps it open; and the kernel refuses requests by a process
- * that did not open the device. So a child of fork() has no device until it calls exec().
- */
-static int
-check_process(const struct verbs_ctx *ctx)
-{
-	static pid_t owner;
-	bool is_child;
-
-	pthread_mutex_lock(&all_lock);
-	if (owner == 0)
-		owner = getpid();
-	is_child = owner != getpid();
-	pthread_mutex_unlock(&all_lock);
-	return is_child ? ctx->host->fail(-EOPNOTSUPP, "verbs: %s: the parent of this process has "
-						       "opened RDMA devices: exec() is needed",
-					  ctx->device) :
-			  0;
-}
-
 static int
 make_tables(struct verbs_ctx *ctx)
 {
@@ -237,6 +216,7 @@ verbs_ctx_release(struct verbs_ctx *ctx)
 static int
 verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 {
+	static pid_t owner; /* process that has opened devices */
 	struct verbs_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc;
 
@@ -253,8 +233,18 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 	STAILQ_INIT(&ctx->retired);
 	STAILQ_INIT(&ctx->todo);
 	rc = read_spec(ctx, args);
-	if (rc == 0)
-		rc = check_process(ctx);
+	/*
+	 * librdmacm opens each device once and keeps it open; and the kernel refuses requests by a
+	 * process that did not open the device. So a child of fork() has none until it calls exec().
+	 */
+	pthread_mutex_lock(&all_lock);
+	if (rc == 0 && owner == 0)
+		owner = getpid();
+	if (rc == 0 && owner != getpid())
+		rc = host->fail(-EOPNOTSUPP, "verbs: %s: the parent of this process has opened RDMA "
+					     "devices: exec() is needed",
+				ctx->device);
+	pthread_mutex_unlock(&all_lock);
 	if (rc == 0)
 		rc = verbs_ctx_find_device(ctx);
 	if (rc == 0)
