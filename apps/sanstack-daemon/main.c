@@ -208,6 +208,12 @@ daemon_begin(struct server *s)
 		SAN_LOG(DRIVER, WARNING, "%s: %s", path, strerror(errno));
 }
 
+static const struct helper_ops helper_ops = {
+	.on_answer = san_app_turn_on_answer,
+	.dgram = san_socks_dgram,
+	.ended = san_app_turn_helper_ended,
+};
+
 static void
 daemon_start(struct server *s)
 {
@@ -266,9 +272,11 @@ daemon_start(struct server *s)
 		daemon_die("%s", err);
 	if (taking != NULL)
 		take_state(s);
-	if (san_server_watch(s, s->signals, &s->signals) != 0 ||
+	s->helpers = san_helper_open(&helper_ops, &s->all);
+	if (s->helpers < 0 || san_server_watch(s, s->signals, &s->signals) != 0 ||
 	    san_server_watch(s, s->listener, &s->listener) != 0 ||
-	    san_server_watch(s, s->guard, &s->guard) != 0 || san_server_open_helpers(s) != 0)
+	    san_server_watch(s, s->guard, &s->guard) != 0 ||
+	    san_server_watch(s, s->helpers, &s->helpers) != 0)
 		daemon_die("epoll, or one more thread: %s", strerror(errno));
 	daemon_begin(s);
 	san_app_telemetry_start(&s->all);

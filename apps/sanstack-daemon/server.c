@@ -285,21 +285,6 @@ server_reload_conf(struct server *s)
 	sd_notify(0, "READY=1");
 }
 
-/* ---- helpers ---- */
-
-int
-san_server_open_helpers(struct server *s)
-{
-	static const struct helper_ops ops = {
-		.on_answer = san_app_turn_on_answer,
-		.dgram = san_socks_dgram,
-		.ended = san_app_turn_helper_ended,
-	};
-
-	s->helpers = san_helper_open(&ops, &s->all);
-	return s->helpers < 0 ? s->helpers : san_server_watch(s, s->helpers, &s->helpers);
-}
-
 /* ---- the loop ---- */
 
 /* Do all work that is due. Returns when the next is due. */

@@ -22,11 +22,12 @@ struct server {
 	struct apps all; /**< its address tags events of the ports */
 	struct conf conf;
 	const char *conf_path;
-	uint64_t watchdog_ns;                              /**< period of the service manager's watchdog; 0: it has none */
-	uint64_t watchdog_due_ns;                          /**< when it is to be reset */
-	uint64_t loops[CONF_PORTS_MAX][SAN_ENGINE_LCORES]; /**< of each lcore, at the last reset */
-	struct pidfh *pidfile;                             /**< or NULL */
-	uid_t user;                                        /**< user to switch to, or the current one */
+	uint64_t watchdog_ns;     /**< period of the watchdog; 0: there is none */
+	uint64_t watchdog_due_ns; /**< when it is to be reset */
+	/** Rounds of each lcore at the last reset. */
+	uint64_t loops[CONF_PORTS_MAX][SAN_ENGINE_LCORES];
+	struct pidfh *pidfile; /**< or NULL */
+	uid_t user;            /**< user to switch to, or the current one */
 	int epoll;
 	/* watched by epoll; the address of each tags its events */
 	int listener, signals, guard, helpers;
@@ -46,8 +47,6 @@ struct server {
 
 /** Watch *fd*; events carry *what*. 0 or -errno. */
 int san_server_watch(const struct server *s, int fd, void *what);
-/** Enable helpers; see san_helper_begin(). 0 or -errno. */
-int san_server_open_helpers(struct server *s);
 /** Run until the phase is SERVER_OVER. */
 void san_server_run(struct server *s);
 

@@ -198,7 +198,8 @@ struct san_engine_qp_conf {
 	uint16_t app;
 	struct san_wq *wq; /**< zeroed, the caller's */
 	bool is_stream;
-	bool lingers;                     /**< posted sends are delivered after its application deletes it or ends */
+	/** Of a stream: posted sends are delivered even if its application deletes it or ends. */
+	bool lingers;
 	struct san_core_stream_conf core; /**< only *qp*, if it is no stream */
 };
 

@@ -76,7 +76,8 @@ static const struct {
 	[RTSAN_WC_LOC_LENGTH] = {"local_length",
 				 "a message longer than this receive came and was refused"},
 	[RTSAN_WC_NO_BUFFERS] = {"no_buffers",
-				 "no memory, or no region left, for this transfer: nothing was sent"},
+				 "no memory, or no region left, for this transfer: "
+				 "nothing was sent"},
 	[RTSAN_WC_CANCELLED] = {"cancelled", "cancelled, with what was moved before"},
 	[RTSAN_WC_AGAIN] = {"again", "nothing is available now"},
 	[RTSAN_WC_SHUTDOWN] = {"shutdown", "the stream was shut before"},

@@ -71,7 +71,12 @@ static inline int
 app_qp_add(struct app *a, const struct san_ulp_qp_conf *qp)
 {
 	struct san_engine_qp_conf own = {
-		.app = a->id, .wq = a->wq, .is_stream = app_streams, .lingers = true, .core.qp = *qp};
+		.app = a->id,
+		.wq = a->wq,
+		.is_stream = app_streams,
+		.lingers = true,
+		.core.qp = *qp,
+	};
 
 	san_stream_conf_default(&own.core.stream);
 	return san_engine_lcore_qp_add(e, &own, &a->qp);

@@ -33,7 +33,8 @@ struct helper_ops {
 	/** An answer, or HELPER_CHANGED. The callee owns *fd*, which may be -1. */
 	void (*on_answer)(struct apps *all, struct helper *h, const struct helper_msg *m, int fd);
 	/** A datagram of a carried socket, or an error. */
-	void (*dgram)(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len);
+	void (*dgram)(struct apps *all, const struct helper_dgram *d, const void *data,
+		      uint32_t len);
 	/**
 	 * The process has ended without having been asked to. *h* is invalid afterwards. If
 	 * *has_begun* is false it never ran and has fetched no message.

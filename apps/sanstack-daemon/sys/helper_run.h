@@ -50,8 +50,9 @@ int san_helper_facts_int(int fd, int level, int name);
 int san_helper_facts_hold_name(int fd);
 
 /**
- * Filter what the kernel's socket of a carried one may still receive (UDP-4): drop what the port receives as well. With *local_only* drop also what arrives at any device other
- * than loopback. 0 or -errno.
+ * Filter what the kernel's socket of a carried one may still receive (UDP-4): drop what the port
+ * receives as well. With *local_only* drop also what arrives at any device other than loopback. 0
+ * or -errno.
  */
 int san_sock_filter_port(int fd, const struct helper_filter *what);
 

@@ -158,23 +158,6 @@ unix_split_args(const struct unix_ctx *ctx, const char *args, char path[PATH_MAX
 	return 0;
 }
 
-static int
-unix_dial(struct unix_ctx *ctx, const char *path)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-
-	strcpy(addr.sun_path, path);
-	ctx->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (ctx->sock < 0)
-		return ctx->host->fail(-errno, "unix:%s: %s", path, strerror(errno));
-	if (connect(ctx->sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
-		return ctx->host->fail(-errno, "unix:%s: %s%s", path, strerror(errno),
-				       errno == ECONNREFUSED || errno == ENOENT ?
-					       ": is sanstack-daemon running?" :
-					       "");
-	return 0;
-}
-
 /* Map memory that the daemon has created. */
 static void *
 unix_map_mem(struct unix_ctx *ctx, int fd, size_t bytes)
@@ -266,17 +249,22 @@ static int
 unix_open(const char *args, const struct rtsan_host *host, void **priv)
 {
 	struct unix_ctx *ctx = calloc(1, sizeof(*ctx));
-	char path[PATH_MAX_LEN], port[SHMQ_PORT];
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char port[SHMQ_PORT];
 	int rc;
 
 	if (ctx == NULL)
 		return -ENOMEM;
 	ctx->host = host;
-	ctx->sock = ctx->event_fd = -1;
+	ctx->event_fd = -1;
+	ctx->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	pthread_mutex_init(&ctx->lock, NULL);
-	rc = unix_split_args(ctx, args, path, port);
-	if (rc == 0)
-		rc = unix_dial(ctx, path);
+	rc = unix_split_args(ctx, args, addr.sun_path, port);
+	if (rc == 0 && connect(ctx->sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
+		rc = host->fail(-errno, "unix:%s: %s%s", addr.sun_path, strerror(errno),
+				errno == ECONNREFUSED || errno == ENOENT ?
+					": is sanstack-daemon running?" :
+					"");
 	if (rc == 0)
 		rc = unix_hello(ctx, port);
 	if (rc == 0) {

@@ -235,14 +235,16 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 	rc = read_spec(ctx, args);
 	/*
 	 * librdmacm opens each device once and keeps it open; and the kernel refuses requests by a
-	 * process that did not open the device. So a child of fork() has none until it calls exec().
+	 * process that did not open the device. So a child of fork() has none until it calls
+	 * exec().
 	 */
 	pthread_mutex_lock(&all_lock);
 	if (rc == 0 && owner == 0)
 		owner = getpid();
 	if (rc == 0 && owner != getpid())
-		rc = host->fail(-EOPNOTSUPP, "verbs: %s: the parent of this process has opened RDMA "
-					     "devices: exec() is needed",
+		rc = host->fail(-EOPNOTSUPP,
+				"verbs: %s: the parent of this process has opened RDMA devices: "
+				"exec() is needed",
 				ctx->device);
 	pthread_mutex_unlock(&all_lock);
 	if (rc == 0)
