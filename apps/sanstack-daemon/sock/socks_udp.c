@@ -7,7 +7,7 @@
  * DESIGN NOTES
  *
  * If the kernel has the port's device as well, it receives a copy of each datagram for the socket.
- * A filter on the kernel's socket drops what arrives by this device (sock_filter.c). A helper
+ * A filter on the kernel's socket drops what arrives by this device (helper_facts.c). A helper
  * attaches the filter, and forwards the rest.
  */
 
