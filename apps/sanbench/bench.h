@@ -411,10 +411,10 @@ struct ctl {
 	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
 };
 
-int san_ctl_open(struct bench *b, struct ctl *c);
-void san_ctl_close(struct ctl *c);
+int san_net_ctl_open(struct bench *b, struct ctl *c);
+void san_net_ctl_close(struct ctl *c);
 /** 0; -EAGAIN: no room, try again in a later step; -ENOTCONN. */
-int san_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
+int san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
 
 /*
  * ---- port.c: source of the context ----

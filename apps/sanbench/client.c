@@ -259,12 +259,12 @@ step_end(struct client *c)
 			.b = conn->bytes,
 			.c = conn->sum,
 		};
-		if (!conn->is_end_sent && san_ctl_send(&c->ctl, &msg, NULL) < 0)
+		if (!conn->is_end_sent && san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
 			return;
 		conn->is_end_sent = true;
 	}
 	msg = (struct ctl_msg){.type = CTL_END, .a = c->shared};
-	if (!c->is_end_sent && san_ctl_send(&c->ctl, &msg, NULL) == 0)
+	if (!c->is_end_sent && san_net_ctl_send(&c->ctl, &msg, NULL) == 0)
 		c->is_end_sent = true;
 	if (c->has_report && !c->is_failed)
 		enter_close(c);
@@ -288,7 +288,7 @@ client_release(struct client *c)
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
 	c->mr = NULL;
-	san_ctl_close(&c->ctl);
+	san_net_ctl_close(&c->ctl);
 	free(c->conns);
 	c->conns = NULL;
 	c->state = CLIENT_OVER;
@@ -324,8 +324,8 @@ step_connect(struct client *c)
 	int ret;
 
 	if (c->retry_at != 0 && rte_rdtsc() >= c->retry_at) {
-		san_ctl_close(&c->ctl);
-		if (san_ctl_open(c->b, &c->ctl) == 0)
+		san_net_ctl_close(&c->ctl);
+		if (san_net_ctl_open(c->b, &c->ctl) == 0)
 			connect_ctl(c);
 		else
 			san_client_fail(c, "no memory for connections");
@@ -462,7 +462,7 @@ san_client_start(struct bench *b)
 	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
 	c->give_up = c->deadline;
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
-	ret = c->conns == NULL ? -ENOMEM : san_ctl_open(b, &c->ctl);
+	ret = c->conns == NULL ? -ENOMEM : san_net_ctl_open(b, &c->ctl);
 	if (ret < 0) {
 		san_bench_fail(b, "no room for connections: %s",
 			       c->conns == NULL ? strerror(-ret) : rtsan_error());

@@ -201,7 +201,7 @@ report_placed(struct client_conn *conn)
 	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->q.hello.index, .a = now};
 
 	if (now == conn->reported || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
-	    san_ctl_send(&c->ctl, &msg, NULL) < 0)
+	    san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
 		return false;
 	conn->reported = now;
 	return true;

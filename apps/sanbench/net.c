@@ -249,7 +249,7 @@ on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 }
 
 int
-san_ctl_open(struct bench *b, struct ctl *c)
+san_net_ctl_open(struct bench *b, struct ctl *c)
 {
 	uint32_t i;
 	int ret;
@@ -268,12 +268,12 @@ san_ctl_open(struct bench *b, struct ctl *c)
 	for (i = 0; i < CTL_RX && ret == 0; i++)
 		ret = post_rx(c, i);
 	if (ret < 0)
-		san_ctl_close(c);
+		san_net_ctl_close(c);
 	return ret;
 }
 
 void
-san_ctl_close(struct ctl *c)
+san_net_ctl_close(struct ctl *c)
 {
 	san_net_qp_close(&c->q);
 	if (c->mr != NULL)
@@ -282,7 +282,7 @@ san_ctl_close(struct ctl *c)
 }
 
 int
-san_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
+san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 {
 	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(c->mr)};
 	struct rtsan_send_wr wr = {

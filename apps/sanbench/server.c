@@ -202,7 +202,7 @@ peer_step(struct peer *p)
 	if (p->looked == p->reported ||
 	    (p->looked - p->reported < (p->q.hello.slots + 3u) / 4 && p->looked < p->placed))
 		return has_worked;
-	if (san_ctl_send(&s->ctl, &msg, NULL) < 0)
+	if (san_net_ctl_send(&s->ctl, &msg, NULL) < 0)
 		return has_worked;
 	p->reported = p->looked;
 	return true;
@@ -229,7 +229,7 @@ session_free(struct session *s)
 
 	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
 		peer_close(&s->peers[i]);
-	san_ctl_close(&s->ctl);
+	san_net_ctl_close(&s->ctl);
 	if (s->mr != NULL)
 		rtsan_mr_dereg(s->mr);
 	if (s->shared != NULL)
@@ -301,7 +301,7 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	san_hist_reset(&s->lat);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
-	if (s->peers == NULL || san_ctl_open(b, &s->ctl) < 0)
+	if (s->peers == NULL || san_net_ctl_open(b, &s->ctl) < 0)
 		goto fail;
 	s->has_turns = s->mode->step != NULL || san_mode_has_placed(s->mode, h);
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
@@ -540,7 +540,7 @@ session_step(struct session *s)
 	if (s->is_compared || s->report.errors > 0) {
 		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
 		san_hist_summarize(&s->lat, &s->report.lat);
-		if (san_ctl_send(&s->ctl, &report, &s->report) == 0)
+		if (san_net_ctl_send(&s->ctl, &report, &s->report) == 0)
 			s->is_reported = true;
 	}
 	return has_worked;

@@ -296,7 +296,7 @@ sansim_run(struct args *a)
 	struct sim_world *w;
 	int rc;
 
-	san_sim_eal_init(san_sim_world_mb(&a->conf));
+	san_sim_core_eal_init(san_sim_world_mb(&a->conf));
 	if (san_sim_world_create(&a->conf, &a->watch, &w) != 0)
 		return EXIT_USAGE;
 	san_sim_world_run(w);

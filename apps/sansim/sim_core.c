@@ -57,7 +57,7 @@ san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san
 }
 
 void
-san_sim_eal_init(uint32_t mb)
+san_sim_core_eal_init(uint32_t mb)
 {
 	char size[16];
 	char *argv[] = {

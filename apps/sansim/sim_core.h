@@ -36,6 +36,6 @@ void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struc
  * Start EAL with *mb* megabytes: memory only, no devices, no hugepages, nothing shared. On failure
  * print a message and exit.
  */
-void san_sim_eal_init(uint32_t mb);
+void san_sim_core_eal_init(uint32_t mb);
 
 #endif /* SIM_CORE_H */

@@ -202,7 +202,7 @@ san_sim_host_create(struct sim_world *w, uint32_t id)
 	h->pool = w->net.pool;
 	if (w->conf.host.mbufs != 0) {
 		snprintf(name, sizeof(name), "host%u", id);
-		h->pool = san_sim_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
+		h->pool = san_sim_pkt_pool_create(name, w->conf.host.mbufs, 0, w->conf.host.mtu);
 		if (h->pool == NULL)
 			return -ENOMEM;
 	}

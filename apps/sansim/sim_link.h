@@ -99,8 +99,8 @@ uint64_t san_sim_link_backlog(const struct sim_link *l, uint64_t now_ns);
  * A pool of *nb_mbufs* for packets of *mtu* bytes, with a cache of *cache*. NULL: no memory. Free
  * it with rte_mempool_free().
  */
-struct rte_mempool *san_sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
-					uint16_t mtu);
+struct rte_mempool *san_sim_pkt_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache,
+					    uint16_t mtu);
 /** Hash of the fields that ECMP uses: both addresses and the UDP source port. */
 uint64_t san_sim_pkt_flow(const struct rte_mbuf *m);
 /** Set CE in an ECT packet, like a switch. True if it was set. */

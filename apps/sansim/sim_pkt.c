@@ -48,7 +48,7 @@ sim_pkt_populate(struct rte_mempool *mp)
 }
 
 struct rte_mempool *
-san_sim_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache, uint16_t mtu)
+san_sim_pkt_pool_create(const char *name, uint32_t nb_mbufs, uint32_t cache, uint16_t mtu)
 {
 	struct rte_pktmbuf_pool_private priv = {
 		.mbuf_data_room_size = (uint16_t)(RTE_PKTMBUF_HEADROOM + mtu + BEYOND_MTU),

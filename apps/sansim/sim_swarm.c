@@ -117,7 +117,7 @@ swarm_spawn_worker(int *fd, uint32_t mb)
 	if (pid == 0) {
 		close(ends[0]);
 		*fd = ends[1];
-		san_sim_eal_init(mb);
+		san_sim_core_eal_init(mb);
 		return 0;
 	}
 	close(ends[1]);

@@ -234,7 +234,7 @@ san_sim_world_mb(const struct sim_conf *conf)
 	uint64_t own = (uint64_t)conf->host.mbufs * conf->topo.hosts;
 	uint64_t cam = conf->host.cam != 0 ? conf->host.cam : CAM_ENTRIES;
 
-	/* mbufs lie elsewhere (sim_pool.c), but their free lists do not */
+	/* mbufs lie elsewhere (sim_pkt.c), but their free lists do not */
 	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
 }
 
@@ -290,7 +290,7 @@ world_build(struct sim_world *w, const struct sim_watch *watch)
 	rc = san_sim_topo_create(w);
 	if (rc != 0)
 		return rc;
-	w->net.pool = san_sim_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
+	w->net.pool = san_sim_pkt_pool_create("network", nb_mbufs(w), MBUF_CACHE, w->conf.host.mtu);
 	w->cam = san_tl_reorder_create_table("cam", cam, SOCKET_ID_ANY);
 	w->hosts = calloc(w->nb_hosts, sizeof(*w->hosts));
 	if (w->net.pool == NULL || w->cam == NULL || w->hosts == NULL)

@@ -90,7 +90,7 @@ world_create(const struct world_conf *conf)
 	w->check = true;
 	san_sim_link_net_init(&w->net, conf->seed);
 	snprintf(name, sizeof(name), "world%u", nb_worlds);
-	w->net.pool = w->pool = san_sim_pool_create(name, conf->nb_mbufs, 0, conf->mtu);
+	w->net.pool = w->pool = san_sim_pkt_pool_create(name, conf->nb_mbufs, 0, conf->mtu);
 	SAN_VERIFY(w->pool != NULL);
 	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
 	w->cam = san_tl_reorder_create_table(name, 16384, SOCKET_ID_ANY);
