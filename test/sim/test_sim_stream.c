@@ -59,6 +59,27 @@ core_of(uint32_t q)
 	return t.w->node[t.w->qp[q].node].core;
 }
 
+/* Connect *q*, which may have had a connection, to a new queue pair of *node*. */
+static int
+connect_to(uint32_t q, uint32_t node)
+{
+	struct san_ip ip;
+
+	world_ip(t.w, node, &ip);
+	t.w->qp[q].disconnected = t.w->qp[q].established = false;
+	return san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param, t.w->now_ns);
+}
+
+/* The next completion of *q*. */
+static struct san_ulp_wc
+next(uint32_t q, bool recv)
+{
+	struct san_ulp_wc wc;
+
+	assert_true(world_wait(t.w, q, recv, &wc, LIMIT));
+	return wc;
+}
+
 static void
 post_write(uint32_t q, const uint8_t *buf, uint32_t len, uint8_t flags)
 {
@@ -158,7 +179,7 @@ TEST(sim_stream__beside_others)
 	post_write(pa, t.a, 10, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, pb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, 10);
-	assert_true(world_wait(t.w, pa, false, &wc, LIMIT));
+	next(pa, false);
 	assert_null(san_core_stream(core_of(pa), t.w->qp[pa].qp));
 	transfer(t.qa, t.qb, 4);
 	world_disconnect(t.w, pa, pb);
@@ -172,21 +193,17 @@ TEST(sim_stream__beside_others)
 TEST(sim_stream__other_kind)
 {
 	struct world_node *n;
-	struct san_ip ip;
 	uint32_t qa, stream, plain;
 
 	t.w = world_create(&t.conf);
 	n = &t.w->node[1];
-	world_ip(t.w, 1, &ip);
 	assert_int_equal(san_cm_listen(san_core_cm(n->core), 7, t.param.pkey, 4, 0), 0);
 	t.w->conf.stream = &t.stream;
 	qa = world_qp_create(t.w, 0);
 	stream = world_qp_create(t.w, 1);
 	t.w->conf.stream = NULL;
 	plain = world_qp_create(t.w, 1);
-	assert_int_equal(san_core_conn_connect(t.w->node[0].core, t.w->qp[qa].qp, &ip, 7, &t.param,
-					       t.w->now_ns),
-			 0);
+	assert_int_equal(connect_to(qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(n->has_request && n->request.stream);
 	assert_int_equal(san_core_conn_accept(n->core, n->request.request, t.w->qp[plain].qp,
@@ -205,21 +222,15 @@ TEST(sim_stream__other_kind)
 /* AFC-25: a stream needs an ordered connection. */
 TEST(sim_stream__must_be_ordered)
 {
-	struct san_ip ip;
 	uint32_t q;
 
 	t.conf.stream = &t.stream;
 	t.w = world_create(&t.conf);
 	q = world_qp_create(t.w, 0);
-	world_ip(t.w, 1, &ip);
 	t.param.relaxed = true;
-	assert_int_equal(san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param,
-					       t.w->now_ns),
-			 -EINVAL);
+	assert_int_equal(connect_to(q, 1), -EINVAL);
 	t.param.relaxed = t.param.ordered = false;
-	assert_int_equal(san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param,
-					       t.w->now_ns),
-			 -EINVAL);
+	assert_int_equal(connect_to(q, 1), -EINVAL);
 }
 
 /* All data posted before a disconnect arrives, then the end, on a bad link, too. */
@@ -310,7 +321,7 @@ written(uint32_t len, uint32_t level)
 	post_write(t.qa, t.a, len, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, len);
-	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+	next(t.qa, false);
 	return tl->stats.nb_push_slctd - before;
 }
 
@@ -367,8 +378,7 @@ TEST(sim_stream__full_queue)
 	world_run_for(t.w, 5 * SAN_NS_PER_MS);
 	assert_in_range(wakes_of(t.qa), 8, 40);
 	for (i = 0; i < 2 * t.conf.sq_depth; i++) {
-		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
-		assert_int_equal(wc.wr_id, 99);
+		assert_int_equal(next(t.qa, false).wr_id, 99);
 	}
 	for (i = 0; i < 10; i++) {
 		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
@@ -408,17 +418,6 @@ TEST(sim_stream__full_queue_beside)
 	world_disconnect(t.w, t.qa, t.qb);
 }
 
-/* Connect *q*, which had a connection, to a new stream of *node*. */
-static int
-connect_again(uint32_t q, uint32_t node)
-{
-	struct san_ip ip;
-
-	world_ip(t.w, node, &ip);
-	t.w->qp[q].disconnected = t.w->qp[q].established = false;
-	return san_core_conn_connect(core_of(q), t.w->qp[q].qp, &ip, 7, &t.param, t.w->now_ns);
-}
-
 /* After the death of the peer all posted work completes, and the queue pair can connect again. */
 TEST(sim_stream__peer_gone)
 {
@@ -440,7 +439,7 @@ TEST(sim_stream__peer_gone)
 	world_node_start(t.w, 1);
 	assert_int_equal(san_cm_listen(san_core_cm(t.w->node[1].core), 7, t.param.pkey, 4, 0), 0);
 	t.qb = t.w->nb_qps;
-	assert_int_equal(connect_again(t.qa, 1), 0);
+	assert_int_equal(connect_to(t.qa, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 	assert_true(t.w->qp[t.qa].established && t.w->qp[t.qb].established);
 	transfer(t.qa, t.qb, 11);
@@ -459,7 +458,7 @@ TEST(sim_stream__posted_between)
 	assert_int_equal(wc.status, RTSAN_WC_FLUSHED);
 	world_post_recv(t.w, t.qa, t.a, 100, 5);
 	t.qb = t.w->nb_qps;
-	assert_int_equal(connect_again(t.qa, 1), 0);
+	assert_int_equal(connect_to(t.qa, 1), 0);
 	assert_true(san_ulp_cq_poll(t.w->qp[t.qa].recv_cq, &wc, 1) == 1 && wc.wr_id == 5);
 	world_run_for(t.w, SAN_NS_PER_S);
 	world_disconnect(t.w, t.qa, t.qb);
@@ -495,10 +494,10 @@ TEST(sim_stream__lent_after_the_end)
 	assert_int_equal(wc.byte_len, 500);
 	world_disconnect(t.w, t.qa, t.qb);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
-	assert_int_equal(connect_again(t.qb, 0), -EBUSY);
+	assert_int_equal(connect_to(t.qb, 0), -EBUSY);
 	assert_true(world_pattern_ok(wc.loan, 500, 14));
 	give_back(t.qb, wc.imm);
-	assert_int_equal(connect_again(t.qb, 0), 0);
+	assert_int_equal(connect_to(t.qb, 0), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
 }
 
@@ -506,7 +505,6 @@ TEST(sim_stream__lent_after_the_end)
 TEST(sim_stream__broken_peer)
 {
 	static uint8_t junk[3] = {2, 0xff, 0xff};
-	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 
 	open_streams();
@@ -517,8 +515,7 @@ TEST(sim_stream__broken_peer)
 	assert_int_equal(san_ulp_wr_post(san_core_ulp(core_of(t.qa)), t.w->qp[t.qa].qp, &wr, 1,
 					 t.w->now_ns),
 			 1);
-	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
-	assert_int_equal(wc.status, RTSAN_WC_PROTOCOL);
+	assert_int_equal(next(t.qb, true).status, RTSAN_WC_PROTOCOL);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	assert_true(t.w->qp[t.qa].disconnected && t.w->qp[t.qb].disconnected);
 }
@@ -527,13 +524,12 @@ TEST(sim_stream__broken_peer)
 TEST(sim_stream__orphan)
 {
 	struct san_core *core;
-	struct san_ulp_wc wc;
 
 	open_streams();
 	core = core_of(t.qa);
 	world_pattern(t.a, 500, 12);
 	post_write(t.qa, t.a, 500, RTSAN_WR_SIGNALED);
-	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+	next(t.qa, false);
 	t.w->node[1].paused_until_ns = t.w->now_ns + SAN_NS_PER_MS;
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	memset(t.a, 0, 500);
