@@ -244,27 +244,38 @@ inet_is_sum_right_v6(const struct inet_frame *f)
 	return inet_sum(f->b + 54, f->len - 54u, inet_phdr_v6(f->b + 14)) == 0;
 }
 
+/** Ethernet and IPv4 header; length and checksum are to be set. */
 static inline void
-inet_make_echo_v4(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
+inet_put_v4(struct inet_frame *f, const char *src, const char *dst, uint8_t proto)
 {
-	static const uint8_t head[8] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0};
+	static const uint8_t head[9] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0, 33};
 	struct san_ip s = inet_ip(src), d = inet_ip(dst);
-	uint16_t i;
 
 	inet_put_eth(f, inet_our_mac, inet_peer_mac, 0x0800);
-	inet_put(f, head, 8);
-	inet_put8(f, 33);
-	inet_put8(f, 1);
+	inet_put(f, head, sizeof(head));
+	inet_put8(f, proto);
 	inet_put16(f, 0);
 	inet_put(f, s.b + 12, 4);
 	inet_put(f, d.b + 12, 4);
-	inet_put8(f, 8);
-	inet_put8(f, 0);
-	inet_put16(f, 0);
-	inet_put16(f, 0x1234);
-	inet_put16(f, 7);
+}
+
+/** An echo request with *n* bytes of data, which are multiples of *factor*. */
+static inline void
+inet_put_echo(struct inet_frame *f, uint8_t type, uint16_t n, uint16_t factor)
+{
+	const uint8_t head[8] = {type, 0, 0, 0, 0x12, 0x34, 0, 7};
+	uint16_t i;
+
+	inet_put(f, head, sizeof(head));
 	for (i = 0; i < n; i++)
-		inet_put8(f, (uint8_t)(i * 7));
+		inet_put8(f, (uint8_t)(i * factor));
+}
+
+static inline void
+inet_make_echo_v4(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
+{
+	inet_put_v4(f, src, dst, 1);
+	inet_put_echo(f, 8, n, 7);
 	inet_seal_v4(f);
 }
 
@@ -287,16 +298,8 @@ inet_put_v6(struct inet_frame *f, const char *src, const char *dst, uint8_t hops
 static inline void
 inet_make_echo_v6(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
 {
-	uint16_t i;
-
 	inet_put_v6(f, src, dst, 33);
-	inet_put8(f, 128);
-	inet_put8(f, 0);
-	inet_put16(f, 0);
-	inet_put16(f, 0x1234);
-	inet_put16(f, 7);
-	for (i = 0; i < n; i++)
-		inet_put8(f, (uint8_t)(i * 5));
+	inet_put_echo(f, 128, n, 5);
 	inet_seal_v6(f);
 }
 
@@ -327,25 +330,17 @@ static inline void
 inet_put_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t sport,
 	     uint16_t dport)
 {
-	static const uint8_t head[8] = {0x45, 3, 0, 0, 0x77, 0x77, 0x40, 0};
-	struct san_ip s = inet_ip(src), d = inet_ip(dst);
+	struct san_ip d = inet_ip(dst);
 
 	if (san_wire_ip_is_v4(&d)) {
-		inet_put_eth(f, inet_our_mac, inet_peer_mac, 0x0800);
-		inet_put(f, head, 8);
-		inet_put8(f, 33);
-		inet_put8(f, 17);
-		inet_put16(f, 0);
-		inet_put(f, s.b + 12, 4);
-		inet_put(f, d.b + 12, 4);
+		inet_put_v4(f, src, dst, 17);
 	} else {
 		inet_put_v6(f, src, dst, 33);
 		f->b[20] = 17;
 	}
 	inet_put16(f, sport);
 	inet_put16(f, dport);
-	inet_put16(f, 0);
-	inet_put16(f, 0);
+	inet_put(f, "\0\0\0", 4);
 }
 
 /** Sum of a UDP datagram of *n* bytes at *udp* and the pseudo header of *ip*; 0: right. */
