@@ -37,14 +37,12 @@ count_fds(void)
 
 /* ---- put and get ---- */
 
-static void
-san_state_get__what_was_put(void **unused)
+UNIT_CASE(san_state_get__what_was_put)
 {
 	struct state st = {.failed = false};
 	uint64_t number = 0x0123456789abcdef, got;
 	char text[4], byte;
 
-	(void)unused;
 	san_state_put(&st, &number, sizeof(number));
 	san_state_put(&st, "abc", 4);
 	san_state_put(&st, "", 0);
@@ -61,14 +59,12 @@ san_state_get__what_was_put(void **unused)
 	san_state_free(&st, false);
 }
 
-static void
-san_state_get__too_much(void **unused)
+UNIT_CASE(san_state_get__too_much)
 {
 	const uint8_t zeros[8] = {0};
 	struct state st = {.failed = false};
 	uint8_t got[8];
 
-	(void)unused;
 	san_state_put(&st, "1234567", 7);
 	memset(got, 0xff, sizeof(got));
 	san_state_get(&st, got, sizeof(got));
@@ -81,14 +77,12 @@ san_state_get__too_much(void **unused)
 	san_state_free(&st, false);
 }
 
-static void
-san_state_get_fd__each_once(void **unused)
+UNIT_CASE(san_state_get_fd__each_once)
 {
 	struct state st = {.failed = false};
 	int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
 	int i;
 
-	(void)unused;
 	assert_int_equal(san_state_put_fd(&st, -1), -1);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(san_state_put_fd(&st, fds[i]), i);
@@ -186,12 +180,10 @@ pass(uint32_t len, int nb_fds)
 	close(socks[1]);
 }
 
-static void
-san_state_recv__all_that_was_sent(void **unused)
+UNIT_CASE(san_state_recv__all_that_was_sent)
 {
 	int before = count_fds();
 
-	(void)unused;
 	pass(0, 0);
 	pass(1, 0);
 	pass(LONG, 1);
@@ -200,13 +192,11 @@ san_state_recv__all_that_was_sent(void **unused)
 	assert_int_equal(count_fds(), before);
 }
 
-static void
-san_state_send__failed(void **unused)
+UNIT_CASE(san_state_send__failed)
 {
 	struct state st = {.failed = true};
 	int socks[2];
 
-	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
 	assert_int_equal(san_state_send(&st, socks[0]), -ENOMEM);
 	st.failed = false;
@@ -243,13 +233,11 @@ refuse(struct first m, size_t bytes, uint32_t nb_fds, int want)
 	assert_int_equal(count_fds(), before);
 }
 
-static void
-san_state_recv__cut_short(void **unused)
+UNIT_CASE(san_state_recv__cut_short)
 {
 	int socks[2];
 	struct state got;
 
-	(void)unused;
 	refuse((struct first){.len = 7}, 7, 0, 0);
 	refuse((struct first){.len = 7, .nb_fds = 2}, 7, 2, 0);
 	refuse((struct first){.len = 7}, 0, 0, -EPROTO); /* no file */
@@ -268,14 +256,12 @@ san_state_recv__cut_short(void **unused)
 }
 
 /* A message without the descriptors it announces. */
-static void
-san_state_recv__no_descriptor(void **unused)
+UNIT_CASE(san_state_recv__no_descriptor)
 {
 	const struct first m = {.len = 0, .nb_fds = 1};
 	int socks[2], before = count_fds(), fd = memfd_create("state", 0);
 	struct state got;
 
-	(void)unused;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
 	assert_int_equal(san_shmq_send(socks[0], &m, sizeof(m), fd, true), 0);
 	assert_int_equal(san_shmq_send(socks[0], "", 1, -1, true), 0);
@@ -285,19 +271,4 @@ san_state_recv__no_descriptor(void **unused)
 	close(socks[1]);
 	close(fd);
 	assert_int_equal(count_fds(), before);
-}
-
-UNIT_TEST(test_state)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_state_get__what_was_put),
-		cmocka_unit_test(san_state_get__too_much),
-		cmocka_unit_test(san_state_get_fd__each_once),
-		cmocka_unit_test(san_state_recv__all_that_was_sent),
-		cmocka_unit_test(san_state_send__failed),
-		cmocka_unit_test(san_state_recv__cut_short),
-		cmocka_unit_test(san_state_recv__no_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

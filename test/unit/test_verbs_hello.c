@@ -17,7 +17,6 @@ setup(void **state)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(words); i++)
 		words[i] = (uint8_t)(0x80 + i);
 	return 0;
@@ -37,8 +36,9 @@ decode(const uint8_t *p, size_t len, struct verbs_hello *h)
 	return reason;
 }
 
-static void
-verbs_hello__bytes(void **state)
+#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+
+TEST(verbs_hello__bytes)
 {
 	static const uint8_t expected[] = {'S', 'A', 'N', 'V', 1, VERBS_HELLO_STREAM, 0, 3,
 					   1, 2, 3, 4, 5, 6, 7, 8,
@@ -46,7 +46,6 @@ verbs_hello__bytes(void **state)
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h, got;
 
-	(void)state;
 	san_verbs_hello_init(&h, SERVICE, words, 3);
 	h.flags = VERBS_HELLO_STREAM;
 	assert_int_equal(san_verbs_hello_encode(&h, buf), sizeof(expected));
@@ -59,14 +58,12 @@ verbs_hello__bytes(void **state)
 }
 
 /* Any length, with the zeros that the connection manager appends. */
-static void
-verbs_hello__all_lengths(void **state)
+TEST(verbs_hello__all_lengths)
 {
 	uint8_t buf[VERBS_HELLO_MAX + 8], len;
 	struct verbs_hello h, got;
 	uint16_t n;
 
-	(void)state;
 	for (n = 0; n <= RTSAN_PRIVATE_MAX; n++) {
 		memset(buf, 0, sizeof(buf));
 		san_verbs_hello_init(&h, SERVICE, words, n);
@@ -82,13 +79,11 @@ verbs_hello__all_lengths(void **state)
 }
 
 /* A hello that is too long for a request is sent in two halves that fit. */
-static void
-verbs_hello__halves(void **state)
+TEST(verbs_hello__halves)
 {
 	uint8_t first[VERBS_HELLO_MAX], rest[VERBS_HELLO_MAX];
 	struct verbs_hello h, a, b;
 
-	(void)state;
 	san_verbs_hello_init(&h, SERVICE, words, RTSAN_PRIVATE_MAX);
 	h.token = 77;
 	h.flags = VERBS_HELLO_FIRST | VERBS_HELLO_STREAM;
@@ -123,12 +118,10 @@ spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 	return reason;
 }
 
-static void
-verbs_hello__refused(void **state)
+TEST(verbs_hello__refused)
 {
 	struct verbs_hello h;
 
-	(void)state;
 	assert_int_equal(san_verbs_hello_decode(NULL, 0, &h), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(0, 8, 24, 8, 1), RTSAN_R_NONE);
 	assert_int_equal(spoilt(0, 8, 24, 0, 'X'), RTSAN_R_PARAMETER); /* another protocol */
@@ -142,16 +135,4 @@ verbs_hello__refused(void **state)
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 5, 6), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 40), RTSAN_R_PARAMETER);
 	assert_int_equal(spoilt(VERBS_HELLO_FIRST, 64, 56, 7, 41), RTSAN_R_NONE);
-}
-
-UNIT_TEST(test_verbs_hello)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(verbs_hello__bytes),
-		cmocka_unit_test(verbs_hello__all_lengths),
-		cmocka_unit_test(verbs_hello__halves),
-		cmocka_unit_test(verbs_hello__refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
 }
