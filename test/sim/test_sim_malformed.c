@@ -124,14 +124,8 @@ pushes_draw(uint32_t i, struct push *first, struct push *h)
 {
 	static const uint32_t offsets[] = {0, 1, -4u};
 	static const uint16_t behinds[] = {0, 4};
-	static const int64_t lengths[] = {
-		0,
-		1,
-		SAN_WIRE_LENGTH_MAX,
-		SAN_WIRE_LENGTH_MAX + 1,
-		1u << 31,
-		UINT32_MAX,
-	};
+	static const int64_t lengths[] = {0, 1, SAN_WIRE_LENGTH_MAX, SAN_WIRE_LENGTH_MAX + 1,
+					  1u << 31, UINT32_MAX};
 
 	first->kind = (uint8_t)(i % 3);
 	first->payload = FIRST_LEN;

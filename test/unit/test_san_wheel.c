@@ -30,21 +30,11 @@ TEST(san_wheel_init__empty)
 /* RT-8: a timer is never early and at most one slot late, on each level. */
 TEST(san_wheel_arm__never_early_nearly_punctual)
 {
-	static const uint64_t deadlines[] = {
-		1,
-		SLOT_NS,
-		SLOT_NS + 1,
-		255 * SLOT_NS,
-		256 * SLOT_NS,
-		257 * SLOT_NS + 3,
-		65535 * SLOT_NS,
-		65536 * SLOT_NS,
-		70000 * SLOT_NS + 1,
-		(1ULL << 24) * SLOT_NS,
-		(1ULL << 31) * SLOT_NS + 99,
-		(1ULL << 32) * SLOT_NS,
-		(5ULL << 32) * SLOT_NS + 7,
-	};
+	static const uint64_t deadlines[] = {1, SLOT_NS, SLOT_NS + 1, 255 * SLOT_NS, 256 * SLOT_NS,
+					     257 * SLOT_NS + 3, 65535 * SLOT_NS, 65536 * SLOT_NS,
+					     70000 * SLOT_NS + 1, (1ULL << 24) * SLOT_NS,
+					     (1ULL << 31) * SLOT_NS + 99, (1ULL << 32) * SLOT_NS,
+					     (5ULL << 32) * SLOT_NS + 7};
 
 	UNIT_EACH(deadline, deadlines) {
 		struct san_timer t = {0};
