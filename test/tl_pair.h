@@ -108,7 +108,7 @@ pair_open(const struct tl_link *l, const struct san_tl_conf *tl)
 	pair.nb_out = 0;
 	for (int i = 0; i < 2; i++) {
 		tl_host_conf(&pdl_conf, &tl_conf);
-		pdl_conf.cc = &san_pdl_cc_fixed;
+		pdl_conf.cc = SAN_CC_FIXED;
 		if (tl != NULL)
 			tl_conf = *tl;
 		tl_conf.max_conns = TL_HOST_CONNS;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core.h"
 #include "san_wr.h"
 #include "sim_link.h"
 
@@ -36,43 +37,19 @@ struct sim_topo_conf {
 	bool doubling; /**< cables of hosts have different lengths */
 };
 
-enum sim_cc {
-	SIM_CC_SWIFT,
-	SIM_CC_DCQCN,
-	SIM_CC_FIXED,
-	SIM_CC_MAX
-};
-
-enum sim_policy {
-	SIM_POLICY_RR,
-	SIM_POLICY_SRPT,
-	SIM_POLICY_MAX
-};
-
-/** Settings of all hosts; 0: the stack's default. */
+/** Settings of all hosts. */
 struct sim_host_conf {
 	bool ipv6;
-	bool wrap;    /**< sequence numbers start shortly before 2^32 */
-	bool pack;    /**< small requests share packets (RT-34) */
-	bool express; /**< ordinary packets take the fast path (express.h) */
+	bool wrap; /**< sequence numbers start shortly before 2^32 */
 	uint16_t mtu;
-	uint8_t cc;               /**< enum sim_cc */
-	uint8_t policy;           /**< enum sim_policy: which peer to grant first */
-	uint64_t poll_ns;         /**< duration of a polling round: packets wait for the next */
-	uint64_t clock_ppm_range; /**< clocks deviate by up to this */
-	uint32_t rx_ring;         /**< room for packets of a host that does not run */
-	uint32_t nic_bytes;       /**< bytes queued on the host's port at a time */
-	uint32_t mbufs;           /**< size of a pool per host; 0: one common pool */
-	uint32_t cam;             /**< entries of the CAM; 0: enough */
-	/* of connections */
-	uint16_t req_win, data_win, first_win, max_txn, msg_limit, rnr_ms, keepalive_ms, pmtu;
-	/* of the core */
-	uint32_t budget_pkts, incast_bytes, path_bytes, expired_bytes, grant_bytes, solicit_len;
-	uint32_t max_wide, max_txns, max_rxns, max_held, max_held_conn, pull_piece;
-	uint32_t cwnd, cwnd_max, ack_every, ooo_distance, max_retries, plb_bad_rtts;
-	uint32_t solicit_level; /**< plus 1, so that 0 is the default */
-	uint64_t target_ns, rto_init_ns, rto_min_ns, rto_max_ns, tlp_min_ns, ack_delay_ns;
-	uint64_t cm_retry_ns, cm_drain_ns, cm_timewait_ns;
+	uint64_t poll_ns;          /**< duration of a polling round: packets wait for the next */
+	uint64_t clock_ppm_range;  /**< clocks deviate by up to this */
+	uint32_t rx_ring;          /**< room for packets of a host that does not run */
+	uint32_t nic_bytes;        /**< bytes queued on the host's port at a time */
+	uint32_t mbufs;            /**< size of a pool per host; 0: one common pool */
+	uint32_t cam;              /**< entries of the CAM; 0: enough */
+	struct san_cm_param conn;  /**< of connections */
+	struct san_core_conf core; /**< sim_host.c sets what depends on the load */
 };
 
 enum sim_pattern {

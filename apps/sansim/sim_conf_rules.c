@@ -8,14 +8,13 @@
 #include <rte_common.h>
 #include <rte_ether.h>
 
-#include "pdl.h"
 #include "sim_conf.h"
 
 #define KEY_MAX      96
 #define IPV6_MTU_MIN 1280
 #define CAM_MIN      8 /* minimum of its hash table */
 
-/* "load.size-min 1 MiB is more than load.size-max 64 KiB" */
+/* "load.size_min 1MiB is more than load.size_max 64KiB" */
 static int
 conf_rules_clash(const struct sim_conf *conf, const char *a, const char *how, const char *b,
 		 char *err, size_t err_len)
@@ -37,23 +36,16 @@ check_window(const char *name, uint32_t pkts, char *err, size_t err_len)
 	return -EINVAL;
 }
 
-/* Unset values have the stack's default. */
 static int
 check_timeouts(const struct sim_conf *conf, char *err, size_t err_len)
 {
-	struct sim_conf full = *conf;
-	struct sim_host_conf *h = &full.host;
-	struct san_pdl_conf pdl;
+	const struct san_pdl_conf *pdl = &conf->host.core.pdl;
 
-	san_pdl_conf_default(&pdl);
-	h->rto_init_ns = h->rto_init_ns != 0 ? h->rto_init_ns : pdl.rto_init_ns;
-	h->rto_min_ns = h->rto_min_ns != 0 ? h->rto_min_ns : pdl.rto_min_ns;
-	h->rto_max_ns = h->rto_max_ns != 0 ? h->rto_max_ns : pdl.rto_max_ns;
-	if (h->rto_min_ns > h->rto_max_ns)
-		return conf_rules_clash(&full, "host.rto-min", "is more than", "host.rto-max", err,
+	if (pdl->rto_min_ns > pdl->rto_max_ns)
+		return conf_rules_clash(conf, "host.rto_min", "is more than", "host.rto_max", err,
 					err_len);
-	if (h->rto_init_ns > h->rto_max_ns)
-		return conf_rules_clash(&full, "host.rto", "is more than", "host.rto-max", err,
+	if (pdl->rto_init_ns > pdl->rto_max_ns)
+		return conf_rules_clash(conf, "host.rto", "is more than", "host.rto_max", err,
 					err_len);
 	return 0;
 }
@@ -62,10 +54,10 @@ static int
 conf_rules_host(const struct sim_conf *conf, char *err, size_t err_len)
 {
 	const struct sim_host_conf *h = &conf->host;
-	int rc = check_window("req-window", h->req_win, err, err_len);
+	int rc = check_window("req_window", h->conn.req_win, err, err_len);
 
 	if (rc == 0)
-		rc = check_window("data-window", h->data_win, err, err_len);
+		rc = check_window("window", h->conn.data_win, err, err_len);
 	if (rc == 0)
 		rc = check_timeouts(conf, err, err_len);
 	if (rc == 0 && h->cam != 0 && h->cam < CAM_MIN) {
@@ -133,7 +125,7 @@ check_mtu(const struct sim_conf *conf, char *err, size_t err_len)
 		return conf_rules_clash(conf, "host.mtu", "is less than the 1280 of", "host.ipv6",
 					err, err_len);
 	if (conf->host.nic_bytes < conf->host.mtu)
-		return conf_rules_clash(conf, "host.nic-queue", less, "host.mtu", err, err_len);
+		return conf_rules_clash(conf, "host.nic_queue", less, "host.mtu", err, err_len);
 	if (conf->edge.buffer_bytes < frame)
 		return conf_rules_clash(conf, "link.buffer", less, "host.mtu", err, err_len);
 	if (conf->core.buffer_bytes < frame)
@@ -147,7 +139,7 @@ check_load(const struct sim_conf *conf, char *err, size_t err_len)
 	uint32_t i;
 
 	if (conf->load.size_min > conf->load.size_max)
-		return conf_rules_clash(conf, "load.size-min", "is more than", "load.size-max", err,
+		return conf_rules_clash(conf, "load.size_min", "is more than", "load.size_max", err,
 					err_len);
 	if (conf->run.warmup_ns >= conf->run.duration_ns)
 		return conf_rules_clash(conf, "run.warmup", "is not less than", "run.duration", err,

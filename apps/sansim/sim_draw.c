@@ -78,70 +78,75 @@ static void
 draw_host(struct san_prng *g, struct sim_host_conf *h)
 {
 	static const uint16_t mtus[] = {1500, 1500, 4096, 9000, 1280, 1024};
+	struct san_core_conf *core = &h->core;
+	struct san_cm_param *conn = &h->conn;
 
 	h->mtu = mtus[san_prng_below(g, RTE_DIM(mtus))];
 	h->ipv6 = h->mtu >= 1280 && one_in(g, 4);
-	h->cc = (uint8_t)(one_in(g, 2) ? SIM_CC_SWIFT : san_prng_below(g, SIM_CC_MAX));
-	h->policy = (uint8_t)san_prng_below(g, SIM_POLICY_MAX);
+	core->pdl.cc = (uint8_t)(one_in(g, 2) ? SAN_CC_SWIFT : san_prng_below(g, SAN_CC_MAX));
+	core->tl.policy = (uint8_t)san_prng_below(g, SAN_GRANT_MAX);
 	h->poll_ns = one_in(g, 2) ? 0 : draw_spread(g, 100, 20 * US);
 	h->clock_ppm_range = one_in(g, 3) ? 1 + san_prng_below(g, 200) : 0;
 	h->rx_ring = draw_power_of_2(g, 5, 10);
-	h->req_win = (uint16_t)(one_in(g, 2) ? 64 : draw_power_of_2(g, 1, 8));
-	h->data_win = (uint16_t)(one_in(g, 2) ? 512 : draw_power_of_2(g, 1, 10));
-	h->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + san_prng_below(g, 1023));
-	h->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
-	h->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
+	conn->req_win = (uint16_t)(one_in(g, 2) ? 64 : draw_power_of_2(g, 1, 8));
+	conn->data_win = (uint16_t)(one_in(g, 2) ? 512 : draw_power_of_2(g, 1, 10));
+	conn->first_win = (uint16_t)(one_in(g, 2) ? 512 : 2 + san_prng_below(g, 1023));
+	conn->max_txn = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
+	conn->msg_limit = (uint16_t)(one_in(g, 2) ? 128 : 1 + san_prng_below(g, 256));
 	h->nic_bytes = (uint32_t)draw_spread(g, 16 << 10, 256 << 10);
-	h->keepalive_ms = (uint16_t)(100 + san_prng_below(g, 2000));
+	conn->keepalive_ms = (uint16_t)(100 + san_prng_below(g, 2000));
 	h->wrap = one_in(g, 5);
 	if (one_in(g, 4))
-		h->ooo_distance = 1 + san_prng_below(g, 64);
+		core->pdl.ooo_distance = (uint8_t)(1 + san_prng_below(g, 64));
 	if (one_in(g, 4))
-		h->ack_every = 1 + san_prng_below(g, 64);
-	h->pack = !one_in(g, 8);
+		core->pdl.ack_every = (uint16_t)(1 + san_prng_below(g, 64));
+	if (one_in(g, 8))
+		core->cm.features &= ~SAN_CM_FEAT_PACK;
 }
 
 /* Set one or two pools close to their minimum. */
 static void
 draw_tiny(struct san_prng *g, struct sim_host_conf *h)
 {
+	struct san_pdl_conf *pdl = &h->core.pdl;
+	struct san_tl_conf *tl = &h->core.tl;
 	uint32_t n = 1 + san_prng_below(g, 2);
 
 	for (; n > 0; n--) {
 		switch (san_prng_below(g, 10)) {
 		case 0:
-			h->budget_pkts = 1 + san_prng_below(g, 32);
+			pdl->budget_pkts = 1 + san_prng_below(g, 32);
 			break;
 		case 1:
-			h->incast_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
-			h->grant_bytes = (uint32_t)draw_spread(g, 1024, h->incast_bytes);
+			tl->budget_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
+			tl->grant_bytes = (uint32_t)draw_spread(g, 1024, tl->budget_bytes);
 			break;
 		case 2:
-			h->expired_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
+			tl->expired_bytes = (uint32_t)draw_spread(g, 2048, 256 << 10);
 			break;
 		case 3:
-			h->max_txns = 1 + san_prng_below(g, 16);
+			tl->max_txns = 1 + san_prng_below(g, 16);
 			break;
 		case 4:
-			h->max_rxns = 1 + san_prng_below(g, 16);
+			tl->max_rxns = 1 + san_prng_below(g, 16);
 			break;
 		case 5:
-			h->max_held = 4 + san_prng_below(g, 64);
-			h->max_held_conn = 1 + san_prng_below(g, h->max_held);
+			tl->max_held = 4 + san_prng_below(g, 64);
+			tl->max_held_conn = 1 + san_prng_below(g, tl->max_held);
 			break;
 		case 6:
 			h->cam = 8 + san_prng_below(g, 256);
 			break;
 		case 7:
 			h->mbufs = 256 + san_prng_below(g, 1024);
-			h->max_held = RTE_MIN(64u, h->mbufs / 8);
-			h->max_held_conn = h->max_held / 2;
+			tl->max_held = RTE_MIN(64u, h->mbufs / 8);
+			tl->max_held_conn = tl->max_held / 2;
 			break;
 		case 8:
-			h->max_wide = 1 + san_prng_below(g, 4);
+			pdl->max_wide = 1 + san_prng_below(g, 4);
 			break;
 		default:
-			h->pull_piece = (uint32_t)draw_spread(g, 1024, 64 << 10);
+			h->core.ulp.pull_piece = (uint32_t)draw_spread(g, 1024, 64 << 10);
 			break;
 		}
 	}
@@ -161,7 +166,7 @@ is_too_much(const struct sim_conf *c, uint64_t ops)
 
 	if (ops * l->connections * (l->size_max / 3 + 64) > most_bytes)
 		return true;
-	return c->host.max_rxns != 0 && ops * sides * waiting / c->host.max_rxns > REFUSALS_MAX;
+	return ops * sides * waiting / c->host.core.tl.max_rxns > REFUSALS_MAX;
 }
 
 static void
@@ -264,27 +269,33 @@ draw_narrow(struct san_prng *g, struct sim_conf *c)
 	}
 }
 
+/* Round trips of *work* through a pool of *room*; one of the *usual* size does not limit it. */
+static uint64_t
+trips(uint64_t work, uint32_t room, uint32_t usual)
+{
+	return room == usual ? 0 : work / room;
+}
+
 /* Number of round trips of the load, given small windows and pools. */
 static uint64_t
 round_trips(const struct sim_conf *c)
 {
-	const struct sim_host_conf *h = &c->host;
+	const struct san_core_conf *core = &c->host.core;
+	const struct san_cm_param *conn = &c->host.conn;
 	const struct sim_load_conf *l = &c->load;
 	uint64_t all = l->ops * l->connections * (l->both_ways ? 2 : 1);
-	uint64_t pkts = 1 + l->size_max / 2 / h->mtu; /* per operation */
-	uint64_t n = l->ops * pkts / RTE_MIN(h->data_win, h->first_win - 1);
+	uint64_t pkts = 1 + l->size_max / 2 / c->host.mtu; /* per operation */
+	uint64_t n = l->ops * pkts / RTE_MIN(conn->data_win, conn->first_win - 1);
+	uint32_t at_once = RTE_MIN(conn->max_txn, conn->msg_limit);
+	struct san_core_conf usual;
 
-	n += l->ops / RTE_MIN(RTE_MIN(h->max_txn, h->msg_limit), RTE_MIN(h->req_win, l->depth));
-	if (h->budget_pkts != 0)
-		n += all * pkts / h->budget_pkts;
-	if (h->incast_bytes != 0)
-		n += all * l->size_max / 2 / h->incast_bytes;
-	if (h->max_rxns != 0)
-		n += all / h->max_rxns;
-	if (h->max_txns != 0)
-		n += all / h->max_txns;
-	if (h->max_wide != 0)
-		n += all / h->max_wide;
+	san_core_conf_default(&usual, 0, 0);
+	n += l->ops / RTE_MIN(at_once, RTE_MIN(conn->req_win, l->depth));
+	n += trips(all * pkts, core->pdl.budget_pkts, usual.pdl.budget_pkts);
+	n += trips(all * l->size_max / 2, core->tl.budget_bytes, usual.tl.budget_bytes);
+	n += trips(all, core->tl.max_rxns, usual.tl.max_rxns);
+	n += trips(all, core->tl.max_txns, usual.tl.max_txns);
+	n += trips(all, core->pdl.max_wide, usual.pdl.max_wide);
 	return n;
 }
 
@@ -337,8 +348,8 @@ draw_liars(struct san_prng *g, struct sim_conf *c)
 		f->for_ns = one_in(g, 4) ? draw_spread(g, 10 * US, 400 * MS) : 0;
 	}
 	if (one_in(g, 2) && c->edge.delay_ns < MS) {
-		c->host.max_wide = 1 + san_prng_below(g, 8);
-		c->host.max_txns = 1 + san_prng_below(g, 16);
+		c->host.core.pdl.max_wide = 1 + san_prng_below(g, 8);
+		c->host.core.tl.max_txns = 1 + san_prng_below(g, 16);
 	}
 }
 

@@ -161,17 +161,15 @@ static uint64_t
 give_up_ns(struct sim_world *w, struct san_core *core)
 {
 	const struct san_pdl_conf *pdl = &san_core_pdl(core)->conf;
-	uint64_t alive_ns = w->conf.host.keepalive_ms * (uint64_t)SAN_NS_PER_MS;
+	uint64_t alive_ns = w->conf.host.conn.keepalive_ms * (uint64_t)SAN_NS_PER_MS;
 	uint64_t rto_ns = pdl->rto_min_ns, retries_ns = 0;
-	struct san_cm_conf cm;
 	uint32_t i;
 
-	san_cm_conf_default(&cm);
 	for (i = 0; i < pdl->max_retries; i++) {
 		retries_ns += rto_ns;
 		rto_ns = RTE_MIN(2 * rto_ns, pdl->rto_max_ns);
 	}
-	alive_ns *= cm.keepalive_probes;
+	alive_ns *= w->conf.host.core.cm.keepalive_probes;
 	return alive_ns == 0 ? retries_ns : RTE_MIN(retries_ns, alive_ns);
 }
 
@@ -186,11 +184,14 @@ san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side)
 {
 	const struct sim_host *h = &w->hosts[side->host];
 	const struct sim_host *peer = &w->hosts[san_sim_load_peer(w, side)->host];
+	struct san_pdl_conf usual;
 
 	if (h->nb_starts > 1 || peer->nb_starts > 1 || peer->core == NULL)
 		return true;
 	count_silence(w);
-	return w->conf.host.max_retries != 0 || w->silence_ns >= give_up_ns(w, h->core);
+	san_pdl_conf_default(&usual);
+	return w->conf.host.core.pdl.max_retries < usual.max_retries ||
+		w->silence_ns >= give_up_ns(w, h->core);
 }
 
 void

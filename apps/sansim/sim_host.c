@@ -31,98 +31,36 @@ san_sim_host_clock(const struct sim_host *h, uint64_t now_ns)
 
 /* ---- start and end of a process ---- */
 
-#define SET(field, value)                  \
-	do {                               \
-		if ((value) != 0)          \
-			(field) = (value); \
-	} while (0)
-
-static void
-tune_pdl(const struct sim_world *w, struct san_pdl_conf *pdl)
-{
-	static const struct san_pdl_cc_ops *const cc[] = {
-		[SIM_CC_SWIFT] = &san_pdl_cc_swift,
-		[SIM_CC_DCQCN] = &san_pdl_cc_dcqcn,
-		[SIM_CC_FIXED] = &san_pdl_cc_fixed,
-	};
-	const struct sim_host_conf *hc = &w->conf.host;
-
-	pdl->cc = cc[hc->cc];
-	pdl->fixed_psn = hc->wrap;
-	pdl->first_psn = 0u - WRAP_AFTER;
-	SET(pdl->budget_pkts, hc->budget_pkts);
-	pdl->link_mbps = w->conf.edge.rate_mbps;
-	SET(pdl->cc_conf.target_ns, hc->target_ns);
-	SET(pdl->cc_conf.window_max, hc->cwnd_max * SAN_CC_ONE);
-	SET(pdl->cc_conf.window_init, hc->cwnd * SAN_CC_ONE);
-	pdl->cc_conf.window_init = RTE_MIN(pdl->cc_conf.window_init, pdl->cc_conf.window_max);
-	SET(pdl->ack_every, (uint16_t)hc->ack_every);
-	SET(pdl->ooo_distance, (uint8_t)hc->ooo_distance);
-	SET(pdl->max_retries, (uint8_t)hc->max_retries);
-	SET(pdl->rto_init_ns, hc->rto_init_ns);
-	SET(pdl->rto_min_ns, hc->rto_min_ns);
-	SET(pdl->rto_max_ns, hc->rto_max_ns);
-	SET(pdl->tlp_min_ns, hc->tlp_min_ns);
-	SET(pdl->ack_delay_ns, hc->ack_delay_ns);
-	SET(pdl->max_wide, hc->max_wide);
-	pdl->pmtu_after = hc->pmtu;
-	if (hc->plb_bad_rtts != 0)
-		pdl->plb_bad_rtts = (uint8_t)(hc->plb_bad_rtts - 1);
-}
-
-static void
-tune_tl(struct san_tl_conf *tl, const struct sim_host_conf *hc)
-{
-	static const enum san_tl_policy policy[] = {
-		[SIM_POLICY_RR] = SAN_GRANT_RR,
-		[SIM_POLICY_SRPT] = SAN_GRANT_SRPT,
-	};
-
-	tl->policy = (uint8_t)policy[hc->policy];
-	SET(tl->budget_bytes, hc->incast_bytes);
-	SET(tl->path_bytes, hc->path_bytes);
-	SET(tl->expired_bytes, hc->expired_bytes);
-	SET(tl->grant_bytes, hc->grant_bytes);
-	SET(tl->solicit_len, hc->solicit_len);
-	if (hc->solicit_level != 0)
-		tl->solicit_level = (uint8_t)(hc->solicit_level - 1);
-	SET(tl->max_wide, hc->max_wide);
-	SET(tl->max_txns, hc->max_txns);
-	SET(tl->max_rxns, hc->max_rxns);
-	SET(tl->max_held, hc->max_held);
-	SET(tl->max_held_conn, hc->max_held_conn);
-}
-
 static void
 fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 {
 	const struct sim_host_conf *hc = &w->conf.host;
 	uint32_t nb_conns = san_sim_load_conns_of(w, h->id);
+	uint32_t nb_ops = nb_conns * w->conf.load.depth * 4 + 64;
+	struct san_pdl_conf *pdl = &conf->pdl;
+	struct san_tl_conf *tl = &conf->tl;
 
-	/* beyond its own: a repeated request, and one in time-wait */
-	san_core_conf_default(conf, 2 * nb_conns + QUEUE_SLOT, hc->mtu);
-	conf->tl.max_unordered = conf->pdl.max_conns;
+	*conf = hc->core;
+	conf->mtu = hc->mtu;
 	conf->pool = h->pool;
+	/* beyond its own: a repeated request, and one in time-wait */
+	pdl->max_conns = conf->ulp.max_qps = tl->max_unordered = 2 * nb_conns + QUEUE_SLOT;
 	san_sim_core_conf(conf, h->id, hc->ipv6, &w->net.prng);
-	conf->tl.cam = w->cam;
-	conf->tl.engine = w->nb_engines++;
-	conf->tl.max_txns = RTE_MIN(conf->tl.max_txns, nb_conns * w->conf.load.depth * 4 + 64);
-	conf->tl.max_rxns = RTE_MIN(conf->tl.max_rxns,
-				    nb_conns * w->conf.load.depth * 4 + 64 + conf->pdl.max_conns);
+	pdl->fixed_psn = hc->wrap;
+	pdl->first_psn = 0u - WRAP_AFTER;
+	pdl->link_mbps = w->conf.edge.rate_mbps;
+	pdl->cc_conf.window_init = RTE_MIN(pdl->cc_conf.window_init, pdl->cc_conf.window_max);
+	tl->cam = w->cam;
+	tl->engine = w->nb_engines++;
+	tl->max_wide = pdl->max_wide;
+	/* no more memory than the load can use */
+	tl->max_txns = RTE_MIN(tl->max_txns, nb_ops);
+	tl->max_rxns = RTE_MIN(tl->max_rxns, nb_ops + pdl->max_conns);
 	conf->ulp.max_mrs = rte_align32pow2(2 * nb_conns + 2);
 	conf->ulp.max_cqs = 2;
 	conf->inet.max_neighbours = RTE_MAX(conf->inet.max_neighbours, 2 * nb_conns);
-	SET(conf->ulp.pull_piece, hc->pull_piece);
 	/* a refused request is intended here, so do not limit guesses */
 	conf->ulp.guesses_per_conn = conf->ulp.guesses_per_hour = UINT32_MAX;
-	conf->express = hc->express;
-	if (!hc->pack)
-		conf->cm.features &= ~SAN_CM_FEAT_PACK;
-	SET(conf->cm.retry_ns, hc->cm_retry_ns);
-	SET(conf->cm.drain_ns, hc->cm_drain_ns);
-	SET(conf->cm.timewait_ns, hc->cm_timewait_ns);
-	tune_pdl(w, &conf->pdl);
-	tune_tl(&conf->tl, hc);
 }
 
 int

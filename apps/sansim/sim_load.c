@@ -318,21 +318,11 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 static void
 load_conn_fill_param(const struct sim_world *w, const struct sim_side *s, struct san_cm_param *p)
 {
-	const struct sim_host_conf *hc = &w->conf.host;
-
-	*p = (struct san_cm_param){
-		.ordered = s->ordered,
-		.relaxed = s->ordered && w->conf.load.relaxed && !s->stream,
-		.pkey = PKEY,
-		.req_win = hc->req_win,
-		.data_win = hc->data_win,
-		.first_win = hc->first_win,
-		.max_txn = hc->max_txn,
-		.msg_limit = hc->msg_limit,
-		.rnr_ms = hc->rnr_ms,
-		.keepalive_ms = hc->keepalive_ms,
-		.private_len = sizeof(s->id),
-	};
+	*p = w->conf.host.conn;
+	p->ordered = s->ordered;
+	p->relaxed = s->ordered && w->conf.load.relaxed && !s->stream;
+	p->pkey = PKEY;
+	p->private_len = sizeof(s->id);
 	memcpy(p->private_data, &s->id, sizeof(s->id));
 }
 

@@ -210,7 +210,7 @@ nb_mbufs(const struct sim_world *w)
 {
 	const struct sim_conf *conf = &w->conf;
 	uint64_t sides = conf->load.connections * (conf->load.both_ways ? 2ull : 1);
-	uint64_t windows = sides * (conf->host.req_win + conf->host.data_win);
+	uint64_t windows = sides * (conf->host.conn.req_win + conf->host.conn.data_win);
 	uint64_t requests = sides * conf->load.depth * (2 + conf->load.size_max / conf->host.mtu);
 	uint64_t n, links = 0;
 	uint32_t i;

@@ -45,7 +45,7 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.rto_min_ns = 1 * SAN_NS_PER_MS,
 		.rto_max_ns = 500 * SAN_NS_PER_MS,
 		.tlp_min_ns = 50 * SAN_NS_PER_US,
-		.cc = &san_pdl_cc_swift,
+		.cc = SAN_CC_SWIFT,
 		.cc_conf = {
 			.target_ns = 25 * SAN_NS_PER_US,
 			.window_init = 32 * SAN_CC_ONE,
@@ -66,7 +66,7 @@ pdl_conf_is_valid(const struct san_pdl_conf *conf)
 		conf->nb_owners <= SAN_PDL_OWNERS_MAX && conf->rto_min_ns > 0 &&
 		conf->rto_init_ns > 0 && conf->rto_min_ns <= conf->rto_max_ns &&
 		conf->rto_init_ns <= conf->rto_max_ns && conf->secret32 != NULL &&
-		conf->cc != NULL && cc->window_min > 0 && cc->window_min <= cc->window_init &&
+		conf->cc < SAN_CC_MAX && cc->window_min > 0 && cc->window_min <= cc->window_init &&
 		cc->window_init <= cc->window_max && cc->target_ns > 0;
 }
 
@@ -112,7 +112,6 @@ san_pdl_create(const struct san_pdl_conf *conf, uint64_t now_ns, struct san_pdl 
 		san_pdl_destroy(pdl);
 		return -ENOMEM;
 	}
-	snprintf(pdl->cc_name, sizeof(pdl->cc_name), "%s", conf->cc->name);
 	san_wheel_init(&pdl->wheel, now_ns);
 	san_prng_seed(&pdl->prng, conf->prng_seed);
 	TAILQ_INIT(&pdl->turns);
@@ -155,22 +154,17 @@ san_pdl_destroy(struct san_pdl *pdl)
 	san_mem_end(mem, pdl);
 }
 
-int
+void
 san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf)
 {
-	const struct san_pdl_cc_ops *cc = san_pdl_cc_find(pdl->cc_name);
 	uint32_t i;
 
-	if (cc == NULL)
-		return -EINVAL;
-	pdl->conf.cc = cc;
 	pdl->conf.secret32 = conf->secret32;
 	pdl->conf.secret_arg = conf->secret_arg;
 	pdl->conf.link_mbps = conf->link_mbps;
 	for (i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state != SAN_CONN_FREE)
-			pdl->conns[i].cc.ops = cc;
-	return 0;
+			pdl->conns[i].cc.ops = san_pdl_cc_kinds[pdl->conf.cc];
 }
 
 void
@@ -279,7 +273,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 		san_pdl_win_tx_init(&c->tx[win], psn[win], 0);
 	}
 	san_pdl_rtt_init(&c->rtt, conf);
-	conf->cc->init(&c->cc, &conf->cc_conf);
+	san_pdl_cc_kinds[conf->cc]->init(&c->cc, &conf->cc_conf);
 	*out = c;
 	return 0;
 }

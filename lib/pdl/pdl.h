@@ -86,7 +86,7 @@ struct san_pdl_conf {
 	uint64_t rto_min_ns;
 	uint64_t rto_max_ns;
 	uint64_t tlp_min_ns; /**< least silence before a tail-loss probe */
-	const struct san_pdl_cc_ops *cc;
+	uint8_t cc;          /**< enum san_pdl_cc_kind */
 	struct san_pdl_cc_conf cc_conf;
 	struct san_mem *mem; /**< holds all state of the layer; NULL: the heap */
 	uint64_t prng_seed;
@@ -326,7 +326,6 @@ struct san_pdl_use {
 
 struct san_pdl {
 	struct san_pdl_conf conf;
-	char cc_name[8]; /**< name of conf.cc, whose address differs in another process */
 	struct san_wheel wheel;
 	struct san_prng prng;
 	struct san_pdl_conn *conns;        /**< max_conns, by slot */
@@ -382,7 +381,7 @@ void san_pdl_destroy(struct san_pdl *pdl);
  * Resume the state that lay parked in conf->mem: functions and link speed are those of *conf* from
  * now on. -EINVAL: its congestion control is unknown here.
  */
-int san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf);
+void san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf);
 /** Change our MAC address from *old* to *mac* in every connection. */
 void san_pdl_set_mac(struct san_pdl *pdl, const struct rte_ether_addr *old,
 		     const struct rte_ether_addr *mac);

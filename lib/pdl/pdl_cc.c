@@ -12,22 +12,17 @@
 #define HOST_LOW  500 /* grow up to here */
 #define GAIN_MAX  (2 * SAN_CC_ONE)
 
-const struct san_pdl_cc_ops *
-san_pdl_cc_find(const char *name)
-{
-	static const struct san_pdl_cc_ops *const all[] = {
-		&san_pdl_cc_swift,
-		&san_pdl_cc_dcqcn,
-		&san_pdl_cc_fixed,
-	};
-	unsigned int i;
+const struct san_pdl_cc_ops *const san_pdl_cc_kinds[SAN_CC_MAX] = {
+	[SAN_CC_SWIFT] = &san_pdl_cc_swift,
+	[SAN_CC_DCQCN] = &san_pdl_cc_dcqcn,
+	[SAN_CC_FIXED] = &san_pdl_cc_fixed,
+};
 
-	for (i = 0; i < RTE_DIM(all); i++) {
-		if (strcmp(all[i]->name, name) == 0)
-			return all[i];
-	}
-	return NULL;
-}
+const char *const san_pdl_cc_words[SAN_CC_MAX] = {
+	[SAN_CC_SWIFT] = "swift",
+	[SAN_CC_DCQCN] = "dcqcn",
+	[SAN_CC_FIXED] = "fixed",
+};
 
 bool
 san_pdl_cc_may_cut(const struct san_pdl_cc *cc, uint64_t rtt_ns, uint64_t now_ns)

@@ -50,7 +50,6 @@ struct san_pdl_cc {
 };
 
 struct san_pdl_cc_ops {
-	const char *name;
 	void (*init)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf);
 	void (*on_ack)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		       const struct san_pdl_cc_sample *s);
@@ -66,9 +65,19 @@ struct san_pdl_cc_ops {
 		       uint64_t now_ns);
 };
 
+enum san_pdl_cc_kind {
+	SAN_CC_SWIFT = 0,
+	SAN_CC_DCQCN = 1,
+	SAN_CC_FIXED = 2,
+	SAN_CC_MAX
+};
+
 extern const struct san_pdl_cc_ops san_pdl_cc_swift;
 extern const struct san_pdl_cc_ops san_pdl_cc_dcqcn;
 extern const struct san_pdl_cc_ops san_pdl_cc_fixed;
+extern const struct san_pdl_cc_ops *const san_pdl_cc_kinds[SAN_CC_MAX];
+/** Their names. */
+extern const char *const san_pdl_cc_words[SAN_CC_MAX];
 
 /**
  * Update the window for the receiver's host, common to all algorithms: it shrinks while the
@@ -84,9 +93,6 @@ void san_pdl_cc_cut(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, u
 		    uint32_t floor, uint64_t now_ns);
 /** True if a cut is allowed: at most one multiplicative decrease per round trip. */
 bool san_pdl_cc_may_cut(const struct san_pdl_cc *cc, uint64_t rtt_ns, uint64_t now_ns);
-
-/** Find an algorithm by name ("swift", "dcqcn", "fixed"); NULL if unknown. */
-const struct san_pdl_cc_ops *san_pdl_cc_find(const char *name);
 
 /** Effective window: the smaller of fabric and host window, Q16 packets. */
 static inline uint32_t

@@ -116,7 +116,6 @@ dcqcn_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_dcqcn = {
-	.name = "dcqcn",
 	.init = dcqcn_init,
 	.on_ack = dcqcn_on_ack,
 	.on_loss = dcqcn_on_loss,

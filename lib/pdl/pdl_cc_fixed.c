@@ -46,7 +46,6 @@ fixed_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_fixed = {
-	.name = "fixed",
 	.init = fixed_init,
 	.on_ack = fixed_on_ack,
 	.on_loss = fixed_on_loss,

@@ -203,7 +203,6 @@ swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_swift = {
-	.name = "swift",
 	.init = swift_init,
 	.on_ack = swift_on_ack,
 	.on_loss = swift_on_loss,

@@ -19,6 +19,11 @@
 
 /* ---- construction ---- */
 
+const char *const san_tl_policy_words[SAN_GRANT_MAX] = {
+	[SAN_GRANT_RR] = "rr",
+	[SAN_GRANT_SRPT] = "srpt",
+};
+
 void
 san_tl_conf_default(struct san_tl_conf *conf)
 {
@@ -52,7 +57,7 @@ tl_conf_is_valid(const struct san_tl_conf *conf)
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
 		conf->path_bytes <= INT32_MAX && conf->expired_bytes <= INT32_MAX &&
 		conf->grant_bytes >= 1 && conf->nacks_per_ms >= 1 &&
-		conf->policy <= SAN_GRANT_SRPT && conf->cam != NULL;
+		conf->policy < SAN_GRANT_MAX && conf->cam != NULL;
 }
 
 static int

@@ -303,7 +303,10 @@ void san_tl_ulp_room(void *ulp, uint16_t slot);
 enum san_tl_policy {
 	SAN_GRANT_RR = 0,   /**< round-robin over connections */
 	SAN_GRANT_SRPT = 1, /**< shortest remaining first, over connections (RT-16) */
+	SAN_GRANT_MAX
 };
+
+extern const char *const san_tl_policy_words[SAN_GRANT_MAX];
 
 struct san_tl_conf {
 	uint32_t max_conns;

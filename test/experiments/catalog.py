@@ -374,7 +374,7 @@ class Incast(Experiment):
         return {'topology.hosts': n + 1, 'load.connections': n, 'load.solicit': solicit}
 
     def derive(self, run, conf, figures, series):
-        size = conf['load']['size-max']
+        size = conf['load']['size_max']
         packets = math.ceil(size / (FIRST_MTU - IP_OVERHEAD_MAX))
         overhead = self.DATA_OVERHEAD[conf['load']['solicit']]
         wire = size + packets * (overhead + ETHERNET + FRAME_EXTRA)
@@ -603,7 +603,7 @@ class Path(Experiment):
     OUTAGES_MS = (5, 50, 500)
     BEFORE_MS, AFTER_MS = 20, 60        # of path.ini: fault.d.at
     BACK = 0.04                         # s after an outage: everybody has noticed its end
-    CONTROL = {'path change': 0, 'fixed path': 1}
+    CONTROL = {'path change': 5, 'fixed path': 0}
     WHERE = {'both ways': 'spine:1', 'to the spine': 'spine:1:down',
              'from the spine': 'spine:1:up'}
     DRAWN_MS = 50
@@ -733,7 +733,7 @@ class Slow(Experiment):
         figures['rtt_us'] = rtt * 1e6
         figures['share_of_link'] = figures['goodput_kbps'] * 1e3 / conf['link']['rate']
         # a solicited push takes two round trips at least: one for its grant
-        asked = conf['load']['depth'] * conf['load']['size-max'] * 8 / (2 * rtt)
+        asked = conf['load']['depth'] * conf['load']['size_max'] * 8 / (2 * rtt)
         figures['share_asked'] = min(asked / conf['link']['rate'], 1)
 
     def table(self, got):
@@ -773,7 +773,7 @@ class Long(Experiment):
     x = 'connections'
     CONNECTIONS = (1, 4, 16, 64)
     VARIANTS = {'push': {}, 'pull': {'load.push': 0, 'load.pull': 1}}
-    WINDOW_PKTS = 1024      # host.data-window, the default
+    WINDOW_PKTS = 1024      # host.window, the default
 
     def runs(self):
         for variant, sets in self.VARIANTS.items():

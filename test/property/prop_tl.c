@@ -150,7 +150,7 @@ draw_hosts(void)
 		pdl.max_retries = 250;
 		pdl.prng_seed = san_prng_u64(&w.cable.net.prng);
 		pdl.first_psn = 0xffffffff - below(100);
-		pdl.cc = chance(500) ? &san_pdl_cc_fixed : &san_pdl_cc_swift;
+		pdl.cc = chance(500) ? SAN_CC_FIXED : SAN_CC_SWIFT;
 		tl.max_txns = 2 + below(chance(300) ? 4 : 300);
 		tl.max_rxns = below(chance(500) ? 20 : 300);
 		tl.max_held = 1 + below(chance(300) ? 4 : 300);

@@ -200,7 +200,7 @@ run(uint64_t seed)
 	m.size = sizes[san_prng_below(&rnd, RTE_DIM(sizes))];
 	m.first_psn = 0u - san_prng_below(&rnd, 1500);
 	conf.first_psn = m.first_psn;
-	conf.cc = &san_pdl_cc_fixed;
+	conf.cc = SAN_CC_FIXED;
 	conf.cc_conf.window_max = 2000 * SAN_CC_ONE;
 	conf.cc_conf.window_init = 2000 * SAN_CC_ONE;
 	pair_open(&pair, &conf, 64, (uint16_t)m.size);

@@ -28,8 +28,8 @@ MANUAL = os.path.join(SOURCE, 'doc/man/sansim.1')
 HASHES = os.path.join(BUILD, 'test/sim/hashes.txt')
 LUA = os.path.join(SOURCE, 'usertools/sanstack.lua')
 SEEDS = range(700, 712)     # of a swarm, run alone
-EVERY_KIND = ['load.send=1', 'load.push=1', 'load.push-imm=1', 'load.pull=1', 'load.fetch-add=1',
-              'load.cmp-swap=1', 'load.size-min=1', 'load.size-max=64 KiB', 'load.both-ways=yes']
+EVERY_KIND = ['load.send=1', 'load.push=1', 'load.push_imm=1', 'load.pull=1', 'load.fetch_add=1',
+              'load.cmp_swap=1', 'load.size_min=1', 'load.size_max=64 KiB', 'load.both_ways=yes']
 SHORT = ['run.duration=500 us']
 MANY = ['topology.hosts=8', 'load.connections=12', 'load.pattern=random', 'load.unordered=50 %']
 SETTLES_NOT = ['link.rate=10 Mb/s', 'run.duration=1 ms', 'run.settle=1 ms']
@@ -47,10 +47,10 @@ SCENARIOS = {
     'leaf-spine': ['topology.type=leaf-spine', 'topology.leaves=3', 'topology.spines=4', *MANY,
                    *EVERY_KIND],
     'permutation': ['topology.type=star', 'topology.hosts=6', 'load.pattern=permutation',
-                    'load.connections=6', 'host.policy=shortest', 'load.solicit=always'],
+                    'load.connections=6', 'host.policy=srpt', 'load.solicit=always'],
     'fixed': ['host.cc=fixed', 'host.cwnd=16', 'load.solicit=never', *EVERY_KIND],
-    'clocks': ['host.clock-drift=0.0002', 'host.poll=3 us', 'host.rx-ring=64', *EVERY_KIND],
-    'tiny-pools': ['host.mbufs=600', 'host.held=40', 'host.held-conn=20', 'host.txns=8',
+    'clocks': ['host.clock_drift=0.0002', 'host.poll=3 us', 'host.rx_ring=64', *EVERY_KIND],
+    'tiny-pools': ['host.mbufs=600', 'host.held=40', 'host.held_conn=20', 'host.txns=8',
                    'host.rxns=8', 'host.budget=16', 'host.incast=32 KiB', *EVERY_KIND],
     'loss': ['fault.f.kind=loss', 'fault.f.rate=5 %', *EVERY_KIND],
     'burst': ['fault.f.kind=burst', 'fault.f.rate=3 %', *EVERY_KIND],
@@ -75,7 +75,7 @@ SCENARIOS = {
             'topology.type=star', *MANY, *EVERY_KIND],
     'move': ['fault.f.kind=move', 'fault.f.where=host:1', 'fault.f.at=100 us',
              'fault.f.for=2 ms', *EVERY_KIND],
-    'wrong-keys': ['load.bad-key=5 %', 'load.revoke=100 us', 'load.recv-delay=50 us', *EVERY_KIND],
+    'wrong-keys': ['load.bad_key=5 %', 'load.revoke=100 us', 'load.recv_delay=50 us', *EVERY_KIND],
     'wrap': ['host.wrap=yes', 'load.ops=300', *EVERY_KIND],
 }
 
@@ -289,8 +289,8 @@ def check_times(rows, result):
 def trace_is_read(folder, more):
     """Every packet is one of ours, or of ARP and its like; none is malformed."""
     path = os.path.join(folder, 'trace.pcapng')
-    result = figures(*scenario('star-incast'), *sets([*EVERY_KIND, 'load.size-max=8 KiB',
-                                                      'load.bad-key=2 %', 'fault.f.kind=loss',
+    result = figures(*scenario('star-incast'), *sets([*EVERY_KIND, 'load.size_max=8 KiB',
+                                                      'load.bad_key=2 %', 'fault.f.kind=loss',
                                                       'fault.f.rate=1 %', *more]),
                      '--trace', path)
     rows = packets(path, folder)
@@ -316,7 +316,7 @@ def trace_of_a_place(folder):
     for where, links in (('host:2:up', {'2-5'}), ('host:0', {'0-5', '5-0'}), ('trunk', {'5-6', '6-5'})):
         kind = 'dumbbell' if where == 'trunk' else 'star'
         run_ok(*sets([*SHORT, f'topology.type={kind}', 'topology.hosts=5', 'load.connections=4',
-                      'load.pattern=permutation', 'load.size-max=4 KiB', 'load.size-min=4 KiB']),
+                      'load.pattern=permutation', 'load.size_max=4 KiB', 'load.size_min=4 KiB']),
                '--trace', path, '--trace-at', where)
         got = {row['frame.interface_name'] for row in packets(path, folder)}
         check(got == links, f'{where}: {got}')

@@ -96,7 +96,7 @@ run(struct sim_conf *conf, bool express)
 	uint32_t i;
 
 	test_eal_init();
-	conf->host.express = express;
+	conf->host.core.express = express;
 	assert_int_equal(san_sim_world_create(conf, &no_watch, &w), 0);
 	seen.world = w;
 	seen.nb = seen.hash = 0;
@@ -141,9 +141,9 @@ assert_equal(struct sim_conf *conf, const char *name, struct outcome *all)
 }
 
 static const char *const small[] = {"topology.type=star", "topology.hosts=4", "load.connections=6",
-				    "load.both-ways=yes", "load.depth=16", "load.size-min=1",
-				    "load.size-max=1200", "load.send=2", "load.push=2",
-				    "load.push-imm=1", "load.unordered=30 %", "host.pack=no",
+				    "load.both_ways=yes", "load.depth=16", "load.size_min=1",
+				    "load.size_max=1200", "load.send=2", "load.push=2",
+				    "load.push_imm=1", "load.unordered=30 %", "host.pack=no",
 				    "run.duration=300 us", NULL};
 
 /* Faults of some of the packets, added to *small*. */
@@ -154,8 +154,8 @@ static const char *const faults[][3] = {
 	{"fault.f.kind=duplicate", "fault.f.rate=10 %", "fault.f.arg=5 us"},
 	{"fault.f.kind=corrupt", "fault.f.rate=5 %"},
 	{"fault.f.kind=forge", "fault.f.rate=20 %", "host.cc=dcqcn"},
-	{"load.bad-key=3 %"},
-	{"load.recv-delay=20 us"},
+	{"load.bad_key=3 %"},
+	{"load.recv_delay=20 us"},
 	{"load.revoke=50 us"},
 	{"link.mark=4 KiB", "host.cc=dcqcn"},
 	{"host.ipv6=yes"},
@@ -206,11 +206,13 @@ draw_small(uint64_t seed, struct sim_conf *conf)
 	conf->edge.buffer_bytes = 64 << 10; /* mbufs take most of the time of so short a run */
 	h->rx_ring = 256;
 	h->nic_bytes = 8 << 10;
-	h->req_win = 32;
-	h->data_win = 128;
+	h->conn.req_win = 32;
+	h->conn.data_win = 128;
 	h->poll_ns = polls_ns[san_prng_below(&g, RTE_DIM(polls_ns))];
-	h->pack = san_prng_below(&g, 3) == 0;
-	h->ack_every = san_prng_below(&g, 3) == 0 ? 0 : 2 + san_prng_below(&g, 15);
+	if (san_prng_below(&g, 3) != 0)
+		h->core.cm.features = 0;
+	if (san_prng_below(&g, 3) != 0)
+		h->core.pdl.ack_every = (uint16_t)(2 + san_prng_below(&g, 15));
 	l->pattern = SIM_PATTERN_INCAST;
 	l->connections = 1 + san_prng_below(&g, 4);
 	l->unordered_ppm = san_prng_below(&g, 3) == 0 ? SIM_PPM / 2 : 0;
@@ -222,8 +224,8 @@ draw_small(uint64_t seed, struct sim_conf *conf)
 	l->weights[0] = l->weights[1] = l->weights[2] = 4;
 	l->weights[3] = san_prng_below(&g, 3) == 0;
 	if (san_prng_below(&g, 3) == 0) { /* the longer ones wait for grants */
-		h->solicit_len = l->size_max / 4;
-		h->incast_bytes = 4 * l->size_max;
+		h->core.tl.solicit_len = l->size_max / 4;
+		h->core.tl.budget_bytes = 4 * l->size_max;
 	}
 	if (san_prng_below(&g, 3) == 0)
 		l->recv_delay_ns = 20000;

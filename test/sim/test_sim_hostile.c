@@ -333,7 +333,7 @@ tune_quiet(struct san_core_conf *conf, uint32_t node, void *arg)
 		return;
 	conf->pdl.max_retries = 255;
 	conf->cm.features = 0; /* no packing, so each push is a packet */
-	conf->pdl.cc = &san_pdl_cc_fixed;
+	conf->pdl.cc = SAN_CC_FIXED;
 	conf->pdl.cc_conf.window_init = 1024 * SAN_CC_ONE;
 }
 

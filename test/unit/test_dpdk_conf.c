@@ -129,14 +129,14 @@ san_dpdk_conf_read__values_arrive(void **state)
 	assert_int_equal(conf.engine.mtu_min, 1280); /* with an IPv6 address */
 	assert_true(conf.engine.own_lcore);
 	assert_int_equal(conf.engine.idle, SAN_IDLE_SLEEP);
-	assert_string_equal(core->pdl.cc->name, "fixed");
+	assert_int_equal(core->pdl.cc, SAN_CC_FIXED);
 	assert_int_equal(core->pdl.max_conns, 10);
 	assert_int_equal(core->ulp.max_qps, 10);
 	assert_int_equal(core->tl.solicit_len, 16 * 1024);
 	assert_int_equal(core->pdl.rto_init_ns, 500000);
 	assert_int_equal(core->cm.path.dscp, 26);
-	assert_int_equal(conf.param.window, 64);
-	assert_int_equal(conf.param.first_window, 64);
+	assert_int_equal(conf.param.data_win, 64);
+	assert_int_equal(conf.param.first_win, 64);
 	assert_int_equal(conf.param.msg_limit, 8);
 	assert_int_equal(core->pdl.pmtu_after, 0);
 	assert_true(core->pdl.fixed_psn);

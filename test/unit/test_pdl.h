@@ -42,7 +42,7 @@ setup_retries(void)
 	struct san_pdl_conf conf = pair_conf();
 
 	conf.max_retries = 5;
-	conf.cc = &san_pdl_cc_fixed;
+	conf.cc = SAN_CC_FIXED;
 	pair_open(&pair, &conf, 16, 64);
 }
 

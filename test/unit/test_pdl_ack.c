@@ -248,7 +248,7 @@ UNIT_CASE(san_pdl_ack_apply__base_within_a_word)
 
 	pair_close(&pair);
 	conf.ackreq_window = 0;
-	conf.cc = &san_pdl_cc_fixed;
+	conf.cc = SAN_CC_FIXED;
 	conf.cc_conf.window_init = conf.cc_conf.window_max;
 	pair_open(&pair, &conf, 16, 512);
 	for (uint32_t i = 0; i < left; i++)

@@ -47,14 +47,6 @@ start(const struct san_pdl_cc_ops *ops)
 	assert_true(san_pdl_cc_window(&cc) == conf.window_init);
 }
 
-UNIT_CASE(san_pdl_cc_find__all)
-{
-	assert_ptr_equal(san_pdl_cc_find("swift"), &san_pdl_cc_swift);
-	assert_ptr_equal(san_pdl_cc_find("dcqcn"), &san_pdl_cc_dcqcn);
-	assert_ptr_equal(san_pdl_cc_find("fixed"), &san_pdl_cc_fixed);
-	assert_null(san_pdl_cc_find("reno"));
-}
-
 /* ---- swift ---- */
 
 /* Without any sign of a limit: the window doubles each round trip while it is used. */

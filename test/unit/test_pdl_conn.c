@@ -45,7 +45,7 @@ UNIT_CASE_ALONE(san_pdl_create__refuses_nonsense)
 	REFUSED(ack_every = 0);
 	REFUSED(rto_min_ns = conf.rto_max_ns + 1);
 	REFUSED(secret32 = NULL);
-	REFUSED(cc = NULL);
+	REFUSED(cc = SAN_CC_MAX);
 	REFUSED(cc_conf.window_min = 0);
 	REFUSED(cc_conf.window_max = conf.cc_conf.window_init - 1);
 #undef REFUSED

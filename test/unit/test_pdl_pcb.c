@@ -32,7 +32,7 @@ open_many(uint32_t nb, uint32_t budget)
 	san_prng_seed(&pair_secret, 1);
 	conf.max_conns = nb;
 	conf.budget_pkts = budget;
-	conf.cc = &san_pdl_cc_fixed;
+	conf.cc = SAN_CC_FIXED;
 	assert_int_equal(san_pdl_create(&conf, now, &pdl), 0);
 	for (uint32_t i = 0; i < nb; i++) {
 		struct san_pdl_conn *c;

@@ -28,7 +28,7 @@ setup_dcqcn(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	conf.cc = &san_pdl_cc_dcqcn;
+	conf.cc = SAN_CC_DCQCN;
 	pair_open(&pair, &conf, 16, 64);
 	assert_true(pair_send(&pair, 0, SAN_OP_PUSH_UNSLCTD_DATA, 1, &k));
 }

@@ -10,7 +10,7 @@ setup(void)
 {
 	struct san_pdl_conf conf = pair_conf();
 
-	conf.cc = &san_pdl_cc_fixed;
+	conf.cc = SAN_CC_FIXED;
 	pair_open(&pair, &conf, 8, 32);
 	pdl = pair.pdl[0];
 	c = pair.c[0];

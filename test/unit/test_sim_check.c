@@ -117,8 +117,8 @@ receive(const struct sim_op *op)
 }
 
 #define ALL_KINDS                                                                           \
-	"load.send=1", "load.push=1", "load.push-imm=1", "load.pull=1", "load.fetch-add=1", \
-		"load.cmp-swap=1", "load.size-max=1000", "load.size-min=1000"
+	"load.send=1", "load.push=1", "load.push_imm=1", "load.pull=1", "load.fetch_add=1", \
+		"load.cmp_swap=1", "load.size_max=1000", "load.size_min=1000"
 
 static void
 talkers(void)
@@ -404,7 +404,7 @@ SIM_CASE(sim_check_complete__statuses_with_reasons)
 {
 	struct sim_op *op;
 
-	world(WORDS(ALL_KINDS, "load.recv-delay=1 ms"));
+	world(WORDS(ALL_KINDS, "load.recv_delay=1 ms"));
 	complete(post(RTSAN_WR_SEND), SAN_ST_RNR);
 	op = post(RTSAN_WR_PUSH);
 	op->bad = true;

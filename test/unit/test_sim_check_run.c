@@ -86,10 +86,10 @@ SIM_CASE(san_sim_fault_may_break__causes)
 		{"none", "0", NULL, 60 * SAN_NS_PER_S, false},
 		{"down", "0", NULL, 100 * MS, false},
 		{"down", "0", NULL, 10 * SAN_NS_PER_S, true},
-		{"down", "0", "host.keepalive-ms=10", 40 * MS, false},
-		{"down", "0", "host.keepalive-ms=10", 60 * MS, true},
-		{"down", "0", "host.rto-max=4 ms", 60 * MS, false},
-		{"down", "0", "host.rto-max=4 ms", 90 * MS, true},
+		{"down", "0", "host.keepalive_ms=10", 40 * MS, false},
+		{"down", "0", "host.keepalive_ms=10", 60 * MS, true},
+		{"down", "0", "host.rto_max=4 ms", 60 * MS, false},
+		{"down", "0", "host.rto_max=4 ms", 90 * MS, true},
 		{"down", "0", "host.retries=2", 0, true},
 		{"pause", "0", "fault.f.where=host:1", 10 * SAN_NS_PER_S, true},
 		{"restart", "0", "fault.f.where=host:0", 0, true},
@@ -108,7 +108,7 @@ SIM_CASE(san_sim_fault_may_break__causes)
 	for (i = 0; i < RTE_DIM(cases); i++) {
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(rate, sizeof(rate), "fault.f.rate=%s", cases[i].rate);
-		world(WORDS(kind, rate, "load.revoke=1 ms", "load.bad-key=1 %", cases[i].more));
+		world(WORDS(kind, rate, "load.revoke=1 ms", "load.bad_key=1 %", cases[i].more));
 		san_sim_fault_event(w, 0, true);
 		w->now_ns += cases[i].ns;
 		san_sim_fault_event(w, 0, false);
@@ -216,7 +216,7 @@ granted_record(struct san_tl *tl)
 static struct san_tl *
 granting(void)
 {
-	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB"), MS);
+	load_for(WORDS("load.solicit=always", "load.size_min=1 MiB", "load.size_max=1 MiB"), MS);
 	san_sim_check_round(w, &w->hosts[1]);
 	assert_fine();
 	return san_core_tl(w->hosts[1].core);
@@ -253,8 +253,8 @@ SIM_CASE(sim_check_grant__crumbs)
 	struct san_tl_rxn *r;
 
 	load_for(WORDS("topology.type=star", "topology.hosts=33", "load.pattern=incast",
-		       "load.connections=32", "load.solicit=always", "load.size-min=1 MiB",
-		       "load.size-max=1 MiB"),
+		       "load.connections=32", "load.solicit=always", "load.size_min=1 MiB",
+		       "load.size_max=1 MiB"),
 		 MS);
 	tl = san_core_tl(w->hosts[0].core);
 	san_sim_check_round(w, &w->hosts[0]);
@@ -282,7 +282,7 @@ SIM_CASE(sim_check_grant__room_on_a_long_path)
 	struct san_tl_path *p;
 	struct san_tl *tl;
 
-	load_for(WORDS("load.solicit=always", "load.size-min=1 MiB", "load.size-max=1 MiB",
+	load_for(WORDS("load.solicit=always", "load.size_min=1 MiB", "load.size_max=1 MiB",
 		       "link.delay=1 ms", "link.rate=10 Gb/s", "host.paths=300 KiB"),
 		 50 * MS);
 	tl = san_core_tl(w->hosts[1].core);
@@ -328,7 +328,7 @@ SIM_CASE(sim_check_pcb__messages)
 	struct san_tl *tl;
 	uint32_t slot = 0;
 
-	load_for(WORDS("load.depth=4", "host.msg-limit=7"), MS);
+	load_for(WORDS("load.depth=4", "host.msg_limit=7"), MS);
 	tl = san_core_tl(w->hosts[0].core);
 	while (!tl->conns[slot].open)
 		slot++;
@@ -351,7 +351,7 @@ SIM_CASE(sim_check_pcb__virtual_window)
 {
 	struct san_pdl_conn *c;
 
-	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
+	load_for(WORDS("load.depth=4", "host.first_window=10"), MS);
 	c = open_conn(0);
 	assert_true(c->pcb.inflight <= 9);
 	c->pcb.inflight = 10;
@@ -363,7 +363,7 @@ SIM_CASE(sim_check_pcb__retransmissions_may)
 {
 	struct san_pdl_conn *c;
 
-	load_for(WORDS("load.depth=4", "host.first-window=10"), MS);
+	load_for(WORDS("load.depth=4", "host.first_window=10"), MS);
 	san_sim_check_pcb_round(w, &w->hosts[0]);
 	c = open_conn(0);
 	c->pcb.inflight = 10;
@@ -445,9 +445,9 @@ SIM_CASE(sim_check_progress__faults_excuse)
 /* Less than a stall can be too much, if the scenario says so. */
 SIM_CASE(sim_check_progress__silence)
 {
-	ran(WORDS(SILENT, "run.silence-max=1 s"));
+	ran(WORDS(SILENT, "run.silence_max=1 s"));
 	assert_true(w->longest_silence_ns > 5 * MS);
-	world(WORDS(SILENT, "run.silence-max=5 ms"));
+	world(WORDS(SILENT, "run.silence_max=5 ms"));
 	san_sim_world_run(w);
 	assert_fails("progress", "side 0 stood still for");
 }
@@ -479,18 +479,18 @@ SIM_CASE(sim_check_progress__does_not_end)
 
 #define UNFAIR                                                                                 \
 	"topology.type=star", "topology.hosts=3", "load.pattern=incast", "load.connections=2", \
-		"run.duration=2 ms", "load.start-step=1 ms"
+		"run.duration=2 ms", "load.start_step=1 ms"
 
 SIM_CASE(sim_check_fair__less_than_asked_for)
 {
-	world(WORDS(UNFAIR, "run.jain-min=1"));
+	world(WORDS(UNFAIR, "run.jain_min=1"));
 	san_sim_world_run(w);
 	assert_fails("fair", "asked for are 1000000");
 }
 
 SIM_CASE(sim_check_fair__enough)
 {
-	ran(WORDS(UNFAIR, "run.jain-min=0.51"));
+	ran(WORDS(UNFAIR, "run.jain_min=0.51"));
 	ran(WORDS(UNFAIR));
 }
 

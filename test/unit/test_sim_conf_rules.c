@@ -58,20 +58,20 @@ san_sim_conf_rules_check__combinations(void **state)
 		{{"link.buffer=4110"}, NULL},
 		{{"core.buffer=4109"},
 		 "core.buffer 4109B is less than a packet of host.mtu 4096"},
-		{{"load.size-min=64KiB", "load.size-max=65535"},
-		 "load.size-min 64KiB is more than load.size-max 65535B"},
-		{{"load.size-min=64KiB", "load.size-max=65536"}, NULL},
+		{{"load.size_min=64KiB", "load.size_max=65535"},
+		 "load.size_min 64KiB is more than load.size_max 65535B"},
+		{{"load.size_min=64KiB", "load.size_max=65536"}, NULL},
 		{{"load.push=0"}, "load: no kind has a weight"},
-		{{"load.push=0", "load.cmp-swap=1"}, NULL},
+		{{"load.push=0", "load.cmp_swap=1"}, NULL},
 		{{"run.warmup=10ms"}, "run.warmup 10ms is not less than run.duration 10ms"},
 		{{"run.warmup=9999999ns"}, NULL},
 		{{"run.duration=1ns"}, NULL},
 		{{"host.ipv6=yes", "host.mtu=1279"},
 		 "host.mtu 1279 is less than the 1280 of host.ipv6 on"},
 		{{"host.ipv6=yes", "host.mtu=1280"}, NULL},
-		{{"host.mtu=9000", "host.nic-queue=8999"},
-		 "host.nic-queue 8999B is less than a packet of host.mtu 9000"},
-		{{"host.mtu=9000", "host.nic-queue=9000"}, NULL},
+		{{"host.mtu=9000", "host.nic_queue=8999"},
+		 "host.nic_queue 8999B is less than a packet of host.mtu 9000"},
+		{{"host.mtu=9000", "host.nic_queue=9000"}, NULL},
 	};
 
 	(void)state;
@@ -82,11 +82,11 @@ static void
 san_sim_conf_rules_check__windows(void **state)
 {
 	static const struct rule rules[] = {
-		{{"host.data-window=100"}, "host.data-window: 100 is not a power of two"},
-		{{"host.data-window=128"}, NULL},
-		{{"host.req-window=3"}, "host.req-window: 3 is not a power of two"},
-		{{"host.req-window=2"}, NULL},
-		{{"host.first-window=100"}, NULL},
+		{{"host.window=100"}, "host.window: 100 is not a power of two"},
+		{{"host.window=128"}, NULL},
+		{{"host.req_window=3"}, "host.req_window: 3 is not a power of two"},
+		{{"host.req_window=2"}, NULL},
+		{{"host.first_window=100"}, NULL},
 	};
 
 	(void)state;
@@ -98,14 +98,14 @@ static void
 san_sim_conf_rules_check__timeouts(void **state)
 {
 	static const struct rule rules[] = {
-		{{"host.rto-min=2ms", "host.rto-max=1ms"},
-		 "host.rto-min 2ms is more than host.rto-max 1ms"},
-		{{"host.rto=3ms", "host.rto-max=2ms"},
-		 "host.rto 3ms is more than host.rto-max 2ms"},
-		{{"host.rto=2ms", "host.rto-min=2ms", "host.rto-max=2ms"}, NULL},
-		{{"host.rto-max=3ms"}, "host.rto 4ms is more than host.rto-max 3ms"},
-		{{"host.rto-max=4ms"}, NULL},
-		{{"host.rto-min=501ms"}, "host.rto-min 501ms is more than host.rto-max 500ms"},
+		{{"host.rto_min=2ms", "host.rto_max=1ms"},
+		 "host.rto_min 2ms is more than host.rto_max 1ms"},
+		{{"host.rto=3ms", "host.rto_max=2ms"},
+		 "host.rto 3ms is more than host.rto_max 2ms"},
+		{{"host.rto=2ms", "host.rto_min=2ms", "host.rto_max=2ms"}, NULL},
+		{{"host.rto_max=3ms"}, "host.rto 4ms is more than host.rto_max 3ms"},
+		{{"host.rto_max=4ms"}, NULL},
+		{{"host.rto_min=501ms"}, "host.rto_min 501ms is more than host.rto_max 500ms"},
 		{{"host.rto=1us"}, NULL},
 	};
 

@@ -10,7 +10,7 @@
 #define LIE(lie) "fault.f.kind=lie", "fault.f.where=host:1", "fault.f.lie=" lie
 
 #define BOTH                                                                                 \
-	"load.both-ways=yes", "load.depth=8", "load.size-min=2 KiB", "load.size-max=64 KiB", \
+	"load.both_ways=yes", "load.depth=8", "load.size_min=2 KiB", "load.size_max=64 KiB", \
 		"load.ops=8", "run.stall=10 s", "run.duration=10 s"
 
 static struct san_pdl_conn *peer; /* connection 0 at the innocent host */
@@ -131,7 +131,7 @@ SIM_CASE(san_sim_lie_falsify__until_it_ends)
 
 #define STAR                                                                                   \
 	"topology.type=star", "topology.hosts=4", "load.pattern=incast", "load.connections=6", \
-		"load.send=1", "load.push-imm=1", "load.pull=1", "load.size-min=1", BOTH
+		"load.send=1", "load.push_imm=1", "load.pull=1", "load.size_min=1", BOTH
 
 /* Innocents complete, the end leaves nothing behind, and liars did not. */
 SIM_CASE(san_sim_lie__innocents_complete)

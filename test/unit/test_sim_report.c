@@ -38,7 +38,7 @@ SIM_CASE(san_sim_report_engine__of_the_dead)
 {
 	uint64_t acks, inserts;
 
-	ran(WORDS("load.solicit=always", "load.both-ways=yes"));
+	ran(WORDS("load.solicit=always", "load.both_ways=yes"));
 	acks = figure("acks");
 	inserts = figure("cam_inserts");
 	assert_true(acks > 100 && inserts > 100);
@@ -55,7 +55,7 @@ SIM_CASE(san_sim_report_links__of_the_load)
 	uint64_t sent = 0;
 	uint32_t i;
 
-	ran(WORDS("load.ops=1", "load.size-min=1000", "load.size-max=1000", "load.connections=50"));
+	ran(WORDS("load.ops=1", "load.size_min=1000", "load.size_max=1000", "load.connections=50"));
 	for (i = 0; i < w->nb_links; i++)
 		sent += w->links[i].nb_pkts;
 	assert_in_range(figure("packets"), 50, 150);
@@ -65,7 +65,7 @@ SIM_CASE(san_sim_report_links__of_the_load)
 /* The load of a slow link is more than zero. */
 SIM_CASE(san_sim_report_json__slow_link)
 {
-	ran(WORDS("link.rate=1 Mb/s", "run.duration=2 s", "load.size-min=4 KiB",
-		  "load.size-max=4 KiB", "load.depth=4"));
+	ran(WORDS("link.rate=1 Mb/s", "run.duration=2 s", "load.size_min=4 KiB",
+		  "load.size_max=4 KiB", "load.depth=4"));
 	assert_in_range(figure("goodput_kbps"), 700, 999);
 }

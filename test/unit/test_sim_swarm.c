@@ -108,14 +108,14 @@ assert_is_scenario(uint64_t seed)
 UNIT_CASE(san_sim_draw_swarm__scenarios_are_right)
 {
 	uint32_t topo[SIM_TOPO_MAX] = {0}, fault[SIM_FAULT_MAX] = {0}, kind[SIM_KINDS] = {0};
-	uint32_t cc[SIM_CC_MAX] = {0}, i;
+	uint32_t cc[SAN_CC_MAX] = {0}, i;
 	uint64_t seed;
 
 	for (seed = 1; seed <= SEEDS; seed++) {
 		san_sim_draw_swarm(seed, &conf);
 		assert_is_scenario(seed);
 		topo[conf.topo.type]++;
-		cc[conf.host.cc]++;
+		cc[conf.host.core.pdl.cc]++;
 		for (i = 0; i < conf.nb_faults; i++)
 			fault[conf.faults[i].kind]++;
 		for (i = 0; i < SIM_KINDS; i++)
@@ -123,7 +123,7 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_are_right)
 	}
 	for (i = 0; i < SIM_TOPO_MAX; i++)
 		assert_true(topo[i] > SEEDS / 20);
-	for (i = 0; i < SIM_CC_MAX; i++)
+	for (i = 0; i < SAN_CC_MAX; i++)
 		assert_true(cc[i] > SEEDS / 20);
 	for (i = 1; i < SIM_FAULT_MAX; i++)
 		assert_true(fault[i] > SEEDS / 20);
@@ -143,8 +143,8 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_are_short)
 		san_sim_draw_swarm(seed, &conf);
 		sides = l->connections * (l->both_ways ? 2u : 1u);
 		waiting = l->connections * RTE_MIN(l->ops, l->depth);
-		if (conf.host.max_rxns != 0 && l->ops > 4)
-			assert_true(sides * l->ops * waiting / conf.host.max_rxns < 100000);
+		if (l->ops > 4)
+			assert_true(sides * l->ops * waiting / conf.host.core.tl.max_rxns < 100000);
 		if (l->revoke_ns != 0)
 			assert_true(conf.run.duration_ns / l->revoke_ns * sides * l->depth *
 					    l->size_max <
@@ -274,8 +274,8 @@ UNIT_CASE(san_sim_swarm_try__does_not_end)
 #define FAILING                                                                            \
 	"link.rate=10 Mb/s", "run.duration=1 ms", "run.settle=1 ms", "topology.type=star", \
 		"topology.hosts=6", "load.pattern=random", "load.connections=8",           \
-		"load.both-ways=yes", "load.send=1", "load.pull=1", "load.unordered=50 %", \
-		"load.bad-key=1 %", "host.poll=1 us", "host.clock-drift=0.0001", "load.ops=64"
+		"load.both_ways=yes", "load.send=1", "load.pull=1", "load.unordered=50 %", \
+		"load.bad_key=1 %", "host.poll=1 us", "host.clock_drift=0.0001", "load.ops=64"
 
 UNIT_CASE(san_sim_swarm_shrink__smaller_and_still_failing)
 {
@@ -326,8 +326,8 @@ UNIT_CASE(san_sim_swarm_shrink__keeps_what_it_needs)
 UNIT_CASE(san_sim_swarm_shrink__unfair)
 {
 	scenario(WORDS("topology.type=star", "topology.hosts=5", "load.pattern=incast",
-		       "load.connections=4", "run.duration=400 us", "load.stop-step=100 us",
-		       "run.jain-min=1", "load.size-max=4 KiB", "load.size-min=4 KiB"));
+		       "load.connections=4", "run.duration=400 us", "load.stop_step=100 us",
+		       "run.jain_min=1", "load.size_max=4 KiB", "load.size_min=4 KiB"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	san_sim_swarm_shrink(&conf, err);
@@ -340,9 +340,9 @@ UNIT_CASE(san_sim_swarm_shrink__unfair)
 UNIT_CASE(san_sim_swarm_shrink__the_same_failure)
 {
 	scenario(WORDS("topology.type=star", "topology.hosts=3", "load.pattern=incast",
-		       "load.connections=2", "load.ops=1", "load.depth=1", "load.size-max=1 MiB",
-		       "load.size-min=1 MiB", "link.rate=1 Gb/s", "run.duration=1 ms",
-		       "run.settle=12 ms", "run.jain-min=1", "load.start-step=100 ms"));
+		       "load.connections=2", "load.ops=1", "load.depth=1", "load.size_max=1 MiB",
+		       "load.size_min=1 MiB", "link.rate=1 Gb/s", "run.duration=1 ms",
+		       "run.settle=12 ms", "run.jain_min=1", "load.start_step=100 ms"));
 	assert_int_equal(try_quietly(&conf, NULL), -EIO);
 	assert_non_null(strstr(err, "fair: "));
 	san_sim_swarm_shrink(&conf, err);

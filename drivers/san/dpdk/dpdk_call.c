@@ -100,11 +100,11 @@ static int
 call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p,
 		struct san_cm_param *out)
 {
-	const struct rtsan_conn_param *d = &ctx->param;
-	uint16_t window = p->window != 0 ? p->window : d->window;
+	const struct san_cm_param *d = &ctx->param;
+	uint16_t window = p->window != 0 ? p->window : d->data_win;
 	uint16_t first = p->first_window != 0 ? p->first_window :
 		p->window != 0                ? window :
-						d->first_window;
+						d->first_win;
 
 	if (window < SAN_WIN_MIN || window > SAN_WIN_DATA_MAX)
 		return ctx->host->fail(-EINVAL, "window %u: must be %u to %u", window, SAN_WIN_MIN,

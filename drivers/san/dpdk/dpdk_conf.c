@@ -10,6 +10,7 @@
 
 #include <rte_common.h>
 
+#include "core_keys.h"
 #include "dpdk_priv.h"
 #include "san_log.h"
 
@@ -57,9 +58,6 @@ static const char *const carry_words[] = {
 	[SAN_CARRY_TCP_ON] = "on",
 	[SAN_CARRY_TCP_OFF] = "off",
 };
-
-static const char *const cc_words[] = {"swift", "dcqcn", "fixed"};
-static const char *const policy_words[] = {[SAN_GRANT_RR] = "rr", [SAN_GRANT_SRPT] = "srpt"};
 
 /* ---- values that are no numbers ---- */
 
@@ -158,16 +156,12 @@ set_impair_rx(void *conf, const char *text, char *err, size_t err_len)
 
 /* ---- the table ---- */
 
-#define CORE(f)            engine.core.f
-#define NUM(f, lo, hi)     SAN_KEY_NUM(dpdk_conf, f, lo, hi)
-#define OF(one, f, lo, hi) SAN_KEY_NUM_OF(dpdk_conf, f, lo, hi, one)
-#define NS(f, lo, hi)      SAN_KEY_NS(dpdk_conf, f, lo, hi)
-#define USEC(f, lo, hi)    SAN_KEY_US(dpdk_conf, f, lo, hi)
-#define MSEC(f, lo, hi)    SAN_KEY_MS(dpdk_conf, f, lo, hi)
-#define BYTES(f, lo, hi)   SAN_KEY_BYTES(dpdk_conf, f, lo, hi)
-#define WORD(f, w)         SAN_KEY_CHOICE(dpdk_conf, f, w)
-#define PACK               SAN_CM_FEAT_PACK
-#define CC(f)              CORE(pdl.cc_conf.f)
+#define CORE(f)          engine.core.f
+#define NUM(f, lo, hi)   SAN_KEY_NUM(dpdk_conf, f, lo, hi)
+#define NS(f, lo, hi)    SAN_KEY_NS(dpdk_conf, f, lo, hi)
+#define USEC(f, lo, hi)  SAN_KEY_US(dpdk_conf, f, lo, hi)
+#define BYTES(f, lo, hi) SAN_KEY_BYTES(dpdk_conf, f, lo, hi)
+#define WORD(f, w)       SAN_KEY_CHOICE(dpdk_conf, f, w)
 
 const struct san_key dpdk_conf_keys[] = {
 	{"port", "ip", "an address of the port, up to eight",
@@ -180,8 +174,6 @@ const struct san_key dpdk_conf_keys[] = {
 	{"port", "port", "number or name of the DPDK port", SAN_KEY_CHARS(dpdk_conf, port)},
 	{"port", "mtu", "bytes of IP packets; default: the port's, up to 9000",
 	 NUM(CORE(mtu), MTU_MIN, MTU_MAX)},
-	{"port", "pmtu", "full packets before the search for the path MTU; 0: no search",
-	 NUM(CORE(pdl.pmtu_after), 0, UINT16_MAX)},
 	{"port", "rxd", "receive descriptors", NUM(engine.nb_rxd, 32, 32768)},
 	{"port", "txd", "transmit descriptors", NUM(engine.nb_txd, 32, 32768)},
 	{"port", "queues", "pairs of queues; default: one for each lcore if packets can be spread",
@@ -198,8 +190,6 @@ const struct san_key dpdk_conf_keys[] = {
 	/* connections */
 	{"port", "conns", "connections and queue pairs",
 	 NUM(CORE(pdl.max_conns), 1, SAN_CONNS_MAX)},
-	{"port", "wide", "connections with more than the smallest windows at a time",
-	 NUM(CORE(pdl.max_wide), 1, SAN_CONNS_MAX)},
 	{"port", "unordered", "unordered connections",
 	 NUM(CORE(tl.max_unordered), 0, SAN_CONNS_MAX)},
 	{"port", "regions", "memory regions", NUM(CORE(ulp.max_mrs), 1, 1u << 19)},
@@ -218,85 +208,8 @@ const struct san_key dpdk_conf_keys[] = {
 	 WORD(engine.carry_tcp, carry_words)},
 	{"port", "pkey", "partition of connections and listeners that name none, and of regions",
 	 NUM(param.pkey, 1, 65535)},
-	{"port", "window", "packets that this side can receive; a power of two",
-	 NUM(param.window, SAN_WIN_MIN, SAN_WIN_DATA_MAX)},
-	{"port", "first_window", "packets that the peer may send at first; default: window",
-	 NUM(param.first_window, SAN_WIN_MIN, SAN_WIN_DATA_MAX)},
-	{"port", "max_txn", "transactions in flight of a connection",
-	 NUM(param.max_txn, 1, SAN_TL_N_MAX)},
-	{"port", "msg_limit", "unacknowledged messages; default: max_txn",
-	 NUM(param.msg_limit, 1, 65535)},
-	{"port", "rnr", "wait for a receiver that is not ready", MSEC(param.rnr_ms, 1, 65535)},
-	{"port", "keepalive", "silence after which a peer is probed",
-	 MSEC(param.keepalive_ms, 1, 65535)},
-	{"port", "keepalive_probes", "unanswered probes until a peer counts as lost",
-	 NUM(CORE(cm.keepalive_probes), 1, 255)},
-	{"port", "cm_retry", "interval of repeated connection messages at first, doubled to 500ms",
-	 NS(CORE(cm.retry_ns), MS, 60 * SEC)},
-	{"port", "cm_retries", "repetitions of a connection message",
-	 NUM(CORE(cm.max_retries), 1, 20)},
-	{"port", "cm_drain", "time without progress until a disconnect gives up",
-	 NS(CORE(cm.drain_ns), MS, 600 * SEC)},
-	{"port", "cm_rate", "stateless answers per millisecond",
-	 NUM(CORE(cm.rate_per_ms), 1, 1000000)},
-	{"port", "pack", "small sends and pushes that are posted together share packets",
-	 SAN_KEY_UINT(SAN_KEY_BOOL, dpdk_conf, CORE(cm.features), 0, PACK, PACK, 1)},
-	/* packet delivery */
-	{"port", "cc", "congestion control", WORD(cc, cc_words)},
-	{"port", "target", "target delay; more with idle=sleep", NS(CC(target_ns), US, SEC)},
-	{"port", "cwnd", "packets of the first congestion window",
-	 OF(SAN_CC_ONE, CC(window_init), 1, 16384)},
-	{"port", "cwnd_max", "packets of the largest congestion window",
-	 OF(SAN_CC_ONE, CC(window_max), 1, 16384)},
-	{"port", "cwnd_min", "hundredths of a packet of the smallest window; 100 with idle=sleep",
-	 OF(SAN_CC_ONE / 100, CC(window_min), 1, 100)},
-	{"port", "budget", "packets in flight over all connections",
-	 NUM(CORE(pdl.budget_pkts), 1, 1u << 24)},
-	{"port", "rto", "timeout before a round trip was measured",
-	 NS(CORE(pdl.rto_init_ns), US, 60 * SEC)},
-	{"port", "rto_min", "least timeout", NS(CORE(pdl.rto_min_ns), US, 60 * SEC)},
-	{"port", "rto_max", "longest timeout", NS(CORE(pdl.rto_max_ns), US, 60 * SEC)},
-	{"port", "tlp", "least time before a tail-loss probe; more with idle=sleep",
-	 NS(CORE(pdl.tlp_min_ns), US, 60 * SEC)},
-	{"port", "retries", "timeouts of one packet until the connection ends",
-	 NUM(CORE(pdl.max_retries), 1, 255)},
-	{"port", "ack_every", "packets until an ACK", NUM(CORE(pdl.ack_every), 1, 65535)},
-	{"port", "ack_delay", "time until an ACK; 100us with idle=sleep",
-	 NS(CORE(pdl.ack_delay_ns), 0, SEC)},
-	{"port", "ackreq_window", "packets in flight up to which every packet asks for an ACK",
-	 NUM(CORE(pdl.ackreq_window), 0, 255)},
-	{"port", "ooo", "packets beyond a gap before the missing one is resent",
-	 NUM(CORE(pdl.ooo_distance), 1, 255)},
-	{"port", "plb", "bad round trips until the path is changed; 0: never",
-	 NUM(CORE(pdl.plb_bad_rtts), 0, 255)},
-	{"port", "quantum", "packets of one connection in a turn",
-	 NUM(CORE(pdl.quantum), 1, 65535)},
-	/* transactions */
-	{"port", "solicit", "bytes from which a push asks for a grant",
-	 BYTES(CORE(tl.solicit_len), 0, UINT32_MAX)},
-	{"port", "level", "congestion level from which all pushes ask for a grant; 0: none",
-	 NUM(CORE(tl.solicit_level), 0, 255)},
-	{"port", "incast", "bytes granted or pulled and not yet placed",
-	 BYTES(CORE(tl.budget_bytes), 1, UINT32_MAX)},
-	{"port", "paths", "bytes granted beyond incast, on long paths; 0: none",
-	 BYTES(CORE(tl.path_bytes), 0, UINT32_MAX)},
-	{"port", "grant", "largest single grant", BYTES(CORE(tl.grant_bytes), 1, UINT32_MAX)},
-	{"port", "expired", "bytes of expired grants above which a peer host is granted slowly",
-	 BYTES(CORE(tl.expired_bytes), 0, UINT32_MAX), .old = "lapsed"},
-	{"port", "policy", "order of grants: in turns, or shortest remaining",
-	 WORD(CORE(tl.policy), policy_words)},
-	{"port", "held", "out-of-order packets held, of all connections",
-	 NUM(CORE(tl.max_held), 1, 1u << 24)},
-	{"port", "held_conn", "out-of-order packets held, of one connection",
-	 NUM(CORE(tl.max_held_conn), 1, 1u << 24)},
-	{"port", "txns", "transactions as initiator, beyond one for each wide connection",
-	 NUM(CORE(tl.max_txns), 1, 1u << 24)},
-	{"port", "rxns", "transactions as target; default: at least four for each wide connection",
-	 NUM(CORE(tl.max_rxns), 1, 1u << 24)},
-	{"port", "rnr_delay", "delay that an RNR asks of a sender",
-	 USEC(CORE(tl.rnr_delay_us), 1, 1000000)},
-	{"port", "pull_piece", "bytes of one piece of a long pull",
-	 BYTES(CORE(ulp.pull_piece), 1, SAN_WIRE_LENGTH_MAX)},
+	SAN_CONN_KEYS("port", dpdk_conf, param),
+	SAN_CORE_KEYS("port", dpdk_conf, engine.core),
 	/* tests */
 	{"port", "impair_tx", "faults before transmission", SAN_KEY_LIST(set_impair_tx, IMPAIR)},
 	{"port", "impair_rx", "faults after reception", SAN_KEY_LIST(set_impair_rx, IMPAIR)},
@@ -430,11 +343,10 @@ dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host)
 	if (!is_given(conf, "rxns"))
 		core->tl.max_rxns = RTE_MAX(core->tl.max_rxns,
 					    4 * RTE_MIN(core->pdl.max_wide, core->pdl.max_conns));
-	if (conf->param.first_window == 0)
-		conf->param.first_window = conf->param.window;
+	if (conf->param.first_win == 0)
+		conf->param.first_win = conf->param.data_win;
 	if (conf->param.msg_limit == 0)
 		conf->param.msg_limit = conf->param.max_txn;
-	core->pdl.cc = san_pdl_cc_find(cc_words[conf->cc]);
 	core->pdl.fixed_psn = conf->first_psn != NOT_FIXED;
 	core->pdl.first_psn = (uint32_t)conf->first_psn;
 	if (pdl->rto_min_ns > pdl->rto_init_ns || pdl->rto_init_ns > pdl->rto_max_ns)
@@ -462,7 +374,7 @@ san_dpdk_conf_default(struct dpdk_conf *conf)
 	conf->engine.core.stream_mem_user = 0; /* derived, as are other limits of 0 */
 	strcpy(conf->port, "0");
 	conf->first_psn = NOT_FIXED;
-	conf->param.window = WINDOW_DEFAULT;
+	conf->param.data_win = WINDOW_DEFAULT;
 	conf->param.max_txn = MAX_TXN_DEFAULT;
 	conf->param.rnr_ms = RNR_MS_DEFAULT;
 	conf->param.keepalive_ms = KEEPALIVE_MS;

@@ -25,14 +25,13 @@
 /** Port arguments after parsing. */
 struct dpdk_conf {
 	struct san_engine_conf engine;
-	char port[64];                 /**< number or name of the DPDK port */
-	char capture[DPDK_PATH_MAX];   /**< file name; empty: none */
-	struct rtsan_conn_param param; /**< defaults of connections */
-	uint64_t first_psn;            /**< for tests; beyond 32 bits: any */
-	uint32_t poll;                 /**< enum dpdk_poll */
-	uint32_t cc;                   /**< congestion control, as a place in the list of words */
-	bool has_lcores;               /**< lcores= is given; otherwise the first worker, if any */
-	bool is_given[DPDK_KEYS_MAX];  /**< each key of the table */
+	char port[64];                /**< number or name of the DPDK port */
+	char capture[DPDK_PATH_MAX];  /**< file name; empty: none */
+	struct san_cm_param param;    /**< defaults of connections */
+	uint64_t first_psn;           /**< for tests; beyond 32 bits: any */
+	uint32_t poll;                /**< enum dpdk_poll */
+	bool has_lcores;              /**< lcores= is given; otherwise the first worker, if any */
+	bool is_given[DPDK_KEYS_MAX]; /**< each key of the table */
 };
 
 enum dpdk_poll {
@@ -45,7 +44,7 @@ enum dpdk_poll {
 struct dpdk_ctx {
 	struct san_engine_port *port;
 	const struct rtsan_host *host;
-	struct rtsan_conn_param param;
+	struct san_cm_param param;
 	uint32_t max_qps, max_cqs, max_mrs;
 	uint32_t nb_engines;
 	uint32_t qp_shift;    /**< index of a queue pair >> qp_shift: its engine */
