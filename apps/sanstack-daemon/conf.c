@@ -8,6 +8,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "ini.h"
 #include "conf.h"
 #include "dpdk_priv.h"
+#include "ports.h"
 
 static const char *const level_words[] = {
 	"as-started",
@@ -35,7 +38,9 @@ static const char *const target_words[] = {
 	[CONF_LOG_SYSLOG] = "syslog",
 };
 
-#define ARGS "at most 1023 characters in all"
+#define ARGS  "at most 1023 characters in all"
+#define USER  "the name of a user"
+#define GROUP "the name of a group"
 
 /* A repeated key appends to the earlier ones, because a line has a limited length. */
 static const char *
@@ -52,6 +57,28 @@ set_args(void *base, const char *text)
 	return NULL;
 }
 
+static const char *
+set_user(void *base, const char *text)
+{
+	struct conf *conf = base;
+
+	if (strlen(text) >= sizeof(conf->user) || getpwnam(text) == NULL)
+		return USER;
+	strcpy(conf->user, text);
+	return NULL;
+}
+
+static const char *
+set_group(void *base, const char *text)
+{
+	struct conf *conf = base;
+
+	if (strlen(text) >= sizeof(conf->group) || getgrnam(text) == NULL)
+		return GROUP;
+	strcpy(conf->group, text);
+	return NULL;
+}
+
 #define LIMIT(f, hi) SAN_KEY_NUM(conf, f, 1, hi), .is_live = true
 #define MEMORY(f)    SAN_KEY_BYTES(conf, f, 1, UINT64_MAX), .is_live = true
 #define LEVEL(layer) SAN_KEY_CHOICE(conf, log_level[layer], level_words), .is_live = true
@@ -60,12 +87,12 @@ set_args(void *base, const char *text)
 /* All keys except those of ports. */
 static const struct san_key keys[] = {
 	{"eal", "args", "arguments of DPDK's EAL, two lcores at least; may be repeated",
-	 SAN_KEY_AT(conf, eal), SAN_KEY_READ(set_args, ARGS)},
+	 SAN_KEY_AT(conf, eal), SAN_KEY_READ(set_args, ARGS), .repeats = true},
 	{"daemon", "socket", "socket to which programs connect", SAN_KEY_CHARS(conf, socket)},
 	{"daemon", "group", "group that may connect, besides the daemon's own user",
-	 SAN_KEY_CHARS(conf, group)},
+	 SAN_KEY_AT(conf, group), SAN_KEY_READ(set_group, GROUP)},
 	{"daemon", "user", "user to which the daemon changes once everything is open",
-	 SAN_KEY_CHARS(conf, user)},
+	 SAN_KEY_AT(conf, user), SAN_KEY_READ(set_user, USER)},
 	{"daemon", "pidfile", "file with the daemon's pid", SAN_KEY_CHARS(conf, pidfile)},
 	{"daemon", "seccomp", "filter of system calls", SAN_KEY_ON_OFF(conf, seccomp)},
 	{"daemon", "takeover", "a new daemon may take over from this one",
@@ -106,11 +133,23 @@ static const struct san_key keys[] = {
 	 MEMORY(memory)},
 	{0},
 };
+static_assert(RTE_DIM(keys) <= 64, "bits of struct conf.given");
+
+static int
+conf_given_twice(const char *name, char *why, size_t why_len)
+{
+	snprintf(why, why_len, "%s: given twice", name);
+	return -EINVAL;
+}
 
 /* ---- [port] and [port NAME] ---- */
 
 #define PORT_SECTION "port"
+#define POLL         "poll=lcore"
 #define NAME_CHARS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+/* The port whose section is being read. */
+static struct dpdk_conf reading;
 
 /* The port name that *section* gives. NULL: it is not the section of a port. */
 static const char *
@@ -175,8 +214,9 @@ enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 	}
 	conf->nb_ports++;
 	strcpy(port->name, name);
-	strcpy(port->device, "0");
-	if (add_word(port, "poll=lcore") == 0)
+	san_dpdk_conf_default(&reading);
+	if (san_dpdk_conf_word(&reading, POLL, rtsan_provider_host()) == 0 &&
+	    add_word(port, POLL) == 0)
 		return 0;
 	snprintf(why, why_len, "no memory");
 	return -ENOMEM;
@@ -201,15 +241,25 @@ one_of_both(const struct conf_port *a, const struct conf_port *b, char *text, si
 	return text;
 }
 
-/* Check that ports share no device and no lcore. Each of several ports must name its lcores. */
+/*
+ * Check the whole port, like its start. Ports share no device and no lcore. Each of several ports
+ * must name its lcores.
+ */
 static int
-leave_port(const struct conf *conf, char *why, size_t why_len)
+leave_port(struct conf *conf, char *why, size_t why_len)
 {
-	const struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
+	struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
 	char section[64], text[96];
 	uint32_t i;
 
 	san_conf_port_section(port, section, sizeof(section));
+	if (san_dpdk_conf_derive(&reading, rtsan_provider_host()) != 0) {
+		snprintf(why, why_len, "[%s]: %s", section, rtsan_error());
+		return -EINVAL;
+	}
+	strcpy(port->device, reading.port);
+	port->nb_lcores = reading.has_lcores ? reading.engine.nb_lcores : 0;
+	memcpy(port->lcores, reading.engine.lcores, sizeof(port->lcores));
 	for (i = 0; i + 1 < conf->nb_ports; i++) {
 		other = &conf->ports[i];
 		if (one_of_both(other, port, text, sizeof(text)) != NULL) {
@@ -233,7 +283,6 @@ static int
 conf_set_port(struct conf_port *port, const char *name, const char *value, char *why,
 	      size_t why_len)
 {
-	static struct dpdk_conf scratch; /* each argument is checked alone */
 	char word[CONF_WORD_MAX], again[CONF_WORD_MAX], text[SAN_KEY_TEXT];
 	const struct san_key *k;
 	int rc;
@@ -247,22 +296,16 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 		snprintf(why, why_len, "poll: the daemon polls on lcores of its own");
 		return -EINVAL;
 	}
-	memset(&scratch, 0, sizeof(scratch));
-	rc = san_dpdk_conf_word(&scratch, word, rtsan_provider_host());
+	k = san_key_find(dpdk_conf_keys, NULL, name);
+	if (k != NULL && !k->repeats && reading.is_given[k - dpdk_conf_keys])
+		return conf_given_twice(name, why, why_len);
+	rc = san_dpdk_conf_word(&reading, word, rtsan_provider_host());
 	if (rc != 0) {
 		snprintf(why, why_len, "%s", rtsan_error());
 		return rc;
 	}
-	/* values that must be unique among ports */
-	if (scratch.port[0] != '\0')
-		snprintf(port->device, sizeof(port->device), "%s", scratch.port);
-	if (scratch.has_lcores) {
-		port->nb_lcores = scratch.engine.nb_lcores;
-		memcpy(port->lcores, scratch.engine.lcores, sizeof(port->lcores));
-	}
-	k = san_key_find(dpdk_conf_keys, NULL, name);
 	/* normalised, so that another spelling of the same value is no change for a reload */
-	if (!san_key_value(k, &scratch, text, sizeof(text)) ||
+	if (!san_key_value(k, &reading, text, sizeof(text)) ||
 	    snprintf(again, sizeof(again), "%s=%s", k->name, text) >= (int)sizeof(again))
 		return add_word(port, word);
 	return add_word(port, again);
@@ -293,7 +336,15 @@ conf_section_enter(void *arg, const char *section, char *why, size_t why_len)
 static int
 conf_section_leave(void *arg, const char *section, char *why, size_t why_len)
 {
-	return port_name(section) != NULL ? leave_port(arg, why, why_len) : 0;
+	bool is_port = port_name(section) != NULL;
+	int rc = is_port ? leave_port(arg, why, why_len) : 0;
+
+	if (rc != 0 || (!is_port && strcmp(section, "eal") != 0))
+		return rc;
+	rc = san_ports_check_lcores(arg);
+	if (rc != 0)
+		snprintf(why, why_len, "%s", rtsan_error());
+	return rc;
 }
 
 static int
@@ -307,10 +358,14 @@ conf_set_key(void *arg, const char *section, const char *name, const char *value
 		return conf_set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return san_partition_set(&conf->partitions, name, value, why, why_len);
-	if (k != NULL)
-		return san_key_set(k, conf, name, value, why, why_len);
-	snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
-	return -EINVAL;
+	if (k == NULL) {
+		snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
+		return -EINVAL;
+	}
+	if (!k->repeats && (conf->given >> (k - keys) & 1) != 0)
+		return conf_given_twice(name, why, why_len);
+	conf->given |= 1ull << (k - keys);
+	return san_key_set(k, conf, name, value, why, why_len);
 }
 
 static void

@@ -56,6 +56,7 @@ struct conf {
 	uint64_t memory;     /**< memory of all programs together; 0: the machine's */
 	uint32_t apps, apps_per_uid, unattached;
 	struct partitions partitions;
+	uint64_t given; /**< keys in the file, but those of ports: bits by place in the table */
 };
 
 /**

@@ -38,6 +38,33 @@ ports_split_args(struct eal_args *a, const struct conf *conf)
 			rtsan_provider_host()->fail(n, "[eal] args: too long, or a quote is open");
 }
 
+int
+san_ports_check_lcores(const struct conf *conf)
+{
+	const struct rtsan_host *host = rtsan_provider_host();
+	bool workers[RTE_MAX_LCORE];
+	const struct conf_port *port;
+	char section[64];
+	struct eal_args a;
+	uint32_t i, k;
+	int rc = ports_split_args(&a, conf);
+
+	if (rc != 0 || !san_dpdk_eal_workers(a.words, a.nb_words, workers))
+		return rc;
+	for (i = 0; i < conf->nb_ports; i++) {
+		port = &conf->ports[i];
+		san_conf_port_section(port, section, sizeof(section));
+		for (k = 0; k < port->nb_lcores; k++)
+			if (!workers[port->lcores[k]])
+				return host->fail(-EINVAL, "[%s]: lcore %u: no worker of EAL",
+						  section, port->lcores[k]);
+		if (port->nb_lcores == 0 && memchr(workers, true, sizeof(workers)) == NULL)
+			return host->fail(-EINVAL, "[%s]: EAL has no worker lcore, see --lcores",
+					  section);
+	}
+	return 0;
+}
+
 static bool
 ports_has_word(const struct eal_args *a, const char *word)
 {

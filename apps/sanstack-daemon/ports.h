@@ -20,6 +20,11 @@
 #define PORTS_SHARE_FROM  0x300000000000
 #define PORTS_SHARE_BYTES ((size_t)32 << 40)
 
+/**
+ * Check that EAL's arguments name the lcores of the ports, if they name any. 0, or see
+ * rtsan_error().
+ */
+int san_ports_check_lcores(const struct conf *conf);
 /** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
 int san_ports_start_eal(const struct conf *conf, bool bare);
 /**

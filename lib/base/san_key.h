@@ -43,6 +43,7 @@ struct san_key {
 	const char *form; /**< SAN_KEY_OWN: what is valid */
 	const char *old;  /**< a name of before, which is still read; NULL: none */
 	bool is_live;     /**< may change while the program runs */
+	bool repeats;     /**< may be given several times; each adds to the others */
 };
 
 /*

@@ -176,6 +176,11 @@ void san_inet_own_set_mac(struct san_inet *in, const struct rte_ether_addr *mac,
 const uint64_t *san_inet_drops(const struct san_inet *in);
 /** Parse "10.0.0.1", "10.0.0.1/24", "fd00::1/64". 0 or -EINVAL. */
 int san_inet_addr_parse(const char *text, struct san_inet_addr *out);
+/**
+ * Parse the address of a host and the length of its prefix, as in "10.0.0.1/24". -EINVAL also for
+ * an address that no host can have there: a group, the network's own, its broadcast address.
+ */
+int san_inet_addr_parse_own(const char *text, struct san_inet_addr *out);
 /** Parse "10.1.0.0/16,10.0.0.254", or only a router: the default route. 0 or -EINVAL. */
 int san_inet_addr_parse_route(const char *text, struct san_inet_route *out);
 #define SAN_INET_TEXT 64

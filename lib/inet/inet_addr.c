@@ -59,6 +59,26 @@ san_inet_addr_parse(const char *text, struct san_inet_addr *out)
 }
 
 int
+san_inet_addr_parse_own(const char *text, struct san_inet_addr *out)
+{
+	uint32_t host, last;
+	bool is_v4;
+
+	if (strchr(text, '/') == NULL || san_inet_addr_parse(text, out) != 0 ||
+	    !san_inet_is_unicast(&out->ip))
+		return -EINVAL;
+	is_v4 = san_wire_ip_is_v4(&out->ip);
+	if (out->prefix_len == (is_v4 ? 96 : 0))
+		return -EINVAL;
+	if (!is_v4 || out->prefix_len > 126) /* a link of two has no broadcast address (RFC 3021) */
+		return 0;
+	memcpy(&host, out->ip.b + INET_V4_OFF, sizeof(host));
+	last = UINT32_MAX >> (out->prefix_len - 96);
+	host = ntohl(host) & last;
+	return host != 0 && host != last ? 0 : -EINVAL;
+}
+
+int
 san_inet_addr_parse_route(const char *text, struct san_inet_route *out)
 {
 	const char *comma = strchr(text, ',');

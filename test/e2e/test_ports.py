@@ -362,7 +362,8 @@ def read_again(work):
 
 def wrong_conf(work):
     """Errors in sections of ports are reported with file and line, or when the ports are opened."""
-    one = '[port]\nlcores = 1\n'
+    ip = 'ip = 10.0.0.1/24\n'
+    one = f'[port]\n{ip}lcores = 1\n'
     cases = [
         ('[port a b]\n', ':1: [port a b]: a name is 1 to 31'),
         ('[port  b]\n', ':1: [port  b]: a name is'),
@@ -370,19 +371,20 @@ def wrong_conf(work):
         (f'\n[port {"x" * 99}]\n', ':2: '),
         ('[port a/b]\n', ':1: [port a/b]: a name is'),
         ('[ports]\n', ':1: [ports]: known are [eal], [port], [port NAME]'),
-        ('[port a]\n[port b]\n[port a]\n', ':3: [port a] is there already'),
-        ('[port]\n[port 0]\n', ':2: [port 0]: [port] has this name'),
-        (one + '[port b]\nlcores = 2\ncolour = blue\n', ':5: colour'),
-        (one + '[port b]\nport = 1\nlcores = 2,1\n',
-         ':3: [port b]: lcore 1 is also that of port 0'),
-        (one + '[port b]\nport = 0\nlcores = 2\n', ':3: [port b]: port=0 is also that of port 0'),
-        (one + '[port b]\nlcores = 2\n', ':3: [port b]: port=0 is also that of port 0'),
-        (one + '[port b]\nport = 1\n', ':3: [port b]: of several ports each needs lcores=, and '
-         'port b has none'),
-        ('[port]\n[port b]\nport = 1\nlcores = 1\n', ':2: [port b]: of several ports each needs '
-         'lcores=, and port 0 has none'),
-        (''.join(f'[port p{i}]\nport = {i}\nlcores = {i + 1}\n' for i in range(9)),
-         ':25: [port p8]: at most 8 ports'),
+        (f'{one}[port a]\n{ip}port = 1\nlcores = 2\n[port a]\n', ':8: [port a] is there already'),
+        (f'{one}[port 0]\n', ':4: [port 0]: [port] has this name'),
+        (f'{one}[port b]\nlcores = 2\ncolour = blue\n', ':6: colour'),
+        (f'{one}[port b]\n{ip}port = 1\nlcores = 2,1\n',
+         ':4: [port b]: lcore 1 is also that of port 0'),
+        (f'{one}[port b]\n{ip}port = 0\nlcores = 2\n',
+         ':4: [port b]: port=0 is also that of port 0'),
+        (f'{one}[port b]\n{ip}lcores = 2\n', ':4: [port b]: port=0 is also that of port 0'),
+        (f'{one}[port b]\n{ip}port = 1\n', ':4: [port b]: of several ports each needs lcores=, '
+         'and port b has none'),
+        (f'[port]\n{ip}[port b]\n{ip}port = 1\nlcores = 1\n', ':3: [port b]: of several ports '
+         'each needs lcores=, and port 0 has none'),
+        (''.join(f'[port p{i}]\n{ip}port = {i}\nlcores = {i + 1}\n' for i in range(9)),
+         ':33: [port p8]: at most 8 ports'),
         ('[eal]\nargs = --no-huge\n', ': there is no [port]'),
     ]
     for text, want in cases:

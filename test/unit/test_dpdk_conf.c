@@ -95,9 +95,10 @@ san_dpdk_conf_read__says_what_is_wrong(void **state)
 		 "impair_rx: \"loss\" is none of drop=P,dup=P,"},
 		{"ip=10.0.0.1/24 impair_rx=drop=1,dup", "impair_rx: \"dup\" is none of drop=P,"},
 		{"ip=10.0.0.1/24 rnr=1.9ms", "rnr: \"1.9ms\" is not a multiple of 1ms"},
-		{"ip=1.0.0.1 ip=1.0.0.2 ip=1.0.0.3 ip=1.0.0.4 ip=1.0.0.5 ip=1.0.0.6 ip=1.0.0.7 "
-		 "ip=1.0.0.8 ip=1.0.0.9",
-		 "ip: \"1.0.0.9\" is not one of at most 8"},
+		{"ip=1.0.0.1/8 ip=1.0.0.2/8 ip=1.0.0.3/8 ip=1.0.0.4/8 ip=1.0.0.5/8 ip=1.0.0.6/8 "
+		 "ip=1.0.0.7/8 ip=1.0.0.8/8 ip=1.0.0.9/8",
+		 "ip: \"1.0.0.9/8\" is not one of at most 8"},
+		{"ip=1.0.0.1/8 ip=1.0.0.1/16", "ip: \"1.0.0.1/16\" is not one of at most 8"},
 	};
 	size_t i;
 
@@ -375,6 +376,45 @@ san_dpdk_eal_split__words(void **state)
 	assert_int_equal(san_dpdk_eal_split("abc", buf, 4, w, 4), 1);
 }
 
+/* Lcores of EAL's arguments, without the main one, which is the first unless it is named. */
+static void
+san_dpdk_eal_workers__named(void **state)
+{
+	static const struct {
+		const char *args, *workers; /* NULL: none are named */
+	} cases[] = {
+		{"", NULL},
+		{"--no-pci --log-level=debug", NULL},
+		{"--lcores=0@0", ""},
+		{"--lcores=0@0,1@0,2@3", "1,2,"},
+		{"--lcores 3@0,1@0", "3,"},
+		{"-l 1-3 --no-pci", "2,3,"},
+		{"-l0,2", "2,"},
+		{"--lcores=(0-2)@0", "1,2,"},
+		{"--lcores='0,1@(4,5),(2,6)@(0-3),4'", "1,2,4,6,"},
+		{"--lcores=0@0,1@0,2@0 --main-lcore=1", "0,2,"},
+		{"--main-lcore 2 -l 1-2", "1,"},
+		{"--lcores=0@0,127@0,999@0", "127,"},
+	};
+	char buf[256], got[64], *words[16];
+	bool workers[RTE_MAX_LCORE];
+	size_t i, k, len;
+	int n;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		n = san_dpdk_eal_split(cases[i].args, buf, sizeof(buf), words, 16);
+		assert_true(n >= 0);
+		assert_int_equal(san_dpdk_eal_workers(words, n, workers),
+				 cases[i].workers != NULL);
+		for (k = 0, len = 0, got[0] = '\0'; k < RTE_MAX_LCORE; k++)
+			if (workers[k])
+				len += (size_t)sprintf(got + len, "%zu,", k);
+		if (cases[i].workers != NULL && strcmp(got, cases[i].workers) != 0)
+			fail_msg("%s: %s", cases[i].args, got);
+	}
+}
+
 UNIT_TEST(test_dpdk_conf)
 {
 	const struct CMUnitTest tests[] = {
@@ -390,6 +430,7 @@ UNIT_TEST(test_dpdk_conf)
 		cmocka_unit_test(san_dpdk_conf_impair__values),
 		cmocka_unit_test(san_dpdk_conf_impair__wrong),
 		cmocka_unit_test(san_dpdk_eal_split__words),
+		cmocka_unit_test(san_dpdk_eal_workers__named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

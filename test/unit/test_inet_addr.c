@@ -65,6 +65,28 @@ UNIT_CASE(parse__bad)
 	}
 }
 
+/* Of a host on a link: a link of two has no broadcast address. */
+UNIT_CASE(parse_own__hosts)
+{
+	static const char *const right[] = {"10.0.0.1/24", "10.0.0.0/31", "10.0.0.1/31",
+					    "10.0.0.255/32", "10.0.1.0/23", "fd00::1/64",
+					    "fd00::1/128"};
+	static const char *const wrong[] = {"10.0.0.1", "10.0.0.1/0", "10.0.0.1/33",
+					    "10.0.0.0/24", "10.0.0.255/24", "10.0.0.3/30",
+					    "0.0.0.1/8", "127.0.0.1/8", "224.0.0.1/24",
+					    "fd00::1", "fd00::1/0", "::/64", "::1/64",
+					    "ff02::1/64"};
+	struct san_inet_addr a;
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(right); i++)
+		if (san_inet_addr_parse_own(right[i], &a) != 0)
+			fail_msg("'%s'", right[i]);
+	for (i = 0; i < RTE_DIM(wrong); i++)
+		if (san_inet_addr_parse_own(wrong[i], &a) != -EINVAL)
+			fail_msg("'%s'", wrong[i]);
+}
+
 UNIT_CASE(text__canonical)
 {
 	char buf[SAN_INET_TEXT];

@@ -27,8 +27,8 @@
 #define SLEEP_BUSY_US   50u  /* longest sleep of an engine with work in progress */
 #define SLEEP_ACK_US    100u /* a program that must be woken answers within this time */
 #define SLEEP_STAND_INS 8    /* answers that carry an ACK between two dedicated ones */
-#define ADDRESS         "an address, as in 10.0.0.1/24"
-#define MANY_ADDRS      "one of at most 8 addresses"
+#define ADDRESS         "an address of a host with its prefix, as in 10.0.0.1/24"
+#define MANY_ADDRS      "one of at most 8 different addresses"
 #define ROUTER          "an address of a router"
 #define ROUTE           "a prefix and a router, as in 10.1.0.0/16,10.0.0.254"
 #define MANY_ROUTES     "one of at most 16 routes"
@@ -65,12 +65,17 @@ static const char *
 dpdk_conf_set_ip(void *conf, const char *text)
 {
 	struct san_inet_conf *inet = &((struct dpdk_conf *)conf)->engine.core.inet;
+	struct san_inet_addr addr;
+	uint32_t i;
 
+	if (san_inet_addr_parse_own(text, &addr) != 0)
+		return ADDRESS;
+	for (i = 0; i < inet->nb_addrs; i++)
+		if (memcmp(&inet->addrs[i].ip, &addr.ip, sizeof(addr.ip)) == 0)
+			return MANY_ADDRS;
 	if (inet->nb_addrs == RTE_DIM(inet->addrs))
 		return MANY_ADDRS;
-	if (san_inet_addr_parse(text, &inet->addrs[inet->nb_addrs]) != 0)
-		return ADDRESS;
-	inet->nb_addrs++;
+	inet->addrs[inet->nb_addrs++] = addr;
 	return NULL;
 }
 
@@ -165,11 +170,12 @@ set_impair_rx(void *conf, const char *text, char *err, size_t err_len)
 
 const struct san_key dpdk_conf_keys[] = {
 	{"port", "ip", "an address of the port, up to eight",
-	 SAN_KEY_READ(dpdk_conf_set_ip, ADDRESS)},
-	{"port", "ip6", "the same as ip", SAN_KEY_READ(dpdk_conf_set_ip, ADDRESS)},
+	 SAN_KEY_READ(dpdk_conf_set_ip, ADDRESS), .repeats = true},
+	{"port", "ip6", "the same as ip", SAN_KEY_READ(dpdk_conf_set_ip, ADDRESS), .repeats = true},
 	{"port", "gw", "router for other destinations, one of each family",
-	 SAN_KEY_READ(set_gw, ROUTER)},
-	{"port", "route", "router for a prefix, up to 16", SAN_KEY_READ(set_route, ROUTE)},
+	 SAN_KEY_READ(set_gw, ROUTER), .repeats = true},
+	{"port", "route", "router for a prefix, up to 16", SAN_KEY_READ(set_route, ROUTE),
+	 .repeats = true},
 	{"port", "vlan", "VLAN of the port", NUM(engine.vlan, 1, 4094)},
 	{"port", "port", "number or name of the DPDK port", SAN_KEY_CHARS(dpdk_conf, port)},
 	{"port", "mtu", "bytes of IP packets; default: the port's, up to 9000",
@@ -302,9 +308,8 @@ derive_lcores(struct dpdk_conf *conf, const struct rtsan_host *host)
 	return 0;
 }
 
-/* Derive values that were not given from others, and check them all. */
-static int
-dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host)
+int
+san_dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host)
 {
 	struct san_core_conf *core = &conf->engine.core;
 	const struct san_inet_conf *inet = &core->inet;
@@ -393,7 +398,7 @@ san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		if (rc != 0)
 			return rc;
 	}
-	return dpdk_conf_derive(conf, host);
+	return san_dpdk_conf_derive(conf, host);
 }
 
 /* ---- impairment ---- */

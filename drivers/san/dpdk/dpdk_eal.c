@@ -108,14 +108,13 @@ dpdk_eal_join_args(int argc, char *const *argv)
 
 /* Returns X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: another argument. */
 static char *
-device_of(char *word, char *next, bool *took_next)
+value_of(const char *const options[], char *word, char *next, bool *took_next)
 {
-	static const char *const options[] = {"--vdev", "--allow", "-a"};
 	unsigned int i;
 	size_t len;
 
 	*took_next = false;
-	for (i = 0; i < RTE_DIM(options); i++) {
+	for (i = 0; options[i] != NULL; i++) {
 		len = strlen(options[i]);
 		if (strncmp(word, options[i], len) != 0)
 			continue;
@@ -129,6 +128,72 @@ device_of(char *word, char *next, bool *took_next)
 			return &word[len];
 	}
 	return NULL;
+}
+
+static char *
+device_of(char *word, char *next, bool *took_next)
+{
+	static const char *const options[] = {"--vdev", "--allow", "-a", NULL};
+
+	return value_of(options, word, next, took_next);
+}
+
+/* Mark the lcores of "0@0,(1-3)@(4,5),6", whose CPUs follow @. */
+static void
+eal_mark_lcores(const char *text, bool lcores[RTE_MAX_LCORE])
+{
+	unsigned long from, to;
+	char *end;
+
+	while (*text != '\0') {
+		if (*text == '@') {
+			text += strcspn(text, text[1] == '(' ? ")" : ",");
+			continue;
+		}
+		from = to = strtoul(text, &end, 10);
+		if (end == text) { /* a comma or a parenthesis */
+			text++;
+			continue;
+		}
+		if (*end == '-')
+			to = strtoul(end + 1, &end, 10);
+		for (; from <= to && from < RTE_MAX_LCORE; from++)
+			lcores[from] = true;
+		text = end;
+	}
+}
+
+bool
+san_dpdk_eal_workers(char *const *words, int nb, bool workers[RTE_MAX_LCORE])
+{
+	static const char *const lists[] = {"--lcores", "-l", NULL};
+	static const char *const mains[] = {"--main-lcore", NULL};
+	unsigned long main_lcore = 0;
+	bool took_next, has_list = false, has_main = false;
+	const char *value;
+	char *next;
+	int i;
+
+	memset(workers, 0, RTE_MAX_LCORE * sizeof(*workers));
+	for (i = 0; i < nb; i++) {
+		next = i + 1 < nb ? words[i + 1] : NULL;
+		value = value_of(lists, words[i], next, &took_next);
+		if (value != NULL) {
+			eal_mark_lcores(value, workers);
+			has_list = true;
+			continue;
+		}
+		value = value_of(mains, words[i], next, &took_next);
+		if (value != NULL) {
+			main_lcore = strtoul(value, NULL, 10);
+			has_main = true;
+		}
+	}
+	while (!has_main && main_lcore + 1 < RTE_MAX_LCORE && !workers[main_lcore])
+		main_lcore++;
+	if (main_lcore < RTE_MAX_LCORE)
+		workers[main_lcore] = false;
+	return has_list;
 }
 
 /* For drivers on an interface of the kernel: their own error only says that an ioctl failed. */

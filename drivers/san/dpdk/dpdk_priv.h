@@ -63,7 +63,9 @@ extern const struct san_key dpdk_conf_keys[];
 void san_dpdk_conf_default(struct dpdk_conf *conf);
 /** Read one "key=value". -EINVAL with a text by *host*. */
 int san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
-/** Read "key=value" words. -EINVAL with a text by *host*. */
+/** Derive values that were not given from others, and check them all. -EINVAL with a text. */
+int san_dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host);
+/** Read "key=value" words over the defaults, and derive the rest. -EINVAL with a text by *host*. */
 int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		       const struct rtsan_host *host);
 /** Read "drop=0.01,dup=...". -EINVAL: *err* has the element that is wrong, and why. */
@@ -80,6 +82,11 @@ int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
  * Returns their number, or -EINVAL, -E2BIG.
  */
 int san_dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int max);
+/**
+ * Set *workers* to the lcores that EAL's arguments name, without the main lcore, on which the
+ * program itself runs. False: they name none, and EAL takes the machine's CPUs.
+ */
+bool san_dpdk_eal_workers(char *const *words, int nb, bool workers[RTE_MAX_LCORE]);
 /** Start EAL, or check that it runs with the same arguments. 0, or -errno with a text by *host*. */
 int san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
 /**
