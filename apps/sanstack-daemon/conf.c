@@ -283,8 +283,8 @@ static int
 conf_set_port(struct conf_port *port, const char *name, const char *value, char *why,
 	      size_t why_len)
 {
+	const struct san_key *k = san_key_find(dpdk_conf_keys, NULL, name);
 	char word[CONF_WORD_MAX], again[CONF_WORD_MAX], text[SAN_KEY_TEXT];
-	const struct san_key *k;
 	int rc;
 
 	if (port->nb_words == CONF_WORDS_MAX ||
@@ -296,7 +296,6 @@ conf_set_port(struct conf_port *port, const char *name, const char *value, char 
 		snprintf(why, why_len, "poll: the daemon polls on lcores of its own");
 		return -EINVAL;
 	}
-	k = san_key_find(dpdk_conf_keys, NULL, name);
 	if (k != NULL && !k->repeats && reading.is_given[k - dpdk_conf_keys])
 		return conf_given_twice(name, why, why_len);
 	rc = san_dpdk_conf_word(&reading, word, rtsan_provider_host());
@@ -430,68 +429,45 @@ san_conf_free(struct conf *conf)
 
 /* ---- reload ---- */
 
-static bool
-conf_has_word(const struct conf_port *port, const char *word)
-{
-	int i;
-
-	for (i = 0; i < port->nb_words; i++)
-		if (strcmp(port->words[i], word) == 0)
-			return true;
-	return false;
-}
-
-static bool
-has_other(const struct conf_port *a, const struct conf_port *b, const char *key, size_t len)
-{
-	int i;
-
-	for (i = 0; i < a->nb_words; i++)
-		if (strncmp(a->words[i], key, len) == 0 && !conf_has_word(b, a->words[i]))
-			return true;
-	return false;
-}
-
-/* Argument *i* of both ports, counting those of *port* first. */
+/* The next argument with this key, from number *i* on, and set *i* beyond it. NULL: no more. */
 static const char *
-conf_word_of(const struct conf_port *port, const struct conf_port *next, int i)
+conf_next_word(const struct conf_port *port, const char *key, int *i)
 {
-	return i < port->nb_words ? port->words[i] : next->words[i - port->nb_words];
+	size_t len = strlen(key);
+
+	while (*i < port->nb_words) {
+		const char *word = port->words[(*i)++];
+
+		if (strncmp(word, key, len) == 0 && word[len] == '=')
+			return word;
+	}
+	return NULL;
 }
 
-/* True if no argument before number *n* has this key. */
 static bool
-is_first(const struct conf_port *port, const struct conf_port *next, int n, const char *key,
-	 size_t len)
+has_equal_words(const struct conf_port *a, const struct conf_port *b, const char *key)
 {
-	int i;
+	const char *one, *other;
+	int i = 0, k = 0;
 
-	for (i = 0; i < n; i++)
-		if (strncmp(conf_word_of(port, next, i), key, len) == 0)
-			return false;
-	return true;
+	do {
+		one = conf_next_word(a, key, &i);
+		other = conf_next_word(b, key, &k);
+	} while (one != NULL && other != NULL && strcmp(one, other) == 0);
+	return one == NULL && other == NULL;
 }
 
-/* Report once each key whose arguments differ between the two. */
+/* Report each key whose arguments differ between the two. */
 static void
 report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
-	char key[CONF_WORD_MAX], section[64];
-	const char *word;
-	size_t len;
-	int i;
+	const struct san_key *k;
+	char section[64];
 
 	san_conf_port_section(port->nb_words != 0 ? port : next, section, sizeof(section));
-	for (i = 0; i < port->nb_words + next->nb_words; i++) {
-		word = conf_word_of(port, next, i);
-		len = strcspn(word, "=") + 1;
-		snprintf(key, sizeof(key), "%.*s", (int)len, word);
-		if (is_first(port, next, i, key, len) &&
-		    (has_other(port, next, key, len) || has_other(next, port, key, len))) {
-			key[len - 1] = '\0';
-			report(section, key);
-		}
-	}
+	for (k = dpdk_conf_keys; k->name != NULL; k++)
+		if (!has_equal_words(port, next, k->name))
+			report(section, k->name);
 }
 
 /* A port that is missing in one file is compared with an empty one. */

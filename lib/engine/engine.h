@@ -40,6 +40,8 @@ enum san_engine_idle_policy {
 	SAN_IDLE_MAX
 };
 
+extern const char *const san_engine_idle_words[SAN_IDLE_MAX];
+
 /** Whether TCP sockets of programs are carried: see san_engine_sock_carries_tcp(). */
 enum san_engine_carry_tcp {
 	SAN_CARRY_TCP_AUTO,

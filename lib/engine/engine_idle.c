@@ -27,7 +27,7 @@
 #define SPIN_MAX_NS        (100 * SAN_NS_PER_US)
 #define WAKERS             8
 
-static const char *const names[] = {
+const char *const san_engine_idle_words[SAN_IDLE_MAX] = {
 	[SAN_IDLE_AUTO] = "auto",
 	[SAN_IDLE_POLL] = "poll",
 	[SAN_IDLE_PAUSE] = "pause",
@@ -35,12 +35,11 @@ static const char *const names[] = {
 	[SAN_IDLE_SLEEP] = "sleep",
 	[SAN_IDLE_INTERRUPT] = "interrupt",
 };
-static_assert(RTE_DIM(names) == SAN_IDLE_MAX, "a policy has no name");
 
 const char *
 san_engine_idle_name(uint8_t policy)
 {
-	return policy < SAN_IDLE_MAX ? names[policy] : "unknown";
+	return policy < SAN_IDLE_MAX ? san_engine_idle_words[policy] : "unknown";
 }
 
 uint8_t

@@ -182,12 +182,15 @@ def all_threads(daemon, uid, seccomp='2', folder='/var/run'):
 
 
 def other_user(work):
-    """user =: every thread has that user and no other rights; the daemon serves, and removes its
-    files."""
+    """user =: every thread has that user and no other rights; the daemon serves, reads its file
+    again, and removes its files."""
     os.chmod(work.dir, 0o777)
-    daemon = Daemon(work, 'server', daemon=f'user = nobody\npidfile = {work.dir}/pid')
+    daemon = Daemon(work, 'server', daemon=f'user = nobody\ngroup = root\npidfile = {work.dir}/pid',
+                    log='driver = notice')
     all_threads(daemon, NOBODY)
     exchange(work, daemon)
+    daemon.process.signal('HUP')
+    wait_log(daemon, 'is read again')
     all_threads(daemon, NOBODY)
     daemon.stop()
     check(not os.path.exists(daemon.path) and not os.path.exists(work.path('pid')), 'files are left')

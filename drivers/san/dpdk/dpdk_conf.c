@@ -44,15 +44,6 @@ static const char *const poll_words[] = {
 	[DPDK_POLL_LCORE] = "lcore",
 };
 
-static const char *const idle_words[] = {
-	[SAN_IDLE_AUTO] = "auto",
-	[SAN_IDLE_POLL] = "poll",
-	[SAN_IDLE_PAUSE] = "pause",
-	[SAN_IDLE_YIELD] = "yield",
-	[SAN_IDLE_SLEEP] = "sleep",
-	[SAN_IDLE_INTERRUPT] = "interrupt",
-};
-
 static const char *const carry_words[] = {
 	[SAN_CARRY_TCP_AUTO] = "auto",
 	[SAN_CARRY_TCP_ON] = "on",
@@ -191,7 +182,7 @@ const struct san_key dpdk_conf_keys[] = {
 	/* engine */
 	{"port", "lcores", "workers of EAL that run an engine each",
 	 SAN_KEY_LIST(set_lcores, LCORES)},
-	{"port", "idle", "what an idle lcore does", WORD(engine.idle, idle_words)},
+	{"port", "idle", "what an idle lcore does", WORD(engine.idle, san_engine_idle_words)},
 	{"port", "sleep", "longest sleep of an idle lcore", USEC(engine.sleep_max_us, 1, 100000)},
 	/* connections */
 	{"port", "conns", "connections and queue pairs",
