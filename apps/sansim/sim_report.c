@@ -9,6 +9,7 @@
 #include "sim_world.h"
 
 #define SERIES_FLOWS 64
+#define FIGURES      128 /* room for all */
 #define SUM_BITS     54u /* (sum x)^2 times a million, which has 20 bits, fits into 128 bits */
 
 /** A figure: its key and value. */
@@ -141,28 +142,15 @@ collect_engines(const struct sim_world *w, struct figure *f)
 			san_sim_report_engine(&sums, w->hosts[i].core);
 	}
 
+#define OF_PDL(name, unit, help) {#name, e->pdl.nb_##name},
+#define OF_TL(name, unit, help)  {#name, e->tl.nb_##name},
 	const struct figure all[] = {
-		{"retransmissions", e->pdl.nb_rtx},
-		{"early", e->pdl.nb_fast_rtx},
-		{"tail_probes", e->pdl.nb_tlp},
-		{"timeouts", e->pdl.nb_rto},
-		{"retries_exceeded", e->pdl.nb_failed},
-		{"acks", e->pdl.nb_ack_tx},
-		{"path_changes", e->pdl.nb_path_changes},
-		{"cc_cuts", e->pdl.nb_cc_cuts},
+		SAN_PDL_COUNTERS(OF_PDL)
+		SAN_TL_COUNTERS(OF_TL)
 		{"inflight_high_pkts", inflight_high},
-		{"budget_waits", e->pdl.nb_budget_waits},
-		{"grants", e->tl.nb_grants},
-		{"grants_lapsed", e->tl.nb_grants_expired},
-		{"grant_high_bytes", e->tl.budget_high},
+		{"budget_high_bytes", e->tl.budget_high},
 		{"path_high_bytes", e->tl.path_high},
-		{"rnr", e->tl.nb_rnr_tx},
-		{"red_zone", e->tl.nb_red},
-		{"packed", e->tl.nb_packed_tx},
-		{"packed_messages", e->tl.nb_pack_msgs_tx},
-		{"unpacked", e->tl.nb_unpack_tx},
 		{"express_rx", e->nb_express_rx},
-		{"express_tx", e->tl.nb_express_tx},
 		{"cam_high", e->cam_high},
 		{"cam_inserts", e->cam_inserts},
 		{"cam_rejects", e->cam_rejects},
@@ -230,7 +218,7 @@ report_collect_figures(const struct sim_world *w, struct figure *f)
 void
 san_sim_report_text(const struct sim_world *w, FILE *out)
 {
-	struct figure f[64];
+	struct figure f[FIGURES];
 
 	report_put_figures(out, f, report_collect_figures(w, f), "%-24s %" PRIu64, "\n");
 	fprintf(out, "\n%-24s %016" PRIx64 "\n", "trace_hash", w->hash);
@@ -241,7 +229,7 @@ san_sim_report_text(const struct sim_world *w, FILE *out)
 void
 san_sim_report_json(const struct sim_world *w, FILE *out)
 {
-	struct figure f[64];
+	struct figure f[FIGURES];
 	const char *why;
 
 	fputs("{", out);

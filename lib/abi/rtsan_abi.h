@@ -240,7 +240,7 @@ enum rtsan_dpdk_show {
 	RTSAN_SHOW_STREAM,
 };
 
-/** A counter by name ("rtx", "early", "tlp", "rto", "cam_inserts", "drop_icrc" ...). */
+/** A counter by name ("rtx", "fast_rtx", "tlp", "rto", "cam_inserts", "drop_icrc" ...). */
 struct rtsan_dpdk_counter {
 	const char *name;
 	uint64_t value;

@@ -5,74 +5,82 @@
 /**
  * @file
  * Reasons why a packet is dropped, each with its own counter (RT-21). Every packet is counted under
- * exactly one; zero means accepted.
+ * exactly one; zero means accepted. The list makes the enum, the texts for operators, and the table
+ * of sanstack-counters(7).
  */
 
 #include <stdint.h>
 
+/* clang-format off */
+
+/** Dropped packets */
+#define SAN_DROPS(X) \
+	/* wire: not a valid packet of ours */ \
+	X(NOT_OURS, not_ours, "Not of the transport; handed to the IP layer.") \
+	X(SHORT, short, "Shorter than its headers say.") \
+	X(SPLIT_HEADER, split_header, "Headers are scattered and cannot be joined.") \
+	X(IP_HEADER, ip_header, "Bad IP version, length, option or fragment.") \
+	X(IP_CHECKSUM, ip_checksum, "IPv4 header checksum is wrong.") \
+	X(UDP_LENGTH, udp_length, "UDP length contradicts the IP length.") \
+	X(BTH, bth, "BTH has an unknown version or reserved bits set.") \
+	X(OPCODE, opcode, "BTH opcode is unknown, or not negotiated.") \
+	X(VERSION, version, "Version of the transport header is unknown.") \
+	X(RESERVED, reserved, "A reserved field is not zero.") \
+	X(FIELD, field, "A field has a value that no sender uses.") \
+	X(ICRC, icrc, "ICRC is wrong: damaged on the way.") \
+	/* inet */ \
+	X(NOT_FOR_US, not_for_us, "Addressed to another host.") \
+	X(INET_MALFORMED, inet_malformed, "Malformed ARP, ICMP, IP or UDP packet.") \
+	X(INET_UNWANTED, inet_unwanted, "Well formed, but there is no listener.") \
+	X(INET_FRAG, inet_frag, "A fragment: a copy, or its packet never was whole.") \
+	X(INET_NEIGH, inet_neigh, "Its neighbour did not answer.") \
+	X(INET_RATE, inet_rate, "Answers to its sender are rate-limited.") /* RT-36 */ \
+	/* pdl: no connection matches, or its state does not allow it */ \
+	X(CID, cid, "No connection has this CID.") \
+	X(TAG, tag, "Connection tag is wrong: spoofed, or of an earlier connection.") /* RT-24 */ \
+	X(PEER, peer, "Source address is not the peer's.") \
+	X(PKEY, pkey, "P_Key is of another partition.") /* RT-29 */ \
+	X(STATE, state, "The state of the connection does not allow this packet.") \
+	X(OLD, old, "PSN is below the window: a late copy.") /* RT-5 */ \
+	X(DUPLICATE, duplicate, "PSN was already received.") /* RT-5 */ \
+	X(BEYOND, beyond, "PSN is beyond the window.") /* RT-5 */ \
+	X(ACK_BEYOND, ack_beyond, "Acknowledges what was never sent.") /* RT-6 */ \
+	X(NACK_STALE, nack_stale, "NACK of an older round or a PSN not outstanding.") \
+	X(RESET_STALE, reset_stale, "RESET matches nothing that is outstanding.") \
+	/* tl */ \
+	X(RSN, rsn, "RSN was never issued or is too far ahead.") /* RT-32 */ \
+	X(SSN, ssn, "SSN was never issued.") /* RT-21 */ \
+	X(RANGE, range, "Outside of what was granted or requested.") \
+	X(FINISHED, finished, "Data of a finished transaction, acknowledged again.") /* RT-32 */ \
+	X(RNR, rnr, "Refused: the receiver is not ready.") \
+	X(ROUND, round, "Refused: sent before the last receiver-not-ready.") \
+	X(RED_ZONE, red_zone, "Refused: the reorder buffer admits only the head of line.") \
+	X(NO_TXN, no_txn, "Refused: no transaction record is free.") \
+	X(ABORTED, aborted, "Refused: its transaction completed in error.") /* RT-27 */ \
+	/* cm */ \
+	X(CM_MALFORMED, cm_malformed, "Malformed connection management message.") \
+	X(CM_COOKIE, cm_cookie, "Cookie is wrong or too old.") \
+	X(CM_STALE, cm_stale, "No connection attempt matches the message.") \
+	X(CM_RATE, cm_rate, "Over the rate limit of connection management.") \
+	/* core and engine */ \
+	X(NO_MBUF, no_mbuf, "No packet buffer was free.") \
+	X(IMPAIRED, impaired, "Dropped on purpose by the impairment stage.") \
+	X(TX_FULL, tx_full, "The port did not accept it.") \
+	X(VLAN, vlan, "It is of another VLAN than the port.") \
+	X(HANDOVER, handover, "The lcore that it belongs to did not accept it.") \
+	X(HELD, held, "Held out of order, but the packets before it did not come.")
+
+/* clang-format on */
+
+#define SAN_DROPS_MEMBER(reason, name, help) SAN_DROP_##reason,
+
 enum san_drop {
 	SAN_DROP_NONE = 0,
-	/* wire: not a valid packet of ours */
-	SAN_DROP_NOT_OURS,     /**< not IP/UDP to our port: passed to inet, not an error */
-	SAN_DROP_SHORT,        /**< shorter than its headers say */
-	SAN_DROP_SPLIT_HEADER, /**< headers not contiguous and no room to pull them up */
-	SAN_DROP_IP_HEADER,    /**< bad IP version, length, options or fragment */
-	SAN_DROP_IP_CHECKSUM,
-	SAN_DROP_UDP_LENGTH,
-	SAN_DROP_BTH,      /**< BTH version or reserved bits */
-	SAN_DROP_OPCODE,   /**< opcode unknown, or not negotiated */
-	SAN_DROP_VERSION,  /**< unknown version of the RT header */
-	SAN_DROP_RESERVED, /**< a reserved field or bit is not zero */
-	SAN_DROP_FIELD,    /**< a field has a value that no sender uses */
-	SAN_DROP_ICRC,
-	/* inet */
-	SAN_DROP_NOT_FOR_US, /**< another host's MAC or IP address */
-	SAN_DROP_INET_MALFORMED,
-	SAN_DROP_INET_UNWANTED, /**< well formed, but there is no listener */
-	SAN_DROP_INET_FRAG,     /**< a fragment of an incomplete packet, or a duplicate */
-	SAN_DROP_INET_NEIGH,    /**< our datagram; the neighbour did not answer */
-	SAN_DROP_INET_RATE,     /**< answers to its sender are rate-limited (RT-36) */
-	/* pdl: no connection matches, or its state does not allow it */
-	SAN_DROP_CID,         /**< no such connection */
-	SAN_DROP_TAG,         /**< wrong connection tag (RT-24) */
-	SAN_DROP_PEER,        /**< wrong source address */
-	SAN_DROP_PKEY,        /**< another partition (RT-29) */
-	SAN_DROP_STATE,       /**< the connection's state does not allow the packet */
-	SAN_DROP_OLD,         /**< PSN below the base (RT-5) */
-	SAN_DROP_DUPLICATE,   /**< bit already set (RT-5) */
-	SAN_DROP_BEYOND,      /**< beyond the window (RT-5) */
-	SAN_DROP_ACK_BEYOND,  /**< eBSN beyond NSN (RT-6) */
-	SAN_DROP_NACK_STALE,  /**< NACK of an older round or a PSN not outstanding */
-	SAN_DROP_RESET_STALE, /**< RESET that does not match what is outstanding */
-	/* tl */
-	SAN_DROP_RSN,      /**< RSN never issued or too far ahead (RT-32) */
-	SAN_DROP_SSN,      /**< SSN never issued (RT-21) */
-	SAN_DROP_RANGE,    /**< outside what was granted or requested */
-	SAN_DROP_FINISHED, /**< data of a finished transaction, discarded (RT-32) */
-	SAN_DROP_RNR,      /**< refused: receiver not ready */
-	SAN_DROP_ROUND,    /**< refused: sent before the last RNR */
-	SAN_DROP_RED,      /**< refused: reorder buffer in the red zone */
-	SAN_DROP_NO_TXN,   /**< refused: no transaction record free */
-	SAN_DROP_ABORTED,  /**< refused: transaction completed in error (RT-27) */
-	/* cm */
-	SAN_DROP_CM_MALFORMED,
-	SAN_DROP_CM_COOKIE, /**< wrong or old cookie */
-	SAN_DROP_CM_STALE,  /**< no connection attempt matches */
-	SAN_DROP_CM_RATE,   /**< above the rate limit */
-	/* core and engine */
-	SAN_DROP_NO_MBUF,  /**< no mbuf for an answer */
-	SAN_DROP_IMPAIRED, /**< dropped on purpose by the impairment stage */
-	SAN_DROP_TX_FULL,  /**< the port did not accept it */
-	SAN_DROP_VLAN,     /**< of another VLAN, or untagged on a port with a VLAN */
-	SAN_DROP_HANDOVER, /**< its lcore did not accept it */
-	SAN_DROP_HELD,     /**< held, and the packets before it did not come */
+	SAN_DROPS(SAN_DROPS_MEMBER)
 	SAN_DROP_MAX
 };
 
 /** Short lower-case name, e.g. "icrc"; stable, used by show and telemetry. */
 const char *san_drop_name(enum san_drop reason);
-
-/** One sentence for operators. */
-const char *san_drop_text(enum san_drop reason);
 
 #endif /* SAN_DROP_H */

@@ -5,30 +5,42 @@
 /**
  * @file
  * Why a connection sends nothing new now: the first reason that the transmit path would meet. It is
- * derived from state when an operator asks, so it costs packets nothing. (RT-26, PCB-2, PCB-3,
+ * derived from state when an operator asks, so it costs packets nothing. The list makes the enum,
+ * the texts for operators, and the table of sanstack-counters(7). (RT-13, RT-26, PCB-2, PCB-3,
  * PCB-4)
  */
 
 #include <stdint.h>
 
+/* clang-format off */
+
+/** Reasons why a connection sends nothing new */
+#define SAN_HOLDS(X) \
+	X(NONE, none, "It may send, and its turn is next.") \
+	X(SETUP, setup, "It is not established, or it is closing.") \
+	X(APPLICATION, application, "No request is posted.") \
+	X(ANSWER, answer, "All data is sent, and the peer has not answered yet.") \
+	X(WINDOW, window, "The peer's window of packets is full.") \
+	X(VIRTUAL, virtual_window, "The first window, or this host's share for it, is full.") \
+	X(CONGESTION, congestion, "The congestion window is full.") \
+	X(PACE, pace, "The window is below one packet, and the next packet is not due yet.") \
+	X(BUDGET, budget, "The packet budget of this host is used up, and others wait longer.") \
+	X(MEMORY, memory, "Other connections have all full windows (wide=).") \
+	X(GRANT, grant, "The peer has no incast budget, or no receive posted, for a grant.") \
+	X(RECEIVER, receiver, "The peer was not ready: no receive, or completion queue full.") \
+	X(MESSAGES, messages, "The limit of unacknowledged messages is reached.") \
+	X(TRANSACTIONS, transactions, "The limit of transactions in flight is reached.") \
+	X(RECORDS, records, "The lcore has no transaction record left (txns=).") \
+	X(PULLS, pulls, "The lcore's incast budget allows no further pull.") \
+	X(MAX, unknown, "The program polls its engine itself: no other thread can examine it.")
+
+/* clang-format on */
+
+#define SAN_HOLDS_MEMBER(reason, name, help) SAN_HOLD_##reason,
+
+/** SAN_HOLD_MAX: it is unknown. */
 enum san_hold {
-	SAN_HOLD_NONE = 0,     /**< it may send: its turn comes next */
-	SAN_HOLD_SETUP,        /**< not open, or closing */
-	SAN_HOLD_APPLICATION,  /**< nothing is posted */
-	SAN_HOLD_ANSWER,       /**< all is sent; waits for the network and the peer */
-	SAN_HOLD_WINDOW,       /**< the peer's window of packets is full */
-	SAN_HOLD_VIRTUAL,      /**< first or virtual window (PCB-1, PCB-2) */
-	SAN_HOLD_CONGESTION,   /**< congestion window */
-	SAN_HOLD_PACE,         /**< congestion window below one packet: paced */
-	SAN_HOLD_BUDGET,       /**< packet budget of this host (PCB-4) */
-	SAN_HOLD_MEMORY,       /**< no memory here for more packets in flight (wide=) */
-	SAN_HOLD_GRANT,        /**< the peer has not granted it (RT-13) */
-	SAN_HOLD_RECEIVER,     /**< the peer was not ready: no receive, or no record */
-	SAN_HOLD_MESSAGES,     /**< limit of unacknowledged messages (PCB-3) */
-	SAN_HOLD_TRANSACTIONS, /**< the connection has as many transactions as allowed */
-	SAN_HOLD_RECORDS,      /**< no record here for one more transaction (txns=) */
-	SAN_HOLD_PULLS,        /**< incast budget of this host, for one more pull (RT-13) */
-	SAN_HOLD_MAX
+	SAN_HOLDS(SAN_HOLDS_MEMBER)
 };
 
 /** Name for telemetry and labels; "unknown" if out of range. */

@@ -97,7 +97,7 @@ handover_give_pkts(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, ui
 	/* the receiver reads it after the dequeue, which makes it visible */
 	atomic_store_explicit(&lane->gap_ns, e->now_ns - e->rx_ns, memory_order_relaxed);
 	k = (uint16_t)rte_ring_sp_enqueue_burst(lane->ring, (void **)pkts, n, NULL);
-	e->stats.nb_handed += k;
+	e->stats.nb_handover_out += k;
 	if (unlikely(e->port->sleeps))
 		san_engine_wake(e->port->engines[to]);
 	if (unlikely(k < n)) {
@@ -173,7 +173,7 @@ san_engine_handover_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf
 		return 0;
 	n = (uint16_t)rte_ring_sc_dequeue_burst(lane->ring, (void **)pkts, n, NULL);
 	*gap_ns = atomic_load_explicit(&lane->gap_ns, memory_order_relaxed);
-	e->stats.nb_taken += n;
+	e->stats.nb_handover_in += n;
 	return n;
 }
 
@@ -183,7 +183,7 @@ uint16_t
 san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 {
 	n = (uint16_t)rte_ring_sp_enqueue_burst(e->port->tx_lanes[e->id], (void **)pkts, n, NULL);
-	e->stats.nb_lent += n;
+	e->stats.nb_tx_by_others += n;
 	if (unlikely(e->port->sleeps))
 		san_engine_wake(e->port->engines[e->id % e->port->nb_queues]);
 	return n;

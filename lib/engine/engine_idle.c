@@ -206,7 +206,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 			set_dozing(e, false);
 		return;
 	}
-	e->stats.nb_idle_loops++;
+	e->stats.nb_loops_idle++;
 	if (e->port->idle == SAN_IDLE_PAUSE)
 		rte_pause();
 	if (e->idle_loops < (e->port->sleeps ? EMPTY_ROUNDS_SLEEP : EMPTY_ROUNDS)) {

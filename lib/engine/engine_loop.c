@@ -261,7 +261,7 @@ loop_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 			pkts[kept++] = pkts[i];
 		} else if (e->nb_local < ENGINE_LOCAL) {
 			e->local[e->nb_local++] = pkts[i];
-			e->stats.nb_local++;
+			e->stats.nb_loopback++;
 		} else { /* lost, as in any network, and will be retransmitted */
 			e->drops[SAN_DROP_TX_FULL]++;
 			rte_pktmbuf_free(pkts[i]);
@@ -301,7 +301,7 @@ port_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	if (unlikely(!e->has_queue))
 		return san_engine_handover_lend_tx(e, pkts, n);
 	n = likely(e->may_burst) ? rte_eth_tx_burst(e->port_id, e->id, pkts, n) : 0;
-	e->stats.nb_tx += n;
+	e->stats.nb_tx_pkts += n;
 	return n;
 }
 
@@ -352,7 +352,7 @@ rx_port(struct san_engine *e)
 		e->rx_burst = burst_after(in, n);
 		san_engine_gate_traffic(&e->port->gate, e->now_ns);
 	}
-	e->stats.nb_rx += n;
+	e->stats.nb_rx_pkts += n;
 	if (unlikely(e->port->conf.vlan != 0))
 		n = loop_vlan_rx(e, in, n);
 	loop_process_rx(e, in, n);
@@ -444,7 +444,7 @@ loop_transmit_pkts(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 		return;
 	sent = port_tx(e, pkts, n);
 	if (unlikely(sent < n)) {
-		e->stats.nb_backlogged += n - sent;
+		e->stats.nb_tx_backlogged += n - sent;
 		e->backlog_ns = e->now_ns;
 		for (i = sent; i < n; i++)
 			e->backlog[e->nb_backlog++] = pkts[i];

@@ -55,13 +55,9 @@ san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac)
 
 /* ---- the kernel's device ---- */
 
-static const char *const names[] = {
-	[SAN_ENGINE_DEV_NONE] = "none",
-	[SAN_ENGINE_DEV_UP] = "up",
-	[SAN_ENGINE_DEV_DOWN] = "down",
-	[SAN_ENGINE_DEV_REMOVED] = "deleted",
-};
-static_assert(RTE_DIM(names) == SAN_ENGINE_DEV_STATES, "one for each");
+#define DEV_NAME(state, name, help) #name,
+
+static const char *const names[] = {SAN_ENGINE_DEVS(DEV_NAME)};
 
 const char *
 san_engine_dev_state(const struct san_engine_port *p)

@@ -13,6 +13,7 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include "san_counters.h"
 #include "san_spin.h"
 #include "engine.h"
 #include "engine_busy.h"
@@ -62,13 +63,17 @@ struct san_engine_image {
 	struct san_tl_lend lend;
 };
 
-/** State of the kernel's device behind a port. */
+/** States of the kernel's device behind a port */
+#define SAN_ENGINE_DEVS(X)                                         \
+	X(NONE, none, "There is none, or it was not checked yet.") \
+	X(UP, up, "It is up.")                                     \
+	X(DOWN, down, "It is down.")                               \
+	X(REMOVED, deleted, "It was deleted; a new one with the same name does not replace it.")
+
+#define SAN_ENGINE_DEVS_MEMBER(state, name, help) SAN_ENGINE_DEV_##state,
+
 enum san_engine_dev {
-	SAN_ENGINE_DEV_NONE = 0, /**< there is none, or it was not checked yet */
-	SAN_ENGINE_DEV_UP,
-	SAN_ENGINE_DEV_DOWN,
-	SAN_ENGINE_DEV_REMOVED, /**< deleted; a new one with the same name does not replace it */
-	SAN_ENGINE_DEV_STATES,
+	SAN_ENGINE_DEVS(SAN_ENGINE_DEVS_MEMBER)
 };
 
 /** The device as the engines need it, and their shared state. */
@@ -159,19 +164,8 @@ struct san_engine_app {
 };
 
 struct san_engine_stats {
-	_Atomic uint64_t nb_loops; /**< other threads watch whether it grows */
-	uint64_t nb_idle_loops;
-	uint64_t nb_rx, nb_tx;
-	uint64_t nb_backlogged; /**< packets that the port did not take at once */
-	uint64_t nb_doorbells;
-	uint64_t nb_calls;
-	uint64_t nb_sleeps;
-	uint64_t nb_wakes;      /**< waiting programs woken, each by a system call */
-	uint64_t nb_handed;     /**< packets received for other lcores */
-	uint64_t nb_taken;      /**< packets that other lcores received for this one */
-	uint64_t nb_lent;       /**< packets given to other lcores to send */
-	uint64_t nb_local;      /**< packets sent to our own address */
-	uint64_t nb_app_faults; /**< queue pairs ended for invalid entries */
+	_Atomic uint64_t nb_loops; /**< rounds; other threads watch whether it grows */
+	SAN_ENGINE_COUNTERS(SAN_COUNTER_MEMBER)
 };
 
 /** The engine of one lcore. */

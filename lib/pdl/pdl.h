@@ -24,6 +24,7 @@
 
 #include "pdl_cc.h"
 #include "pdl_win.h"
+#include "san_counters.h"
 #include "san_drop.h"
 #include "san_hold.h"
 #include "san_mem.h"
@@ -102,11 +103,17 @@ struct san_pdl_conf {
  */
 void san_pdl_conf_default(struct san_pdl_conf *conf);
 
+/** States of a connection */
+#define SAN_CONN_STATES(X)                                                                 \
+	X(FREE, free, "There is no connection.")                                           \
+	X(SETUP, setup, "It has a CID and a tag; only connection messages are exchanged.") \
+	X(OPEN, open, "It exchanges all packets.")                                         \
+	X(CLOSING, closing, "It is drained, and exchanges only ACKs until it is closed.")
+
+#define SAN_CONN_STATES_MEMBER(state, name, help) SAN_CONN_##state,
+
 enum san_conn_state {
-	SAN_CONN_FREE = 0,
-	SAN_CONN_SETUP,   /**< has a CID and a tag; only CM packets are exchanged */
-	SAN_CONN_OPEN,    /**< all packets are exchanged */
-	SAN_CONN_CLOSING, /**< drained, being closed: only ACKs are exchanged */
+	SAN_CONN_STATES(SAN_CONN_STATES_MEMBER)
 };
 
 struct san_pdl_pcb {
@@ -285,25 +292,7 @@ TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
 
 /** Per-lcore counters besides drop reasons. */
 struct san_pdl_stats {
-	uint64_t nb_rtx;      /**< packets sent again */
-	uint64_t nb_fast_rtx; /**< of those, fast retransmits (RT-22) */
-	uint64_t nb_tlp;      /**< tail-loss probes */
-	uint64_t nb_rto;      /**< timeouts */
-	uint64_t nb_probe_tx;
-	uint64_t nb_ack_tx, nb_ack_rx;
-	uint64_t nb_acks_piggy;   /**< owed ACKs that a reverse packet replaced */
-	uint64_t nb_path_changes; /**< path changes (RT-28) */
-	uint64_t nb_mtu_raised;   /**< times a longer packet size was found to pass (RT-31) */
-	uint64_t nb_mtu_lowered;  /**< times the packet size was lowered (RT-37) */
-	uint64_t nb_pieces_tx;    /**< pieces of too long packets sent (RT-37) */
-	uint64_t nb_resync_tx;
-	uint64_t nb_withdrawn; /**< PSNs turned into RESYNC */
-	uint64_t nb_cc_cuts;
-	uint64_t nb_failed; /**< connections whose retries were exhausted */
-	uint64_t nb_cnp_tx, nb_cnp_rx;
-	uint64_t nb_oow;          /**< ACKs that reported a packet beyond the peer's window */
-	uint64_t nb_budget_waits; /**< times a connection queued for host budget (PCB-4) */
-	uint64_t nb_narrow;       /**< times no memory was left for a wide window */
+	SAN_PDL_COUNTERS(SAN_COUNTER_MEMBER)
 };
 
 /**

@@ -210,7 +210,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 	if (may_stand_for(pdl, c, now_ns)) {
 		ack_settle_conn(pdl, c);
 		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
-		pdl->stats.nb_acks_piggy++;
+		pdl->stats.nb_acks_piggybacked++;
 	} else if (c->ack.held) {
 		san_pdl_ack_owe(pdl, c, false); /* the answer was sent without it */
 	}
@@ -299,7 +299,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	a->nb_stood = 0;
 	a->last_ns = now_ns;
 	ack_settle_conn(pdl, c);
-	pdl->stats.nb_ack_tx++;
+	pdl->stats.nb_acks_tx++;
 }
 
 void
@@ -315,14 +315,14 @@ san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pk
 		p->op = SAN_OP_PROBE;
 		p->payload_len = san_pdl_pmtu_probe_len(c);
 		c->pmtu_due = false;
-		pdl->stats.nb_probe_tx++;
+		pdl->stats.nb_probes++;
 	} else if (c->probe_due) {
 		p->op = SAN_OP_PROBE;
 		c->probe_due = false;
 		c->probe_ns = now_ns;
 		if (c->nb_probes < UINT8_MAX)
 			c->nb_probes++;
-		pdl->stats.nb_probe_tx++;
+		pdl->stats.nb_probes++;
 	} else {
 		p->op = SAN_OP_ACK;
 		p->rsn = c->ack.probe_len;
@@ -453,7 +453,7 @@ apply_newest(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_
 	c->peer_level = ack->rx_level;
 	if (ack->oow != 0) {
 		c->oow_tick = RTE_MAX(san_pdl_tick(s->now_ns), 1u);
-		pdl->stats.nb_oow++;
+		pdl->stats.nb_out_of_window++;
 	}
 	return true;
 }
@@ -544,7 +544,7 @@ ack_apply_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_w
 		r[SAN_WIN_DATA].acked = ack->data_acked;
 		r[SAN_WIN_DATA].rcvd = newest ? ack->data_rcvd : NULL;
 		r[SAN_WIN_DATA].nb_words = ack->nb_data;
-		pdl->stats.nb_ack_rx++;
+		pdl->stats.nb_acks_rx++;
 	}
 	ok = apply_window(pdl, c, SAN_WIN_REQ, &r[SAN_WIN_REQ]);
 	ok &= apply_window(pdl, c, SAN_WIN_DATA, &r[SAN_WIN_DATA]);

@@ -177,7 +177,7 @@ san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c)
 	if (likely(san_pdl_is_wide(c)))
 		return;
 	if (unlikely(!san_pdl_may_take(pdl, pdl->uses[c->host].nb_wide, &pdl->free_wide, 1))) {
-		pdl->stats.nb_narrow++;
+		pdl->stats.nb_windows_denied++;
 		if (c->txb == NULL)
 			c->txb = san_pdl_win_narrow_init(&c->narrow);
 		c->is_lent = false;

@@ -460,7 +460,7 @@ rtx_retry_entry(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entr
 	if (is_over) {
 		if (is_too_far(c, e, now_ns))
 			return true;
-		pdl->stats.nb_failed += !c->failed;
+		pdl->stats.nb_conns_failed += !c->failed;
 		c->failed = true;
 		c->too_narrow = san_pdl_pmtu_is_to_blame(c, e, now_ns);
 		return false;

@@ -66,7 +66,7 @@ pdl_rx_widen(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_rxw *w,
 	uint32_t i;
 
 	if (!san_pdl_may_take(pdl, use->nb_words, &pdl->free_rxwords, SAN_WIN_MAX)) {
-		pdl->stats.nb_narrow++;
+		pdl->stats.nb_windows_denied++;
 		/* end connections that hold words although their base does not move */
 		for (i = 0; i < SAN_HOLDERS_LOOKS; i++) {
 			h = TAILQ_FIRST(&pdl->used_rxwords);

@@ -209,14 +209,23 @@ bool san_stream_show_names_key(const struct san_stream *s, uint32_t key);
  * ---- for show ----
  */
 
-/** Why the mode changed. */
+/* clang-format off */
+
+/** Causes of a change of a stream's mode */
+#define SAN_STREAM_CAUSES(X) \
+	X(START, "start", "The stream began.") \
+	X(LEARNT, "learnt", "Enough transfers of a class in a row.") \
+	X(CLASS, "other class", "A transfer of another class.") \
+	X(SMALL, "small buffer or wait", "A small buffer is posted, or the program waits.") \
+	X(SCAN, "nothing posted", "No buffer was posted for several scans.") \
+	X(LARGE, "large buffer", "A large buffer was posted.")
+
+/* clang-format on */
+
+#define SAN_STREAM_CAUSES_MEMBER(cause, name, help) SAN_STREAM_WHY_##cause,
+
 enum san_stream_why {
-	SAN_STREAM_WHY_START = 0,
-	SAN_STREAM_WHY_LEARNT, /**< enough transfers of a class in a row */
-	SAN_STREAM_WHY_CLASS,  /**< a transfer of another class */
-	SAN_STREAM_WHY_SMALL,  /**< a small buffer was posted, or the application waits for data */
-	SAN_STREAM_WHY_SCAN,   /**< no buffer was posted for the configured number of scans */
-	SAN_STREAM_WHY_LARGE,  /**< a large buffer was posted */
+	SAN_STREAM_CAUSES(SAN_STREAM_CAUSES_MEMBER)
 	SAN_STREAM_WHYS
 };
 const char *san_stream_show_mode_name(uint8_t mode);
@@ -234,10 +243,10 @@ struct san_stream_bytes {
 
 struct san_stream_stats {
 	struct san_stream_bytes tx, rx;
-	uint64_t nb_tx_msgs, nb_rx_msgs;
+	uint64_t nb_tx_messages, nb_rx_messages;
 	uint64_t nb_rx_data;                /**< messages with payload */
 	uint64_t nb_updates;                /**< credit updates sent */
-	uint64_t nb_advs, nb_adv_rides;     /**< sent; those in a data message */
+	uint64_t nb_advs, nb_advertisements_piggybacked;     /**< sent; those in a data message */
 	uint64_t nb_stale;                  /**< advertisements received but used up already */
 	uint64_t nb_offers, nb_offers_void; /**< sent; void: crossed an advertisement */
 	uint64_t nb_fallbacks;              /**< rests sent in messages after scans */
@@ -245,7 +254,7 @@ struct san_stream_stats {
 	uint64_t nb_no_buffers; /**< sends that failed for lack of memory */
 	uint64_t nb_held;       /**< messages held because they arrived out of order */
 	/* reasons why data was not sent, counted each time one begins */
-	uint64_t nb_stall_credit, nb_stall_store, nb_stall_buffers, nb_stall_set;
+	uint64_t nb_stalls_credit, nb_stalls_store, nb_stalls_buffers, nb_stalls_set;
 };
 
 struct san_stream_view {

@@ -19,10 +19,10 @@ san_stream_msg_stall(struct san_stream *s, enum stream_stall why)
 	if (why == tx->stall)
 		return;
 	tx->stall = (uint8_t)why;
-	s->stats.nb_stall_credit += why == STREAM_STALL_CREDIT;
-	s->stats.nb_stall_store += why == STREAM_STALL_STORE;
-	s->stats.nb_stall_buffers += why == STREAM_STALL_BUFFERS;
-	s->stats.nb_stall_set += why == STREAM_STALL_SET;
+	s->stats.nb_stalls_credit += why == STREAM_STALL_CREDIT;
+	s->stats.nb_stalls_store += why == STREAM_STALL_STORE;
+	s->stats.nb_stalls_buffers += why == STREAM_STALL_BUFFERS;
+	s->stats.nb_stalls_set += why == STREAM_STALL_SET;
 }
 
 /*
@@ -128,14 +128,14 @@ msg_build(struct san_stream *s, enum stream_want want, struct san_sm *m, struct 
 	if (want != STREAM_WANT_NOTHING && s->tx.wdone_head == s->tx.wdone_tail)
 		san_stream_send_fill(s, want, m, b->data, size);
 	if (m->len > 0)
-		s->stats.nb_adv_rides += s->rx.nb_advs - nb_advs;
+		s->stats.nb_advertisements_piggybacked += s->rx.nb_advs - nb_advs;
 }
 
 static void
 msg_count_sent(struct san_stream *s, const struct san_sm *m)
 {
 	s->tx.mode_reported = m->mode;
-	s->stats.nb_tx_msgs++;
+	s->stats.nb_tx_messages++;
 	s->stats.nb_updates += (m->flags & SAN_SM_UPDATE) != 0;
 	if ((m->flags & SAN_SM_INITIAL) != 0) {
 		s->tx.notice_seq = m->seq;
@@ -332,7 +332,7 @@ msg_process(struct san_stream *s, uint16_t at, const struct san_sm *m, uint32_t 
 	struct stream_rx *rx = &s->rx;
 
 	s->cr.lrsq = m->seq;
-	s->stats.nb_rx_msgs++;
+	s->stats.nb_rx_messages++;
 	if ((!s->hello_rcvd || (m->flags & SAN_SM_HELLO) != 0) && !msg_check_hello(s, m)) {
 		san_stream_pool_put(s, &s->rpool, at);
 		return;

@@ -4,21 +4,18 @@
 
 #include "stream_priv.h"
 
-static const char *const mode_names[SAN_SM_MODES] = {
-	[SAN_SM_DISCOVERY] = "discovery",
-	[SAN_SM_SMALL_RECV] = "small",
-	[SAN_SM_LARGE_RECV] = "large",
-	[SAN_SM_SMALL_LARGE] = "small-large",
-};
+/** Modes of a sender of a stream */
+#define MODES(X)                                                                           \
+	X(DISCOVERY, "discovery", "It has not learned yet which path is the best.")        \
+	X(SMALL_RECV, "small", "All data goes in messages.")                               \
+	X(LARGE_RECV, "large", "Receivers advertise buffers, into which data is written.") \
+	X(SMALL_LARGE, "small-large", "A small receive comes first, then a large one.")
 
-static const char *const why_names[SAN_STREAM_WHYS] = {
-	[SAN_STREAM_WHY_START] = "start",
-	[SAN_STREAM_WHY_LEARNT] = "learnt",
-	[SAN_STREAM_WHY_CLASS] = "other class",
-	[SAN_STREAM_WHY_SMALL] = "small buffer or wait",
-	[SAN_STREAM_WHY_SCAN] = "nothing posted",
-	[SAN_STREAM_WHY_LARGE] = "large buffer",
-};
+#define MODE_NAME(mode, name, help)   [SAN_SM_##mode] = name,
+#define CAUSE_NAME(cause, name, help) name,
+
+static const char *const mode_names[SAN_SM_MODES] = {MODES(MODE_NAME)};
+static const char *const why_names[SAN_STREAM_WHYS] = {SAN_STREAM_CAUSES(CAUSE_NAME)};
 
 const char *
 san_stream_show_mode_name(uint8_t mode)

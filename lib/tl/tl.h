@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "san_counters.h"
 #include "pdl.h"
 #include "tl_reorder.h"
 #include "wire.h"
@@ -506,26 +507,7 @@ static_assert(sizeof(struct san_tl_conn) <= 432, "doc/architecture.md: what a co
 static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 
 struct san_tl_stats {
-	/* as initiator */
-	uint64_t nb_push_slctd, nb_push_unslctd, nb_pulls, nb_atomics;
-	uint64_t nb_express_tx; /**< packets sent by the express path */
-	/* as target, and both */
-	uint64_t nb_served;          /**< transactions finished as target */
-	uint64_t nb_grants;          /**< PUSH_GRNT packets decided */
-	uint64_t nb_grants_deferred; /**< requests that had to wait for budget */
-	uint64_t nb_grants_expired;
-	uint64_t nb_rnr_tx, nb_rnr_rx;
-	uint64_t nb_refused; /**< completed in error, as target */
-	uint64_t nb_resync_rx;
-	uint64_t nb_aborts;
-	uint64_t nb_red;           /**< packets refused in the red zone */
-	uint64_t nb_finished_data; /**< packets of finished transactions, discarded */
-	/* packing (RT-34) */
-	uint64_t nb_packed_tx, nb_packed_rx;       /**< packets sent once, and accepted */
-	uint64_t nb_pack_msgs_tx, nb_pack_msgs_rx; /**< messages in them */
-	uint64_t nb_unpack_tx, nb_unpack_rx;       /**< RNRs of those, with "unpack" */
-	/* incast budget (RT-13) */
-	uint64_t nb_lent;     /**< times that budget was returned for other lcores */
+	SAN_TL_COUNTERS(SAN_COUNTER_MEMBER)
 	uint64_t budget_high; /**< high-water mark of budget_used */
 	uint64_t path_high;   /**< likewise of path_used (RT-41) */
 };

@@ -88,9 +88,9 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 	} else if (is_solicited(tl, c, req)) {
 		t->solicited = true;
 		t->ssn = tc->ssn_next++;
-		tl->stats.nb_push_slctd++;
+		tl->stats.nb_push_solicited++;
 	} else {
-		tl->stats.nb_push_unslctd++;
+		tl->stats.nb_push_unsolicited++;
 	}
 	/* Admit it now if it may be sent now: then no later scan is needed. */
 	if (tc->adm_rsn == t->rsn && tc->nb_msgs < msg_limit(c)) {
@@ -157,7 +157,7 @@ void
 san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 {
 	tl->conns[slot].nb_msgs += n;
-	tl->stats.nb_push_unslctd += n;
+	tl->stats.nb_push_unsolicited += n;
 	san_pdl_sched_kick(tl->pdl, &tl->pdl->conns[slot]);
 }
 
@@ -480,7 +480,7 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 		if (san_tl_pull_last(tl, t) != NULL)
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 		if (san_tl_rxn_is_red(tl, tc))
-			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns);
+			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED_ZONE, now_ns);
 		san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
 		san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
 		return SAN_DROP_NONE;

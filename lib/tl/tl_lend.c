@@ -118,7 +118,7 @@ san_tl_lend_tick(struct san_tl *tl, bool waits)
 	if (tl->budget_bytes > keep) {
 		atomic_fetch_add(&l->free_bytes, tl->budget_bytes - keep);
 		tl->budget_bytes = keep;
-		tl->stats.nb_lent++;
+		tl->stats.nb_budget_returned++;
 	}
 	/* This lcore must not use again what it returns between two rounds. */
 	tl->limit_bytes = others < CLAIM_SHORT ? tl->budget_bytes :

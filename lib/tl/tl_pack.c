@@ -51,7 +51,7 @@ take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_en
 	if (tc->peer.ordered)
 		tc->data_rsn = e->rsn + e->aux + 1;
 	tl->stats.nb_packed_tx++;
-	tl->stats.nb_pack_msgs_tx += e->aux + 1;
+	tl->stats.nb_packed_tx_messages += e->aux + 1;
 }
 
 bool
@@ -177,7 +177,7 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 	}
 	SAN_VERIFY(status == SAN_ST_OK);
 	tl->stats.nb_packed_rx++;
-	tl->stats.nb_pack_msgs_rx += p->length;
+	tl->stats.nb_packed_rx_messages += p->length;
 	san_tl_target_rsn_finish_all(tl, tc, p->rsn, p->length);
 }
 
@@ -242,7 +242,7 @@ san_tl_pack_hold(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, 
 	struct san_tl_rxn *r;
 
 	if (san_tl_rxn_is_red(tl, tc))
-		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, false);
 	if (r == NULL)
 		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);

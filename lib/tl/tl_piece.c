@@ -129,7 +129,7 @@ piece_make_room(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m, u
 		if (is_behind(p, q))
 			place = at;
 	}
-	*drop = SAN_DROP_RED;
+	*drop = SAN_DROP_RED_ZONE;
 	if (n < SAN_TL_PIECES_MAX)
 		return may_hold(tl, tc, p->psn, now_ns) ? place : NULL;
 	if (place == at) /* *m* itself would be last */

@@ -308,7 +308,7 @@ record_for(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wire_pkt 
 		return NULL;
 	if (in_turn && (p->flags & SAN_F_LAST) && len == p->length)
 		return use_scratch(tl, tc, p);
-	*drop = SAN_DROP_RED;
+	*drop = SAN_DROP_RED_ZONE;
 	if (!in_turn && san_tl_rxn_is_red(tl, tc))
 		return NULL;
 	*drop = SAN_DROP_NO_TXN;
@@ -346,8 +346,9 @@ put_or_hold(struct san_tl *tl, struct san_pdl_conn *c, struct san_tl_rxn *r, str
 		out = put_packet(tl, tc, r, m);
 	if (out == PUT_HOLD && san_tl_rxn_is_red(tl, tc))
 		/* LAST that is held back is only resent, because the rest may be placed. */
-		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED, now_ns) :
-				 san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED, now_ns);
+		return in_turn ? san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED_ZONE,
+					       now_ns) :
+				 san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	r->arrived += san_tl_data_len(p);
 	r->seen_last |= (p->flags & SAN_F_LAST) != 0;
 	if (r->solicited)
@@ -529,7 +530,7 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 		if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
 		if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, NULL))
-			return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+			return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	}
 	tl->stats.nb_finished_data++;
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
@@ -556,7 +557,7 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED, now_ns);
+		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	}
 	/*
 	 * Grant as much as the budget allows. If the first packet would show that the push must be

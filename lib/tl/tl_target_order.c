@@ -111,7 +111,7 @@ san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_m
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
-	tl->stats.nb_red++;
+	tl->stats.nb_red_zone++;
 	san_tl_nack_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
@@ -122,7 +122,7 @@ san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct 
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
-	tl->stats.nb_red++;
+	tl->stats.nb_red_zone++;
 	san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }

@@ -17,6 +17,7 @@
 
 #include <rte_common.h>
 
+#include "san_counters.h"
 #include "san_spsc.h"
 #include "san_wr.h"
 #include "tl.h"
@@ -40,12 +41,7 @@ struct san_ulp_conf {
 };
 
 struct san_ulp_stats {
-	uint64_t nb_wrs, nb_wcs;
-	uint64_t nb_express_rx; /**< pushes by the express path */
-	uint64_t nb_placed_bytes;
-	uint64_t nb_rnr; /**< pushReq refused: no receive or no CQ entry */
-	uint64_t nb_key_errors, nb_bounds_errors, nb_rights_errors, nb_revoked;
-	uint64_t nb_guessers; /**< connections that ended for guessing keys */
+	SAN_ULP_COUNTERS(SAN_COUNTER_MEMBER)
 };
 
 /** Successful transfers: messages, and bytes of applications. */

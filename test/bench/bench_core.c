@@ -361,8 +361,8 @@ run(void)
 	       (unsigned long)bench.done,
 	       (double)bench.client.tsc * ns_per_tick / (double)bench.done,
 	       (double)bench.server.tsc * ns_per_tick / (double)bench.done,
-	       (unsigned long)(san_core_pdl(bench.client.core)->stats.nb_ack_tx +
-			       san_core_pdl(bench.server.core)->stats.nb_ack_tx),
+	       (unsigned long)(san_core_pdl(bench.client.core)->stats.nb_acks_tx +
+			       san_core_pdl(bench.server.core)->stats.nb_acks_tx),
 	       (unsigned long)san_core_pdl(bench.client.core)->stats.nb_rtx);
 }
 

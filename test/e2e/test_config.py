@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from daemon import DAEMON
-from e2e import OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Skipped, Tests, Work, check, need_namespaces
+from e2e import BUILD, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Skipped, Tests, Work, check, need_namespaces
 from test_veth import need_xdp
 
 CONFIG = os.path.join(SOURCE, 'config')
@@ -25,7 +25,7 @@ pingpong -w client unix:/run/sanstack/{client}.sock 10.0.0.1 100
 # Each name that the dashboard asks for is among the daemon's numbers.
 NUMBERS = """
 sanctl -c config/local.conf metrics >/run/metrics
-for name in $(grep -oE 'sanstack_[a-z_]+' config/grafana.json | sort -u); do
+for name in $(grep -oE 'sanstack_[a-z_]+' {build}/config/grafana.json | sort -u); do
     family=${{name%_total}}
     grep -q "^# TYPE ${{family%_bucket}} " /run/metrics || {{ echo "no $name"; exit 1; }}
 done
@@ -34,7 +34,7 @@ done
 RUN = {
     ('af-packet.conf',): '',
     ('af-xdp.conf',): '',
-    ('local.conf',): (PINGPONG + NUMBERS).format(server='sanstack', client='sanstack'),
+    ('local.conf',): (PINGPONG + NUMBERS).format(server='sanstack', client='sanstack', build=BUILD),
     ('memif-server.conf', 'memif-client.conf'): PINGPONG.format(server='server', client='client'),
     ('two-ports.conf',): '',
 }
@@ -161,7 +161,8 @@ def every_file():
 
 def monitoring():
     """The dashboard is JSON with a query in each panel; the scrape file names the port of sanctl(1)."""
-    panels = json.loads(read('grafana.json'))['panels']
+    with open(os.path.join(BUILD, 'config/grafana.json'), encoding='utf-8') as f:
+        panels = json.load(f)['panels']
     check(panels and all(target['expr'] for panel in panels for target in panel['targets']), panels)
     check('- 127.0.0.1:9464' in read('prometheus.yml'), read('prometheus.yml'))
 

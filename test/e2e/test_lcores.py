@@ -63,10 +63,10 @@ def check_spread(counts, nb_queues):
     A packet that finds its lane full is counted as drop_handover. That is no error, because the
     machine may not schedule an lcore for a while.
     """
-    check(counter({'counters': counts}, 'handed_over') > 500, 'nothing was handed over')
-    check(counts['handed_over'] == counts['taken_over'],
-          f'{counts["handed_over"]} handed over, {counts["taken_over"]} taken')
-    sent = counter({'counters': counts}, 'sent_by_others')
+    check(counter({'counters': counts}, 'handover_out') > 500, 'nothing was handed over')
+    check(counts['handover_out'] == counts['handover_in'],
+          f'{counts["handover_out"]} handed over, {counts["handover_in"]} taken')
+    sent = counter({'counters': counts}, 'tx_by_others')
     check((sent > 500) == (nb_queues == 1), f'{sent} packets sent by others')
 
 

@@ -46,8 +46,8 @@ ORDERS = ('ordered', 'unordered', 'relaxed')
 LINKS = {
     'clean': (None, 1, []),
     'mixed': ('drop=0.01,dup=0.01,reorder=0.05,corrupt=0.001,seed=3', 2,
-              ['rtx', 'early', 'cam_inserts', 'drop_icrc', 'drop_duplicate']),
-    'drop20': ('tx:drop=0.2,seed=9', 8, ['rtx', 'early', 'tlp', 'rto', 'probes']),
+              ['rtx', 'fast_rtx', 'cam_inserts', 'drop_icrc', 'drop_duplicate']),
+    'drop20': ('tx:drop=0.2,seed=9', 8, ['rtx', 'fast_rtx', 'tlp', 'rto', 'probes']),
 }
 
 

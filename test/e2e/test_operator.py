@@ -85,9 +85,9 @@ def numbers(work, daemons):
         number, app = next(iter(rows.items()))
         check(app['pid'] == client.pid and app['name'] == 'operator', f'{app}')
         check(app['uid'] == os.getuid(), f'{app}')
-        want = {'qps': 1, 'cqs': 1, 'regions': 1, 'conns': 1, 'faults': 0}
+        want = {'qps': 1, 'cqs': 1, 'regions': 1, 'conns': 1, 'qp_faults': 0}
         check({k: app[k] for k in want} == want, f'{app}')
-        check(app['bytes'] > 65536, f'a region, and two queues: {app}')
+        check(app['memory_bytes'] > 65536, f'a region, and two queues: {app}')
         check(first['limits']['qps'] == MANY + 24, f'{first["limits"]}')
         (cid,) = daemon.ask('conn_list').keys() - {'next'}
         before, at = daemon.ask(f'conn,{cid}'), daemon.ask('lcores')['0']
@@ -348,9 +348,10 @@ def metrics(work, daemons):
         check(len(app) == 1 and app[0].labels['pid'] == str(client.pid), f'{app}')
         held = second['sanstack_conns_held'].samples
         check(sum(s.value for s in held) == 1, f'{held}')
+        check_is_explained(daemon, second)
         check({'port', 'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
         check(second['sanstack_tx_pkts'].kind == 'counter', 'packets')
-        check(second['sanstack_budget'].kind == 'gauge', 'budget')
+        check(second['sanstack_budget_bytes'].kind == 'gauge', 'budget')
         http = Process(work, 'http', [SANCTL, '-f', daemon.prefix, 'metrics', '--listen',
                                       '127.0.0.1:0'])
         http.wait_text('listening')
@@ -365,6 +366,50 @@ def metrics(work, daemons):
         except urllib.error.HTTPError as e:
             check(e.code == 404, f'{e.code}')
         http.kill()
+
+
+def page_rows():
+    """Of the manual page sanstack-counters(7): (kind, unit, help) by name, and names of reasons."""
+    with open(os.path.join(BUILD, 'doc/sanstack-counters.7'), encoding='utf-8') as f:
+        text = f.read().replace('\\-', '-').replace('\\&', '')
+    measured = re.findall(r'^([^\t\n]+)\t(\w+)\t(.*)\tT{\n(.+)\nT}$', text, re.M)
+    named = re.findall(r'^([^\t\n]+)\tT{\n(.+)\nT}$', text, re.M)
+    return measured, dict(named)
+
+
+def check_is_explained(daemon, families):
+    """Each family, drop reason and state is in the manual page, with help and unit of its own."""
+    measured, named = page_rows()
+    pages = {(name, text): (kind, unit) for name, kind, unit, text in measured}
+    check(all(text.endswith('.') for _, text in pages) and all(named.values()), 'without help')
+    for name, family in families.items():
+        name = name.removeprefix('sanstack_')
+        if family.unit == 'seconds':
+            name = name.removesuffix('_seconds') + '_ns'
+        text, _, counted = family.help.partition(' Unit: ')
+        found = [about for prefix in ('', 'app_', 'lcore_')
+                 if (about := pages.get((name.removeprefix(prefix), text)))]
+        check(found, f'not in the page: {name}: {family.help}')
+        kind, unit = found[0]
+        want = {'ns': 'seconds', 'bytes': 'bytes'}.get(unit)
+        check(kind == family.kind and family.unit == want, f'{name}: {kind} {unit}')
+        check(kind == 'info' or want or counted == unit + '.' != '.', f'{name}: {family.help}')
+    texts = [f.help for name, f in families.items()
+             if not name.startswith(('sanstack_lcore_', 'sanstack_app_'))]
+    check(len(texts) == len(set(texts)), 'a help twice')
+    for family in ('drops', 'conns_held'):
+        reasons = {s.labels['reason'] for s in families[f'sanstack_{family}'].samples}
+        check(len(reasons) > 10 and reasons <= named.keys(), f'{reasons - named.keys()}')
+    states = {row[key] for row in daemon.json('conns').values() for key in ('state', 'reason')}
+    check(states <= named.keys() and daemon.json('port')['link'] in named, f'{states}')
+    for view in ('port', 'lcores', 'apps', 'conns', 'conn', 'stream', 'sockets', 'stats', 'drops'):
+        word = ['0x1'] if view in ('conn', 'stream') else []
+        for name, about in daemon.json(view, *word, '--explain').items():
+            known = named.get(name.removeprefix('drop_')) if view == 'drops' else \
+                about['help'] if (name, about['help']) in pages else None
+            check(known == about['help'], f'{view}: {name}: {about}')
+    check('icrc' in daemon.sanctl('drops', '--all') and named['icrc'] in
+          daemon.sanctl('drops', '--all'), daemon.sanctl('drops', '--all'))
 
 
 # ---- captures ----

@@ -218,9 +218,9 @@ class Loss(Experiment):
             rows.append([
                 f'{rate:g}', number(self.limit(got, rate)), gbps('random'),
                 number(got.mean('random', rate, 'share_of_possible')),
-                number(got.total('random', rate, 'timeouts')) if known else '–',
+                number(got.total('random', rate, 'rto')) if known else '–',
                 number(got.most('random', rate, 'completion_p99_ns', 1e-3)),
-                gbps('bursts'), number(got.total('bursts', rate, 'timeouts')),
+                gbps('bursts'), number(got.total('bursts', rate, 'rto')),
                 number(self.PUBLISHED.get(rate))])
         return table(['lost', 'limit, Gb/s', 'random, Gb/s', 'of link × (1 − loss)', 'timeouts',
                       'p99, us', 'bursts, Gb/s', 'timeouts', 'eRPC, published, Gb/s'], rows)
@@ -240,7 +240,7 @@ class Loss(Experiment):
         for rate, least in ((0.01, 0.95), (0.05, 0.85)):
             found += target_if(f'goodput at {percent(rate)} loss / (link rate × (1 − loss))',
                                got.mean('random', rate, 'share_of_possible'), least)
-        late = [got.total('random', r, 'timeouts') for r in got.xs() if r <= 0.01]
+        late = [got.total('random', r, 'rto') for r in got.xs() if r <= 0.01]
         late = [n for n in late if n is not None]
         return found + target_if('timeouts in all runs with random loss up to 1 %',
                                  sum(late) if late else None, 0, at_most=True)
@@ -270,8 +270,8 @@ class Small(Experiment):
             for variant in self.VARIANTS:
                 cells += [number(self.of_clean(got, variant, rate)),
                           number(got.most(variant, rate, 'completion_p99_ns', 1e-3)),
-                          number(got.total(variant, rate, 'tail_probes')),
-                          number(got.total(variant, rate, 'timeouts'))]
+                          number(got.total(variant, rate, 'tlp')),
+                          number(got.total(variant, rate, 'rto'))]
             rows.append(cells)
         return table(['lost', *(f'{v}: {what}' for v in self.VARIANTS for what in
                                 ('of what a clean link completes', 'p99, us', 'tail probes',
@@ -317,7 +317,7 @@ class Reorder(Experiment):
                         yield self.run(self.variant(order, ooo, rate), late, sets)
 
     def derive(self, run, conf, figures, series):
-        figures['resent_per_push'] = figures['retransmissions'] / max(figures['ops'], 1)
+        figures['resent_per_push'] = figures['rtx'] / max(figures['ops'], 1)
 
     def table(self, got):
         combinations = [(o, n) for o in self.ORDERS for n in self.OOO]
@@ -392,7 +392,7 @@ class Incast(Experiment):
                  us(v, n, 'completion_p50_ns'), us(v, n, 'completion_p99_ns'),
                  us(v, n, 'completion_p999_ns'), us(v, n, 'last_completion_ns'),
                  us(v, n, 'ideal_ns'), number(got.mean(v, n, 'last_over_ideal')),
-                 number(got.mean(v, n, 'timeouts'), 6)]
+                 number(got.mean(v, n, 'rto'), 6)]
                 for n in got.xs() for v in (*self.VARIANTS, self.SLOW) if got.values(v, n, 'ops')]
         return table(['senders', 'pushes', 'drops', 'queue at most, KiB', 'p50, us', 'p99, us',
                       'p99.9, us', 'last, us', 'ideal, us', 'last / ideal', 'timeouts'], rows)
@@ -465,8 +465,8 @@ class Vwin(Experiment):
                              number(got.mean(v, n, 'side_bytes_max', 1 / 1024), 6),
                              number(got.mean(v, n, 'jain_ppm', 1e-6)),
                              number(got.mean(v, n, 'completion_p99_ns', 1e-3)),
-                             number(got.mean(v, n, 'retransmissions'), 6),
-                             number(got.mean(v, n, 'timeouts'), 6)])
+                             number(got.mean(v, n, 'rtx'), 6),
+                             number(got.mean(v, n, 'rto'), 6)])
         return table(['connections', 'host', 'Gb/s', 'in flight at most, packets',
                       'least of a connection, KiB', 'most, KiB', 'Jain', 'p99, us', 'resent',
                       'timeouts'], rows)
@@ -553,7 +553,7 @@ class Cc(Experiment):
                              number(got.mean(v, n, 'queue_p99_us')),
                              number(got.mean(v, n, 'completion_p99_ns', 1e-3)),
                              number(got.mean(v, n, 'switch_drops'), 6),
-                             number(got.mean(v, n, 'timeouts'), 6)])
+                             number(got.mean(v, n, 'rto'), 6)])
         return table(['pairs', 'control', 'Gb/s', 'Jain', 'queue, mean, us', 'queue, p99, us',
                       'completion p99, us', 'drops', 'timeouts'], rows)
 
@@ -634,7 +634,7 @@ class Path(Experiment):
         rows = [[number(ms), where, control, number(got.most(v, ms, 'longest_silence_ns', 1e-6)),
                  *(number(got.mean(v, ms, f'{when}_gbps')) for when in ('before', 'outage',
                                                                           'after')),
-                 number(got.mean(v, ms, 'path_changes')), number(got.mean(v, ms, 'timeouts')),
+                 number(got.mean(v, ms, 'path_changes')), number(got.mean(v, ms, 'rto')),
                  number(got.total(v, ms, 'broken'))]
                 for ms in got.xs() for where in self.WHERE for control in self.CONTROL
                 for v in [self.variant(control, where)]]
@@ -689,7 +689,7 @@ class Hol(Experiment):
                    for p in ('mean', 'p50', 'p99', 'p999')),
                  number(got.most(v, rate, 'completion_max_ns', 1e-3), 4),
                  number(got.most(v, rate, 'cam_high')),
-                 number(got.total(v, rate, 'tail_probes')), number(got.total(v, rate, 'timeouts'))]
+                 number(got.total(v, rate, 'tlp')), number(got.total(v, rate, 'rto'))]
                 for rate in got.xs() for v in self.ORDERS]
         return table(['lost', 'connections', 'Gb/s', 'mean, us', 'p50, us', 'p99, us', 'p99.9, us',
                       'longest, us', 'CAM at most, entries', 'tail probes', 'timeouts'], rows)
@@ -744,7 +744,7 @@ class Slow(Experiment):
                  number(got.mean(v, x, 'share_asked'), 2),
                  number(got.mean(v, x, 'inflight_high_pkts'), 5),
                  number(got.mean(v, x, 'completion_p50_ns', 1e-6)),
-                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
+                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'rto'), 6)]
                 for x in got.xs() for v in [f'{us} us' for us in self.DELAYS_US]]
         return table(['link', 'delay of a link', 'round trip, us', 'goodput, Mb/s', 'of the link',
                       'requests allow', 'in flight at most, packets', 'p50, ms', 'drops',
@@ -794,7 +794,7 @@ class Long(Experiment):
                  number(got.mean(v, x, 'window_bps', 1e-9)),
                  number(got.mean(v, x, 'path_high_bytes', 2**-20)),
                  number(got.mean(v, x, 'completion_p99_ns', 1e-6)),
-                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
+                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'rto'), 6)]
                 for x in got.xs() for v in self.VARIANTS]
         return table(['connections', 'requests', 'goodput, Gb/s', 'windows allow, Gb/s',
                       'beyond the budget at most, MiB', 'p99, ms', 'drops', 'timeouts'], rows)
@@ -842,8 +842,8 @@ class Rtt(Experiment):
                  number(got.mean(v, x, 'jain_ppm', 1e-6)),
                  number(got.mean(v, x, 'goodput_kbps', 1e-6)),
                  number(got.mean(v, x, 'queue_high_bytes', 1 / 1024), 4),
-                 number(got.mean(v, x, 'grants_lapsed'), 6),
-                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'timeouts'), 6)]
+                 number(got.mean(v, x, 'grants_expired'), 6),
+                 number(got.mean(v, x, 'switch_drops'), 6), number(got.mean(v, x, 'rto'), 6)]
                 for x in got.xs() for v in self.VARIANTS]
         return table(['shortest round trip, us', 'longest, us', 'pushes', "Jain's index", 'Gb/s',
                       'queue at most, KiB', 'expired grants', 'drops', 'timeouts'], rows)

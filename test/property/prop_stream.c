@@ -517,7 +517,7 @@ count_all(void)
 		san_stream_show_view(pair.end[i].s, &v);
 		sum.tx.write += v.stats.tx.write;
 		sum.tx.read += v.stats.tx.read;
-		sum.nb_adv_rides += v.stats.nb_adv_rides;
+		sum.nb_advertisements_piggybacked += v.stats.nb_advertisements_piggybacked;
 		sum.nb_stale += v.stats.nb_stale;
 		sum.nb_offers_void += v.stats.nb_offers_void;
 		sum.nb_fallbacks += v.stats.nb_fallbacks;
@@ -532,7 +532,7 @@ count_all(void)
 	}
 	if (++nb_runs != 200)
 		return;
-	PROP_CHECK(sum.tx.write > 0 && sum.tx.read > 0 && sum.nb_adv_rides > 0);
+	PROP_CHECK(sum.tx.write > 0 && sum.tx.read > 0 && sum.nb_advertisements_piggybacked > 0);
 	PROP_CHECK(sum.nb_stale > 0 && sum.nb_offers_void > 0 && sum.nb_fallbacks > 0);
 	PROP_CHECK(sum.nb_resizes > 0 && sum.nb_no_buffers > 0 && sum.nb_held > 0);
 	PROP_CHECK(nb_urgent > 0);

@@ -162,8 +162,8 @@ PAIR_CASE(sim_limits__incast_on_two_lcores)
 			assert_true(r.done[1] > 0);
 	}
 	assert_true(r.worst > 96 * 1024);
-	assert_true(san_core_tl(r.w->node[0].core)->stats.nb_lent > 0);
-	assert_true(san_core_tl(r.w->node[1].core)->stats.nb_lent > 0);
+	assert_true(san_core_tl(r.w->node[0].core)->stats.nb_budget_returned > 0);
+	assert_true(san_core_tl(r.w->node[1].core)->stats.nb_budget_returned > 0);
 	for (i = 0; i < SENDERS; i++)
 		assert_true(world_pattern_ok(dst + i * len, len, 5));
 	for (i = 0; i < SENDERS; i++)

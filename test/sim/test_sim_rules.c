@@ -165,13 +165,13 @@ static bool
 goes_solicited(uint32_t len, uint8_t flags, uint8_t level)
 {
 	const struct san_tl *tl = san_core_tl(pair.w->node[0].core);
-	uint64_t before = tl->stats.nb_push_slctd, all = before + tl->stats.nb_push_unslctd;
+	uint64_t before = tl->stats.nb_push_solicited, all = before + tl->stats.nb_push_unsolicited;
 
 	pair_conn(true)->cc.level = level;
 	pair_post(true, RTSAN_WR_PUSH, 0, len, 1, flags);
-	assert_int_equal(tl->stats.nb_push_slctd + tl->stats.nb_push_unslctd, all + 1);
+	assert_int_equal(tl->stats.nb_push_solicited + tl->stats.nb_push_unsolicited, all + 1);
 	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
-	return tl->stats.nb_push_slctd != before;
+	return tl->stats.nb_push_solicited != before;
 }
 
 PAIR_CASE(sim_rules__solicited_from_l_and_c_on)

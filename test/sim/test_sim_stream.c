@@ -310,7 +310,7 @@ static uint64_t
 written(uint32_t len, uint32_t level)
 {
 	const struct san_tl *tl = san_core_tl(core_of(t.qa));
-	uint64_t before = tl->stats.nb_push_slctd;
+	uint64_t before = tl->stats.nb_push_solicited;
 	struct san_ulp_wc wc;
 	uint32_t i;
 
@@ -322,7 +322,7 @@ written(uint32_t len, uint32_t level)
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, len);
 	next(t.qa, false);
-	return tl->stats.nb_push_slctd - before;
+	return tl->stats.nb_push_solicited - before;
 }
 
 /*

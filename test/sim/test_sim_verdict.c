@@ -230,7 +230,7 @@ PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 		pair_post(true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(tl->nb_held, 4);
-	assert_true(tl->stats.nb_red > 0);
+	assert_true(tl->stats.nb_red_zone > 0);
 	l.stop = true;
 	for (i = 0; i < 20; i++)
 		world_wait_ok(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS);

@@ -591,13 +591,13 @@ static void
 san_engine_loop_once__local_packets_not_by_the_device(void **state)
 {
 	struct san_ulp_wr wr = good_push();
-	uint64_t nb_tx = e->stats.nb_tx, nb_local = e->stats.nb_local;
+	uint64_t nb_tx = e->stats.nb_tx_pkts, nb_local = e->stats.nb_loopback;
 
 	(void)state;
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	assert_int_equal(e->stats.nb_tx, nb_tx);
-	assert_true(e->stats.nb_local >= nb_local + 3); /* two data packets, an ACK */
+	assert_int_equal(e->stats.nb_tx_pkts, nb_tx);
+	assert_true(e->stats.nb_loopback >= nb_local + 3); /* two data packets, an ACK */
 	/* a burst that this lcore receives as well takes twice as long (SYS-13) */
 	assert_int_equal(e->tx_burst, ENGINE_BURST / 2);
 }

@@ -93,12 +93,12 @@ handover__each_to_its_owner_in_order(void **state)
 		assert_int_equal(gap_ns, 4000);
 		for (i = 0; i < n; i++, next[lcore] += NB)
 			assert_int_equal(psn_of(out[i]), next[lcore]);
-		assert_int_equal(engines[lcore].stats.nb_taken, 10);
+		assert_int_equal(engines[lcore].stats.nb_handover_in, 10);
 		/* from no other lcore */
 		assert_int_equal(san_engine_handover_take_rx(&engines[lcore], 0, out, 1, &gap_ns),
 				 0);
 	}
-	assert_int_equal(engines[1].stats.nb_handed, 20);
+	assert_int_equal(engines[1].stats.nb_handover_out, 20);
 }
 
 /* An lcore that does not receive is not waited for; the loss is counted with its reason. */
@@ -114,7 +114,7 @@ handover__full_lane(void **state)
 		m = packet(2, i);
 		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 0);
 	}
-	assert_int_equal(engines[0].stats.nb_handed, LANE);
+	assert_int_equal(engines[0].stats.nb_handover_out, LANE);
 	assert_int_equal(engines[0].drops[SAN_DROP_HANDOVER], 5);
 	assert_int_equal(rte_mempool_in_use_count(pool), LANE);
 	assert_int_equal(san_engine_handover_take_rx(&engines[2], 0, out, 1, &gap_ns), 1);
@@ -195,7 +195,7 @@ lend_tx__to_one_with_a_queue(void **state)
 	m[0] = packet(9, LENT);
 	assert_int_equal(san_engine_handover_lend_tx(&engines[2], m, 1), 0);
 	rte_pktmbuf_free(m[0]);
-	assert_int_equal(engines[2].stats.nb_lent, LENT);
+	assert_int_equal(engines[2].stats.nb_tx_by_others, LENT);
 	while ((n = san_engine_handover_take_tx(&engines[0], 2, m, ENGINE_BURST)) != 0)
 		for (i = 0; i < n; i++)
 			assert_int_equal(psn_of(m[i]), sent++);

@@ -262,13 +262,13 @@ san_engine_loop_once__posted_goes_first(void **state)
 {
 	struct rte_ether_addr mac;
 	struct san_inet_addr peer;
-	uint64_t nb_rx = e->stats.nb_rx;
+	uint64_t nb_rx = e->stats.nb_rx_pkts;
 
 	(void)state;
 	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
 	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
 	posted_round();
-	assert_int_equal(e->stats.nb_rx, nb_rx + 1);
+	assert_int_equal(e->stats.nb_rx_pkts, nb_rx + 1);
 	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */
 }
 
@@ -276,12 +276,12 @@ san_engine_loop_once__posted_goes_first(void **state)
 static void
 san_engine_loop_once__answers_before_it_returns(void **state)
 {
-	uint64_t nb_tx = e->stats.nb_tx;
+	uint64_t nb_tx = e->stats.nb_tx_pkts;
 
 	(void)state;
 	arp_request();
 	posted_round();
-	assert_int_equal(e->stats.nb_tx, nb_tx + 1);
+	assert_int_equal(e->stats.nb_tx_pkts, nb_tx + 1);
 }
 
 /* Frames of other VLANs are work: more may be behind them, for which nothing wakes the lcore. */

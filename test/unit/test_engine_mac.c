@@ -23,7 +23,7 @@ has(const struct rte_ether_addr *mac)
 static void
 san_engine_mac_follow__in_the_next_round(void **state)
 {
-	uint64_t nb_local = e->stats.nb_local;
+	uint64_t nb_local = e->stats.nb_loopback;
 	struct san_ulp_wr wr = good_push();
 	const struct san_pdl *pdl;
 	uint32_t i, n = 0;
@@ -44,7 +44,7 @@ san_engine_mac_follow__in_the_next_round(void **state)
 	assert_int_equal(n, 2);
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	assert_true(e->stats.nb_local > nb_local);
+	assert_true(e->stats.nb_loopback > nb_local);
 }
 
 static bool

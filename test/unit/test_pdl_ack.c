@@ -46,7 +46,7 @@ UNIT_CASE(san_pdl_ack_next__one_per_burst)
 	}
 	assert_true(pair_owed(&pair, 1, &ack));
 	assert_false(pair_owed(&pair, 1, &ack));
-	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx, 1);
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_tx, 1);
 }
 
 /* RT-5: below the base → an ACK of the current base, at once; RT-8: so a lost ACK is repaired. */

@@ -31,7 +31,7 @@ UNIT_CASE(san_pdl_ack_piggyback__cancels)
 	assert_false(pair_owed(&pair, 1, &ack)); /* the cleared entry is skipped */
 	pair_pass(&pair, 20 * SAN_NS_PER_US);
 	assert_false(pair_owed(&pair, 1, &ack));
-	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 1);
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggybacked, 1);
 	/* the other side takes it from the data packet alone */
 	pair_recv(&pair, 0, &back, SAN_RX_ACKED);
 	assert_true(pair.c[0]->tx[SAN_WIN_DATA].base == k.p.psn + 1);
@@ -101,16 +101,16 @@ UNIT_CASE(san_pdl_ack_piggyback__one_dedicated_per_rtt)
 	uint64_t nb, end;
 
 	give_rtt(50 * SAN_NS_PER_US);
-	nb = pair.pdl[1]->stats.nb_ack_tx;
+	nb = pair.pdl[1]->stats.nb_acks_tx;
 	end = pair.now + 500 * SAN_NS_PER_US;
 	while (pair.now < end) {
 		ask_and_answer(false);
 		pair_pass(&pair, 4 * SAN_NS_PER_US);
 	}
-	nb = pair.pdl[1]->stats.nb_ack_tx - nb;
+	nb = pair.pdl[1]->stats.nb_acks_tx - nb;
 	/* the measured round trip shrinks here, so more are right, too */
 	assert_true(nb >= 500 / 60);
-	assert_true(pair.pdl[1]->stats.nb_acks_piggy > 0);
+	assert_true(pair.pdl[1]->stats.nb_acks_piggybacked > 0);
 }
 
 /* One packet in a round trip, and its answer: as many answers as allowed stand for an ACK. */
@@ -120,13 +120,13 @@ UNIT_CASE(san_pdl_ack_piggyback__answers_of_a_conversation)
 
 	pair.pdl[1]->conf.ack_stand_ins = 8;
 	give_rtt(50 * SAN_NS_PER_US);
-	nb = pair.pdl[1]->stats.nb_ack_tx;
+	nb = pair.pdl[1]->stats.nb_acks_tx;
 	for (int i = 0; i < 90; i++) {
 		pair_pass(&pair, 60 * SAN_NS_PER_US);
 		ask_and_answer(true);
 	}
-	assert_int_equal(pair.pdl[1]->stats.nb_ack_tx - nb, 10);
-	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggy, 80);
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_tx - nb, 10);
+	assert_int_equal(pair.pdl[1]->stats.nb_acks_piggybacked, 80);
 }
 
 UNIT_CASE(san_pdl_ack_piggyback__never_for_a_duplicate)

@@ -36,7 +36,7 @@ UNIT_CASE(san_pdl_rtx_on_timer__retries_exhausted)
 	assert_int_equal(c->nb_tlp, 4);
 	assert_true(pair.now - start >= sum);
 	assert_true(pair.now - start <= sum + sum / 10);
-	assert_int_equal(pair.pdl[0]->stats.nb_failed, 1);
+	assert_int_equal(pair.pdl[0]->stats.nb_conns_failed, 1);
 	assert_null(san_pdl_tx_again(pair.pdl[0], c, pair.now));
 }
 

@@ -293,7 +293,7 @@ UNIT_CASE(san_pdl_rx_check__wide_while_needed)
 	pair.pdl[1]->free_rxwords.nb = 0; /* other connections use it all */
 	assert_int_equal(arrive(&far, SAN_RX_ACKED), SAN_DROP_BEYOND);
 	assert_int_equal(pair.c[1]->ack.oow, SAN_OOW_DATA);
-	assert_int_equal(pair.pdl[1]->stats.nb_narrow, 1);
+	assert_int_equal(pair.pdl[1]->stats.nb_windows_denied, 1);
 	pair.pdl[1]->free_rxwords.nb = SAN_WIN_MAX * pair.pdl[1]->conf.max_wide;
 	assert_int_equal(arrive(&far, SAN_RX_REFUSED), SAN_DROP_NONE);
 	assert_false(san_bitmap_is_wide(&w->rcvd)); /* it was not taken */
@@ -374,5 +374,5 @@ UNIT_CASE_IN(san_pdl_tx_room__without_a_pool, setup_narrow)
 			pair.pdl[0]->nb_acked = 0;
 		assert_null(pair.c[0]->txb);
 	}
-	assert_true(pair.pdl[0]->stats.nb_narrow >= 20);
+	assert_true(pair.pdl[0]->stats.nb_windows_denied >= 20);
 }

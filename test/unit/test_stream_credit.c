@@ -88,7 +88,7 @@ ST_TEST(hear__wrap)
 		assert_int_equal(st_sent(from), 100);
 		assert_int_equal(st_sent(to), 100);
 	}
-	assert_true(st_stats(from).nb_tx_msgs > 100);
+	assert_true(st_stats(from).nb_tx_messages > 100);
 }
 
 /* Without credit nothing is sent, and the waits are counted (AFC-14, AFC-16). */
@@ -107,11 +107,11 @@ ST_TEST(left__never_without)
 	assert_int_equal(st_view(to).credit, 1);
 	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
 	assert_int_equal(st_said_data(to), 3); /* the last one is reserved for an update */
-	assert_int_equal(st_stats(to).nb_stall_credit, 1);
+	assert_int_equal(st_stats(to).nb_stalls_credit, 1);
 	raw_credit(4, 0);
 	assert_int_equal(st_said_data(to), 6);
 	assert_int_equal(st_view(to).credit, 1);
-	assert_int_equal(st_stats(to).nb_stall_credit, 2);
+	assert_int_equal(st_stats(to).nb_stalls_credit, 2);
 }
 
 /* At credit 1 everything but an update waits: the end, modes, larger buffers (AFC-16). */
@@ -292,6 +292,6 @@ ST_TEST(has_room__bound)
 	assert_int_equal(st_said_data(from), 5);
 	assert_int_equal(st_view(to).nb_unread_bytes, 500);
 	assert_true(st_view(from).credit > 1);
-	assert_int_equal(st_stats(from).nb_stall_store, 1);
+	assert_int_equal(st_stats(from).nb_stalls_store, 1);
 	st_read(to, 2000, 100);
 }

@@ -351,7 +351,7 @@ ST_OPEN(ride__receive_send)
 	ask();
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	assert_int_equal(st_msg(to, SAN_SM_ADV)->len, 100);
-	assert_true(st_stats(to).nb_adv_rides > 0);
+	assert_true(st_stats(to).nb_advertisements_piggybacked > 0);
 }
 
 /* Held in vain: after the time limit it is sent by itself (AFC-11). */

@@ -168,7 +168,7 @@ ST_LARGE(large_mode__nobody_posts)
 	st_send(from, LARGE);
 	st_wait(conf[0].scan_ns * 2 - 1);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
-	assert_int_equal(st_stats(from).nb_stall_set, 1);
+	assert_int_equal(st_stats(from).nb_stalls_set, 1);
 	st_wait(1);
 	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);
 	assert_int_equal(st_view(from).change[1].why, SAN_STREAM_WHY_SCAN);

@@ -158,7 +158,7 @@ ST_TEST(post__no_message_is_left)
 		st_send(from, 1400);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
-	assert_int_equal(st_stats(from).nb_stall_buffers, 1);
+	assert_int_equal(st_stats(from).nb_stalls_buffers, 1);
 	st_settle();
 	st_read(to, 6 * 1400, 1400);
 }

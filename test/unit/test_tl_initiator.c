@@ -57,9 +57,9 @@ UNIT_CASE(san_tl_initiator_submit__solicited_or_not)
 		assert_int_equal(
 			pair_push(i, SAN_KIND_PUSH, table[i].solicit, table[i].length), 0);
 		nb += table[i].expected;
-		assert_int_equal(tl->stats.nb_push_slctd, nb);
+		assert_int_equal(tl->stats.nb_push_solicited, nb);
 	}
-	assert_int_equal(tl->stats.nb_push_unslctd, RTE_DIM(table) - nb);
+	assert_int_equal(tl->stats.nb_push_unsolicited, RTE_DIM(table) - nb);
 }
 
 /* RULE-6: no RSN N beyond the oldest unfinished one; notified when there is room. */
@@ -330,7 +330,7 @@ UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 	assert_int_equal(b->nb_msgs, a->nb_msgs);
 	assert_int_equal(b->nb_txns, a->nb_txns);
 	assert_true(pair.h[0].pdl->conns[b->slot].in_ready);
-	assert_int_equal(tl->stats.nb_push_unslctd, 6);
+	assert_int_equal(tl->stats.nb_push_unsolicited, 6);
 	san_tl_conn_close(tl, a->slot, SAN_ST_ABORTED, pair.now);
 	san_tl_conn_close(tl, b->slot, SAN_ST_ABORTED, pair.now);
 }

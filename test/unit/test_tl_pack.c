@@ -35,8 +35,8 @@ UNIT_CASE(san_tl_pack__posted_together)
 	pair_settle();
 	assert_all_done(9, 50);
 	assert_int_equal(pair_tc(0)->nb_msgs, 0);
-	assert_true(tx->nb_packed_tx == 1 && tx->nb_pack_msgs_tx == 9);
-	assert_true(rx->nb_packed_rx == 1 && rx->nb_pack_msgs_rx == 9 && rx->nb_served == 9);
+	assert_true(tx->nb_packed_tx == 1 && tx->nb_packed_tx_messages == 9);
+	assert_true(rx->nb_packed_rx == 1 && rx->nb_packed_rx_messages == 9 && rx->nb_served == 9);
 }
 
 UNIT_CASE_IN(san_tl_pack__unordered, setup_packed_unordered)
@@ -88,7 +88,7 @@ UNIT_CASE(san_tl_pack__what_ends_a_run)
 	pair_rx(1, 4);
 	pair_settle();
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 4); /* 6 and 7, 9 and 10 */
-	assert_int_equal(pair.h[0].tl->stats.nb_pack_msgs_tx, 8);
+	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx_messages, 8);
 	assert_int_equal(pair.f[0].nb_cmpl, 13);
 }
 
@@ -227,7 +227,7 @@ UNIT_CASE(san_tl_pack_rx__red)
 	pair.h[1].tl->conf.max_held = 0;
 	pair_pushes(0, 10);
 	assert_int_equal(pair_tx(0), 2);
-	assert_int_equal(pair_rx(1, 1), SAN_DROP_RED);
+	assert_int_equal(pair_rx(1, 1), SAN_DROP_RED_ZONE);
 	pair_tx(1);
 	p = pair_pkt(pair_find(SAN_OP_NACK, 0));
 	assert_int_equal(p->status, SAN_ST_RESOURCE);

@@ -112,7 +112,7 @@ UNIT_CASE(piece__bounded)
 		assert_int_equal(rx_third(i, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(31, 1), SAN_DROP_NONE);
 	assert_int_equal(tl->nb_held, 32);
-	assert_int_equal(rx_third(31, 2), SAN_DROP_RED);
+	assert_int_equal(rx_third(31, 2), SAN_DROP_RED_ZONE);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(rx_third(0, i), SAN_DROP_NONE);
 	assert_true(pair_has_bytes(0, LEN));
@@ -137,11 +137,11 @@ UNIT_CASE(piece__red)
 	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(rx_third(1, 0), SAN_DROP_NONE);
-	assert_int_equal(rx_third(1, 1), SAN_DROP_RED);
+	assert_int_equal(rx_third(1, 1), SAN_DROP_RED_ZONE);
 	assert_int_equal(tl->nb_held, 1);
 	tl->joiner = other;
 	tl->join_ns = pair.now + 1;
-	assert_int_equal(rx_third(0, 0), SAN_DROP_RED);
+	assert_int_equal(rx_third(0, 0), SAN_DROP_RED_ZONE);
 	pair.now++;
 	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
 	assert_ptr_equal(tl->joiner, pair_tc(1));

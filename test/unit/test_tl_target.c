@@ -155,8 +155,8 @@ UNIT_CASE_IN(san_tl_target_rx_push__red_admits_the_head, setup_small)
 	pair_pushes(0, 8);
 	assert_int_equal(pair_tx(0), 8);
 	for (uint32_t i = 1; i < 8; i++)
-		assert_int_equal(pair_rx(1, i), i < 5 ? SAN_DROP_NONE : SAN_DROP_RED);
-	assert_int_equal(pair.h[1].tl->stats.nb_red, 3);
+		assert_int_equal(pair_rx(1, i), i < 5 ? SAN_DROP_NONE : SAN_DROP_RED_ZONE);
+	assert_int_equal(pair.h[1].tl->stats.nb_red_zone, 3);
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 5);
 	assert_settles(8); /* refused packets are resent */

@@ -8,6 +8,7 @@
 #include <rte_common.h>
 
 #include "view.h"
+#include "view_conn.h"
 
 struct object {
 	uint8_t one;
@@ -17,10 +18,10 @@ struct object {
 };
 
 static const struct san_view_field fields[] = {
-	SAN_VIEW_FIELD(struct object, "eight", eight),
-	SAN_VIEW_FIELD(struct object, "four", four),
-	SAN_VIEW_FIELD(struct object, "two", two),
-	SAN_VIEW_FIELD(struct object, "one", one),
+	SAN_VIEW_FIELD(struct object, eight, eight, GAUGE, "", ""),
+	SAN_VIEW_FIELD(struct object, four, four, GAUGE, "", ""),
+	SAN_VIEW_FIELD(struct object, two, two, GAUGE, "", ""),
+	SAN_VIEW_FIELD(struct object, one, one, GAUGE, "", ""),
 };
 
 UNIT_CASE(san_view_fields__of_every_size)
@@ -55,4 +56,31 @@ UNIT_CASE(san_view_string__breaks_lines)
 	}
 	assert_int_equal(nb, 40);
 	free(text);
+}
+
+/* SYS-1: each counter, gauge and reason has a name of its own, a unit and a sentence of help. */
+UNIT_CASE(san_view_set__is_explained)
+{
+	const struct san_view_set *const sets[] = {
+		&san_view_counters_set, &san_view_drops_set,     &san_view_reasons_set,
+		&san_view_port_set,     &san_view_lcore_set,     &san_view_stream_set,
+		&san_view_conn_set,     &san_view_conn_list_set,
+	};
+	size_t s;
+	uint32_t i, k;
+
+	for (s = 0; s < RTE_DIM(sets); s++) {
+		assert_true(sets[s]->nb > 0);
+		for (i = 0; i < sets[s]->nb; i++) {
+			const struct san_view_field *f = &sets[s]->fields[i];
+
+			assert_true(f->unit[0] != '\0' || f->kind == SAN_VIEW_INFO ||
+				    strcmp(f->name, "level") == 0);
+			assert_true(f->help[0] != '\0' && f->help[strlen(f->help) - 1] == '.');
+			/* an answer of telemetry has room for it, with its kind */
+			assert_true(strlen(f->unit) + strlen(f->help) < 100);
+			for (k = 0; k < i; k++)
+				assert_string_not_equal(f->name, sets[s]->fields[k].name);
+		}
+	}
 }

@@ -28,7 +28,31 @@ struct row {
 	uint32_t nb_late;
 	uint64_t nb[USERS_PLACES];
 	struct san_ulp_traffic ended;
+	struct san_view_app view;
 };
+
+#define FIELD(name, member, kind, unit, help) \
+	SAN_VIEW_FIELD(struct row, name, member, kind, unit, help)
+
+/** Application */
+static const struct san_view_field fields[] = {
+	SAN_VIEW_NOTE(name, INFO, "", "Name of the program."),
+	FIELD(pid, pid, INFO, "", "Process."),
+	FIELD(uid, uid, INFO, "", "User."),
+	FIELD(qps, nb[USERS_QPS], GAUGE, "queue pairs", "Queue pairs."),
+	FIELD(cqs, nb[USERS_CQS], GAUGE, "queues", "Completion queues."),
+	FIELD(regions, nb[USERS_MRS], GAUGE, "regions", "Memory regions."),
+	FIELD(listeners, nb[USERS_LISTENERS], GAUGE, "listeners", "Listeners."),
+	FIELD(memory_bytes, nb[USERS_BYTES], GAUGE, "bytes", "Registered memory and queues."),
+	FIELD(events_late, nb_late, GAUGE, "events", "Events that wait for the program to read."),
+	FIELD(conns, view.nb_conns, GAUGE, "connections", "Connections."),
+	FIELD(tx_messages, view.traffic.nb_tx, COUNTER, "messages", "Messages sent."),
+	FIELD(tx_bytes, view.traffic.tx_bytes, COUNTER, "bytes", "Payload sent."),
+	FIELD(rx_messages, view.traffic.nb_rx, COUNTER, "messages", "Messages received."),
+	FIELD(rx_bytes, view.traffic.rx_bytes, COUNTER, "bytes", "Payload received."),
+	FIELD(qp_faults, view.nb_faults, COUNTER, "queue pairs", "Ended for malformed entries."),
+};
+static const struct san_view_set fields_set = {fields, RTE_DIM(fields)};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct apps *apps;
@@ -77,7 +101,7 @@ copy_apps(const struct app_port *port, struct row *rows)
 }
 
 static int
-add_app(struct rte_tel_data *d, const struct row *r, const struct san_view_app *v)
+add_app(struct rte_tel_data *d, const struct row *r)
 {
 	struct rte_tel_data *one = rte_tel_data_alloc();
 	char name[16];
@@ -85,21 +109,8 @@ add_app(struct rte_tel_data *d, const struct row *r, const struct san_view_app *
 	if (one == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
-	rte_tel_data_add_dict_u64(one, "pid", (uint64_t)r->pid);
-	rte_tel_data_add_dict_u64(one, "uid", r->uid);
 	rte_tel_data_add_dict_string(one, "name", r->name);
-	rte_tel_data_add_dict_u64(one, "qps", r->nb[USERS_QPS]);
-	rte_tel_data_add_dict_u64(one, "cqs", r->nb[USERS_CQS]);
-	rte_tel_data_add_dict_u64(one, "regions", r->nb[USERS_MRS]);
-	rte_tel_data_add_dict_u64(one, "listeners", r->nb[USERS_LISTENERS]);
-	rte_tel_data_add_dict_u64(one, "bytes", r->nb[USERS_BYTES]);
-	rte_tel_data_add_dict_u64(one, "events_late", r->nb_late);
-	rte_tel_data_add_dict_u64(one, "conns", v->nb_conns);
-	rte_tel_data_add_dict_u64(one, "tx_messages", v->traffic.nb_tx);
-	rte_tel_data_add_dict_u64(one, "tx_bytes", v->traffic.tx_bytes);
-	rte_tel_data_add_dict_u64(one, "rx_messages", v->traffic.nb_rx);
-	rte_tel_data_add_dict_u64(one, "rx_bytes", v->traffic.rx_bytes);
-	rte_tel_data_add_dict_u64(one, "faults", v->nb_faults);
+	san_view_fields(&(struct san_view){.dict = one}, fields, RTE_DIM(fields), r);
 	snprintf(name, sizeof(name), "%u", r->id);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }
@@ -120,7 +131,7 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
-	rte_tel_data_add_dict_u64(one, "bytes", conf->app_bytes);
+	rte_tel_data_add_dict_u64(one, "memory_bytes", conf->app_bytes);
 	rte_tel_data_add_dict_u64(one, "stream_mem", core->stream_mem);
 	rte_tel_data_add_dict_u64(one, "stream_mem_user", core->stream_mem_user);
 	rte_tel_data_add_dict_u64(one, "stream_mrs", core->ulp.max_stream_mrs);
@@ -144,8 +155,9 @@ app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t
 	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
 		if (rows[i].id < from)
 			continue;
-		san_ulp_traffic_add(&views[rows[i].id].traffic, &rows[i].ended);
-		rc = add_app(d, &rows[i], &views[rows[i].id]);
+		rows[i].view = views[rows[i].id];
+		san_ulp_traffic_add(&rows[i].view.traffic, &rows[i].ended);
+		rc = add_app(d, &rows[i]);
 		nb_listed++;
 	}
 	rte_tel_data_add_dict_u64(d, "next", i < n ? rows[i].id : 0);
@@ -157,13 +169,16 @@ static const struct command {
 	int (*run)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 	unsigned long max; /* numbers are below it */
 	const char *help;
+	const struct san_view_set *set; /**< explained if the parameter is "help" */
 } commands[] = {
 	{"/sanstack/apps", app_telemetry_apps, SAN_ENGINE_APPS,
-	 "Applications. Parameter: first number, 0 or the last *next*"},
+	 "Applications. Parameter: first number, 0 or the last *next*", &fields_set},
 	{"/sanstack/sockets", san_socks_telemetry_sum, NUMBERS,
-	 "Carried sockets: number, memory, and number of those refused at a limit of either"},
+	 "Carried sockets: number, memory, and number of those refused at a limit of either",
+	 &san_socks_telemetry_sum_set},
 	{"/sanstack/sock_list", san_socks_telemetry_list, NUMBERS,
-	 "Each carried socket. Parameter: first number, 0 or the last *next*"},
+	 "Each carried socket. Parameter: first number, 0 or the last *next*",
+	 &san_socks_telemetry_list_set},
 	{"/sanstack/sock_reasons", san_socks_telemetry_reasons, NUMBERS,
 	 "Why the last sockets that a rule would carry are the kernel's, by inode"},
 };
@@ -193,6 +208,8 @@ app_telemetry_answer(const char *cmd, const char *params, struct rte_tel_data *d
 		c++;
 	if (!san_view_telemetry_port_name(&params, name))
 		return san_view_telemetry_error(d, "there is no port with this name");
+	if (c->set != NULL && params != NULL && strcmp(params, "help") == 0)
+		return san_view_explain(d, c->set);
 	if (params != NULL && params[0] != '\0') {
 		from = strtoul(params, &end, 10);
 		if (*end != '\0' || from >= c->max)

@@ -9,6 +9,7 @@
 #include "inet.h"
 #include "socks.h"
 #include "socks_telemetry.h"
+#include "view.h"
 
 #define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */
 #define REASONS 128 /* reasons kept, which fit one answer with 100 bytes each */
@@ -36,21 +37,67 @@ san_socks_telemetry_refused(uint64_t inode, const char *why)
 	snprintf(reasons[i].why, sizeof(reasons[i].why), "%s", why);
 }
 
+#define FIELD(name, member, kind, unit, help) \
+	SAN_VIEW_FIELD(struct app_port, name, member, kind, unit, help)
+
+/** Carried sockets */
+static const struct san_view_field sum_fields[] = {
+	FIELD(sockets, nb_socks, GAUGE, "sockets", "Carried sockets."),
+	FIELD(sockets_max, max_socks, GAUGE, "sockets", "Limit of carried sockets (sockets=)."),
+	FIELD(streams_connected, nb_streams[false], GAUGE, "sockets", "Connected TCP sockets."),
+	FIELD(streams_accepted, nb_streams[true], GAUGE, "sockets", "Accepted TCP sockets."),
+	FIELD(refused, nb_socks_refused, COUNTER, "sockets", "Left to the kernel at a limit."),
+	SAN_VIEW_NOTE(bytes, GAUGE, "bytes", "Memory of carried sockets."),
+	SAN_VIEW_NOTE(bytes_user_max, GAUGE, "bytes", "Limit of one user (sock_bytes)."),
+};
+const struct san_view_set san_socks_telemetry_sum_set = {sum_fields, RTE_DIM(sum_fields)};
+
 int
 san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	(void)from;
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_u64(d, "sockets", port->nb_socks);
-	rte_tel_data_add_dict_u64(d, "sockets_max", port->max_socks);
-	rte_tel_data_add_dict_u64(d, "streams_connected", port->nb_streams[false]);
-	rte_tel_data_add_dict_u64(d, "streams_accepted", port->nb_streams[true]);
+	san_view_fields(&(struct san_view){.dict = d}, sum_fields, RTE_DIM(sum_fields), port);
 	rte_tel_data_add_dict_u64(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
-	rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
-	return rte_tel_data_add_dict_u64(d, "refused", port->nb_socks_refused);
+	return rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
 }
 
 /* ---- lists ---- */
+
+/** Carried socket */
+static const struct san_view_field list_fields[] = {
+	SAN_VIEW_NOTE(proto, INFO, "", "Protocol: tcp or udp."),
+	SAN_VIEW_NOTE(state, INFO, "", "State of the socket."),
+	SAN_VIEW_NOTE(local, INFO, "", "Own address and port."),
+	SAN_VIEW_NOTE(peer, INFO, "", "Address and port of the peer."),
+	SAN_VIEW_NOTE(unread, GAUGE, "bytes", "Bytes that the program has not read."),
+	SAN_VIEW_NOTE(unsent, GAUGE, "bytes", "Bytes of the program that are not sent."),
+	SAN_VIEW_NOTE(drops, COUNTER, "packets", "Packets dropped for lack of room."),
+	SAN_VIEW_NOTE(uid, INFO, "", "User."),
+	SAN_VIEW_NOTE(accepted, INFO, "", "1: accept() made it."),
+	SAN_VIEW_NOTE(inode, INFO, "", "Inode of the program's socket."),
+	SAN_VIEW_NOTE(kernel_inode, INFO, "", "Inode of the kernel's socket beside it."),
+};
+const struct san_view_set san_socks_telemetry_list_set = {list_fields, RTE_DIM(list_fields)};
+
+/** States of a carried socket */
+#define SOCK_STATES(X)                                                            \
+	X(CONNECTING, connecting, "The connection is being established.")         \
+	X(UP, up, "Data can be sent and received.")                               \
+	X(REFUSED, refused, "The connection failed.")                             \
+	X(OVER, over, "The connection has ended.")                                \
+	X(CLOSING, closing, "The program has closed it; the rest is being sent.") \
+	X(LISTENS, listens, "It accepts connections.")                            \
+	X(UNACCEPTED, unaccepted, "It waits for accept().")
+
+#define SOCK_STATES_MEMBER(state, name, help) STATE_##state,
+#define SOCK_STATES_NAME(state, name, help)   #name,
+
+/* The first ones are those of enum san_sock_state. */
+enum shown_state {
+	SOCK_STATES(SOCK_STATES_MEMBER)
+};
+static const char *const state_names[] = {SOCK_STATES(SOCK_STATES_NAME)};
 
 static void
 add_name(struct rte_tel_data *d, const char *key, const uint8_t ip[16], uint16_t port)
@@ -64,20 +111,17 @@ add_name(struct rte_tel_data *d, const char *key, const uint8_t ip[16], uint16_t
 	rte_tel_data_add_dict_string(d, key, text);
 }
 
-static const char *
+static enum shown_state
 state_of(const struct app_sock *s, const struct san_sock_shm *shm)
 {
-	static const char *const names[] = {"connecting", "up", "refused", "over"};
-	uint32_t state;
-
 	if (s->is_over)
-		return "closing";
+		return STATE_CLOSING;
 	if (s->kind != SOCKS_STREAM)
-		return s->kind == SOCKS_LISTENER ? "listens" : "up";
+		return s->kind == SOCKS_LISTENER ? STATE_LISTENS : STATE_UP;
 	if (s->held >= 0)
-		return "waits for accept";
-	state = atomic_load_explicit(&shm->state, memory_order_relaxed);
-	return names[RTE_MIN(state, RTE_DIM(names) - 1)];
+		return STATE_UNACCEPTED;
+	/* the program may have written anything */
+	return RTE_MIN(atomic_load_explicit(&shm->state, memory_order_relaxed), STATE_OVER);
 }
 
 static int
@@ -91,7 +135,7 @@ add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_string(one, "proto", s->kind == SOCKS_DGRAM ? "udp" : "tcp");
-	rte_tel_data_add_dict_string(one, "state", state_of(s, shm));
+	rte_tel_data_add_dict_string(one, "state", state_names[state_of(s, shm)]);
 	if (shm == NULL) {
 		add_name(one, "local", s->ip.b, s->tcp_port);
 	} else {

@@ -9,6 +9,10 @@
 #include <rte_telemetry.h>
 
 struct app_port;
+struct san_view_set;
+
+/** Fields of the answers below. */
+extern const struct san_view_set san_socks_telemetry_sum_set, san_socks_telemetry_list_set;
 
 /** Record why the kernel's socket of *inode* is not carried. Only the latest ones are kept. */
 void san_socks_telemetry_refused(uint64_t inode, const char *why);

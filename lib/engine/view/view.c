@@ -35,6 +35,15 @@ san_view_u64(struct san_view *v, const char *name, uint64_t value)
 	san_view_string(v, name, text);
 }
 
+void
+san_view_hex(struct san_view *v, const char *name, int digits, uint64_t value)
+{
+	char text[NUMBER];
+
+	snprintf(text, sizeof(text), "0x%0*" PRIx64, digits, value);
+	san_view_string(v, name, text);
+}
+
 static uint64_t
 view_value_of(const void *p, uint16_t bytes)
 {
@@ -57,7 +66,33 @@ san_view_fields(struct san_view *v, const struct san_view_field *fields, size_t 
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		san_view_u64(v, fields[i].name,
-			     view_value_of((const uint8_t *)object + fields[i].offset,
-					   fields[i].bytes));
+		if (fields[i].bytes != 0)
+			san_view_u64(v, fields[i].name,
+				     view_value_of((const uint8_t *)object + fields[i].offset,
+						   fields[i].bytes));
+}
+
+int
+san_view_explain(struct rte_tel_data *d, const struct san_view_set *set)
+{
+	static const char *const kinds[] = {
+		[SAN_VIEW_COUNTER] = "counter",
+		[SAN_VIEW_GAUGE] = "gauge",
+		[SAN_VIEW_MARK] = "gauge",
+		[SAN_VIEW_INFO] = "info",
+		[SAN_VIEW_HISTOGRAM] = "histogram",
+		[SAN_VIEW_GAUGEHISTOGRAM] = "gaugehistogram",
+	};
+	char text[RTE_TEL_MAX_STRING_LEN];
+	uint32_t i;
+
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < set->nb; i++) {
+		const struct san_view_field *f = &set->fields[i];
+
+		snprintf(text, sizeof(text), "%s%s%s: %s", kinds[f->kind],
+			 f->unit[0] != '\0' ? " " : "", f->unit, f->help);
+		rte_tel_data_add_dict_string(d, f->name, text);
+	}
+	return 0;
 }

@@ -33,22 +33,49 @@ struct san_view {
 	uint32_t column; /**< of the text, whose lines are broken */
 };
 
-/** A number of an object: 1, 2, 4 or 8 *bytes* at *offset*. */
+/** OpenMetrics has these types, but for MARK: a gauge of which the highest counts, not the sum. */
+enum san_view_kind {
+	SAN_VIEW_COUNTER,
+	SAN_VIEW_GAUGE,
+	SAN_VIEW_MARK,
+	SAN_VIEW_INFO, /**< a text or a number that names something */
+	SAN_VIEW_HISTOGRAM,
+	SAN_VIEW_GAUGEHISTOGRAM,
+};
+
+/** A value, what it means, and if it is a number of an object: 1, 2, 4 or 8 *bytes* at *offset*. */
 struct san_view_field {
-	const char *name;
+	const char *name, *unit, *help;
+	uint8_t kind; /**< enum san_view_kind */
 	uint16_t offset, bytes;
 };
 
-#define SAN_VIEW_FIELD(type, name, member)                                   \
-	{                                                                    \
-		name, offsetof(type, member), sizeof(((type *)NULL)->member) \
+/** The fields of one kind of object. */
+struct san_view_set {
+	const struct san_view_field *fields;
+	uint32_t nb;
+};
+
+/** A field of an object, read from *member*. */
+#define SAN_VIEW_FIELD(type, name, member, kind, unit, help)                \
+	{                                                                   \
+#name, unit, help, SAN_VIEW_##kind, offsetof(type, member), \
+			sizeof(((type *)NULL)->member)                      \
+	}
+/** A field that is shown by a call. */
+#define SAN_VIEW_NOTE(name, kind, unit, help)            \
+	{                                                \
+#name, unit, help, SAN_VIEW_##kind, 0, 0 \
 	}
 
 void san_view_u64(struct san_view *v, const char *name, uint64_t value);
+void san_view_hex(struct san_view *v, const char *name, int digits, uint64_t value);
 void san_view_string(struct san_view *v, const char *name, const char *value);
-/** All *n* fields of *object*. */
+/** Show all *n* fields that *object* has. */
 void san_view_fields(struct san_view *v, const struct san_view_field *fields, size_t n,
 		     const void *object);
+/** Answer with kind, unit and help of all fields, as in "counter packets: Packets sent again." */
+int san_view_explain(struct rte_tel_data *d, const struct san_view_set *set);
 
 /* ---- view_counters.c ---- */
 
@@ -63,20 +90,26 @@ uint32_t san_view_counters(struct san_engine_port *p, struct san_engine *e,
 /** Show those whose name begins with *prefix*, or those whose name does not. */
 void san_view_counters_put(struct san_engine_port *p, struct san_engine *e, struct san_view *v,
 			   const char *prefix, bool want);
-/** True of a state, false of a count. */
-bool san_view_counters_is_gauge(const char *name);
+extern const struct san_view_set san_view_counters_set; /**< without drops */
+extern const struct san_view_set san_view_drops_set;
 uint64_t san_view_counters_leaks(struct san_engine_port *p);
 
-/* ---- view_lcore.c ---- */
+/* ---- view_port.c ---- */
 
 struct san_view_busy {
 	uint64_t time_ns, busy_ns; /**< since the engine was started */
 };
 
+extern const struct san_view_set san_view_port_set, san_view_lcore_set;
+
+/** Show the port. */
+void san_view_port(const struct san_engine_port *p, struct san_view *v);
 /** Show an lcore. Returns its times. */
 struct san_view_busy san_view_lcore(struct san_engine *e, struct san_view *v);
 
 /* ---- view_stream.c ---- */
+
+extern const struct san_view_set san_view_stream_set;
 
 /** Show all streams. Call on their lcore. */
 void san_view_stream_text(struct san_engine *e, FILE *f);

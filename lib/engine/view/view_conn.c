@@ -71,61 +71,74 @@ san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner, struct san_
 
 /* ---- forms ---- */
 
-#define FIELD(name, member) SAN_VIEW_FIELD(struct san_view_conn, name, member)
+#define FIELD(name, member, kind, unit, help) \
+	SAN_VIEW_FIELD(struct san_view_conn, name, member, kind, unit, help)
 
+/** Connection, in lists */
 static const struct san_view_field in_list[] = {
-	FIELD("app", app),
-	FIELD("lcore", lcore),
-	FIELD("tx_bytes", qp.traffic.tx_bytes),
-	FIELD("rx_bytes", qp.traffic.rx_bytes),
-	FIELD("tx_pkts", nb_tx_pkts),
-	FIELD("rx_pkts", nb_rx_pkts),
-	FIELD("rtx", nb_rtx),
-	FIELD("rtt_ns", srtt_ns),
-	FIELD("in_flight", in_flight),
-	FIELD("limit", limit),
+	SAN_VIEW_NOTE(peer, INFO, "", "Address of the peer."),
+	SAN_VIEW_NOTE(state, INFO, "", "State of the connection."),
+	SAN_VIEW_NOTE(reason, INFO, "", "Why it sends nothing new now."),
+	FIELD(app, app, INFO, "", "Number of the application."),
+	FIELD(lcore, lcore, INFO, "", "Lcore, from 0."),
+	FIELD(tx_bytes, qp.traffic.tx_bytes, COUNTER, "bytes", "Bytes of the program sent."),
+	FIELD(rx_bytes, qp.traffic.rx_bytes, COUNTER, "bytes", "Bytes of the program received."),
+	FIELD(tx_pkts, nb_tx_pkts, COUNTER, "packets", "Packets sent."),
+	FIELD(rx_pkts, nb_rx_pkts, COUNTER, "packets", "Packets received."),
+	FIELD(rtx, nb_rtx, COUNTER, "packets", "Packets sent again."),
+	FIELD(rtt_ns, srtt_ns, GAUGE, "ns", "Smoothed round-trip time."),
+	FIELD(in_flight, in_flight, GAUGE, "packets", "Packets sent and not acknowledged yet."),
+	FIELD(limit, limit, GAUGE, "packets", "Packets that may be in flight."),
 };
+const struct san_view_set san_view_conn_list_set = {in_list, RTE_DIM(in_list)};
 
+/** Connection, alone */
 static const struct san_view_field alone[] = {
-	FIELD("cwnd_milli", cwnd_milli),
-	FIELD("first_window", first_win),
-	FIELD("virtual_window", virtual_win),
-	FIELD("request_window", req_win),
-	FIELD("data_window", data_win),
-	FIELD("messages", nb_messages),
-	FIELD("message_limit", max_messages),
-	FIELD("cuts", nb_cuts),
-	FIELD("rttvar_ns", rttvar_ns),
-	FIELD("rtt_base_ns", rtt_base_ns),
-	FIELD("rto_ns", rto_ns),
-	FIELD("early", nb_fast_rtx),
-	FIELD("tlp", nb_tlp),
-	FIELD("rto", nb_rto),
-	FIELD("duplicates", nb_dup),
-	FIELD("tx_messages", qp.traffic.nb_tx),
-	FIELD("rx_messages", qp.traffic.nb_rx),
-	FIELD("send_depth", qp.sq_depth),
-	FIELD("sends", qp.nb_requests),
-	FIELD("sends_waiting", qp.nb_waiting),
-	FIELD("recv_depth", qp.rq_depth),
-	FIELD("recvs", qp.nb_recvs),
-	FIELD("level", level),
-	FIELD("packs", packs),
+	SAN_VIEW_NOTE(cid, INFO, "", "CID of this side."),
+	SAN_VIEW_NOTE(peer_cid, INFO, "", "CID of the peer."),
+	SAN_VIEW_NOTE(pkey, INFO, "", "Partition."),
+	SAN_VIEW_NOTE(order, INFO, "", "Order of delivery: ordered, unordered or relaxed."),
+	FIELD(qp, qpn, INFO, "", "Queue pair; 4294967295: unknown."),
+	FIELD(mtu, mtu, GAUGE, "bytes", "Payload of a packet, as far as the path is known."),
+	FIELD(source_port, port, INFO, "", "UDP source port."),
+	FIELD(cwnd_milli, cwnd_milli, GAUGE, "packets/1000", "Congestion window."),
+	FIELD(first_window, first_win, GAUGE, "packets", "First window that the peer allows."),
+	FIELD(virtual_window, virtual_win, GAUGE, "packets", "Share of this host's packets."),
+	FIELD(request_window, req_win, GAUGE, "packets", "Window of requests."),
+	FIELD(data_window, data_win, GAUGE, "packets", "Window of data."),
+	FIELD(messages, nb_messages, GAUGE, "messages", "Unacknowledged messages."),
+	FIELD(message_limit, max_messages, GAUGE, "messages", "Limit of unacknowledged messages."),
+	FIELD(cuts, nb_cuts, COUNTER, "times", "Cuts of the congestion window."),
+	FIELD(rttvar_ns, rttvar_ns, GAUGE, "ns", "Variation of the round-trip time."),
+	FIELD(rtt_base_ns, rtt_base_ns, GAUGE, "ns", "Lowest known round-trip time: no queues."),
+	FIELD(rto_ns, rto_ns, GAUGE, "ns", "Retransmission timeout."),
+	FIELD(fast_rtx, nb_fast_rtx, COUNTER, "packets", "Fast retransmits."),
+	FIELD(tlp, nb_tlp, COUNTER, "packets", "Tail-loss probes."),
+	FIELD(rto, nb_rto, COUNTER, "times", "Retransmission timeouts."),
+	FIELD(duplicates, nb_dup, COUNTER, "packets", "Packets received twice."),
+	FIELD(tx_messages, qp.traffic.nb_tx, COUNTER, "messages", "Messages sent."),
+	FIELD(rx_messages, qp.traffic.nb_rx, COUNTER, "messages", "Messages received."),
+	FIELD(send_depth, qp.sq_depth, GAUGE, "requests", "Depth of the send queue."),
+	FIELD(sends, qp.nb_requests, GAUGE, "requests", "Requests that are not complete."),
+	FIELD(sends_waiting, qp.nb_waiting, GAUGE, "requests", "Of those, not started."),
+	FIELD(recv_depth, qp.rq_depth, GAUGE, "requests", "Depth of the receive queue."),
+	FIELD(recvs, qp.nb_recvs, GAUGE, "requests", "Receives that no message has used yet."),
+	FIELD(level, level, GAUGE, "", "Congestion level."),
+	FIELD(packs, packs, INFO, "", "1: small messages share packets."),
 };
+const struct san_view_set san_view_conn_set = {alone, RTE_DIM(alone)};
 
-static void
-put_hex(struct san_view *v, const char *name, int digits, uint32_t value)
-{
-	char text[16];
+#define HOLD_FIELD(reason, name, help) SAN_VIEW_NOTE(name, GAUGE, "connections", help),
 
-	snprintf(text, sizeof(text), "0x%0*x", digits, value);
-	san_view_string(v, name, text);
-}
+static const struct san_view_field reasons[] = {SAN_HOLDS(HOLD_FIELD)};
+const struct san_view_set san_view_reasons_set = {reasons, RTE_DIM(reasons)};
+
+#define STATE_NAME(state, name, help) #name,
 
 void
 san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
 {
-	static const char *const states[] = {"free", "setup", "open", "closing"};
+	static const char *const states[] = {SAN_CONN_STATES(STATE_NAME)};
 	char addr[SAN_INET_TEXT];
 
 	san_view_string(v, "peer", san_inet_addr_text(&c->peer, addr));
@@ -137,14 +150,11 @@ san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
 void
 san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
 {
-	put_hex(v, "cid", 6, c->cid);
-	put_hex(v, "peer_cid", 6, c->dcid);
-	put_hex(v, "pkey", 4, c->pkey);
-	san_view_u64(v, "qp", c->qpn);
+	san_view_hex(v, "cid", 6, c->cid);
+	san_view_hex(v, "peer_cid", 6, c->dcid);
+	san_view_hex(v, "pkey", 4, c->pkey);
 	san_view_string(v, "order", !c->ordered ? "unordered" : c->relaxed ? "relaxed" :
 									     "ordered");
-	san_view_u64(v, "mtu", c->mtu);
-	san_view_u64(v, "source_port", c->port);
 	san_view_conn_brief(v, c);
 	san_view_fields(v, alone, RTE_DIM(alone), c);
 }

@@ -53,6 +53,9 @@ struct san_view_app {
 	struct san_ulp_traffic traffic;
 };
 
+/** Fields of a connection in lists, and further ones; reasons why connections wait. */
+extern const struct san_view_set san_view_conn_list_set, san_view_conn_set, san_view_reasons_set;
+
 /**
  * Get the connection of *slot*. Unless this is the thread that owns the engine, queue pair and
  * reason are unknown.

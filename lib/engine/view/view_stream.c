@@ -9,38 +9,47 @@
 #include "view.h"
 #include "view_telemetry.h"
 
-#define FIELD(name, member) SAN_VIEW_FIELD(struct san_stream_view, name, member)
+#define FIELD(name, member, kind, unit, help) \
+	SAN_VIEW_FIELD(struct san_stream_view, name, member, kind, unit, help)
 
+#define STAT(name, member, unit, help) FIELD(name, stats.member, COUNTER, unit, help)
+
+/** Stream */
 static const struct san_view_field fields[] = {
-	FIELD("threshold", threshold),
-	FIELD("message_size", msg_size),
-	FIELD("peer_message_size", peer_msg_size),
-	FIELD("credit", credit),
-	FIELD("peer_credit", peer_credit),
-	FIELD("unread_bytes", nb_unread_bytes),
-	FIELD("sends", nb_sends),
-	FIELD("recvs", nb_recvs),
-	FIELD("tx_message_bytes", stats.tx.message),
-	FIELD("tx_write_bytes", stats.tx.write),
-	FIELD("tx_read_bytes", stats.tx.read),
-	FIELD("rx_message_bytes", stats.rx.message),
-	FIELD("rx_write_bytes", stats.rx.write),
-	FIELD("rx_read_bytes", stats.rx.read),
-	FIELD("tx_messages", stats.nb_tx_msgs),
-	FIELD("rx_messages", stats.nb_rx_msgs),
-	FIELD("updates", stats.nb_updates),
-	FIELD("advertisements", stats.nb_advs),
-	FIELD("advertisements_stale", stats.nb_stale),
-	FIELD("offers", stats.nb_offers),
-	FIELD("fallbacks", stats.nb_fallbacks),
-	FIELD("resizes", stats.nb_resizes),
-	FIELD("resizes_refused", stats.nb_resizes_refused),
-	FIELD("no_buffers", stats.nb_no_buffers),
-	FIELD("stalls_credit", stats.nb_stall_credit),
-	FIELD("stalls_store", stats.nb_stall_store),
-	FIELD("stalls_buffers", stats.nb_stall_buffers),
-	FIELD("stalls_set", stats.nb_stall_set),
+	SAN_VIEW_NOTE(mode, INFO, "", "How this side sends."),
+	SAN_VIEW_NOTE(peer_mode, INFO, "", "How the peer sends."),
+	SAN_VIEW_NOTE(time_ns, INFO, "ns", "Time of the answer, on the clock of the changes."),
+	SAN_VIEW_NOTE(changes, INFO, "", "The last changes of mode, each with time and cause."),
+	FIELD(threshold, threshold, GAUGE, "bytes", "Length from which transfers are large."),
+	FIELD(message_size, msg_size, GAUGE, "bytes", "Size of own message buffers."),
+	FIELD(peer_message_size, peer_msg_size, GAUGE, "bytes", "Size of message buffers there."),
+	FIELD(credit, credit, GAUGE, "messages", "Messages that may be sent to the peer now."),
+	FIELD(peer_credit, peer_credit, GAUGE, "messages", "Messages that the peer may send now."),
+	FIELD(unread_bytes, nb_unread_bytes, GAUGE, "bytes", "Bytes that were not read."),
+	FIELD(sends, nb_sends, GAUGE, "requests", "Sends of the program that are not complete."),
+	FIELD(recvs, nb_recvs, GAUGE, "requests", "Receives of the program that are not complete."),
+	STAT(tx_message_bytes, tx.message, "bytes", "Bytes sent in messages."),
+	STAT(tx_write_bytes, tx.write, "bytes", "Bytes sent by writes into the peer's buffers."),
+	STAT(tx_read_bytes, tx.read, "bytes", "Bytes sent by reads of the peer."),
+	STAT(rx_message_bytes, rx.message, "bytes", "Bytes received in messages."),
+	STAT(rx_write_bytes, rx.write, "bytes", "Bytes received by writes of the peer."),
+	STAT(rx_read_bytes, rx.read, "bytes", "Bytes received by reads from the peer."),
+	STAT(tx_messages, nb_tx_messages, "messages", "Messages sent."),
+	STAT(rx_messages, nb_rx_messages, "messages", "Messages received."),
+	STAT(updates, nb_updates, "messages", "Updates of credit sent."),
+	STAT(advertisements, nb_advs, "buffers", "Buffers advertised to the peer."),
+	STAT(advertisements_stale, nb_stale, "buffers", "Advertisements that came too late."),
+	STAT(offers, nb_offers, "transfers", "Transfers offered to the peer to read."),
+	STAT(fallbacks, nb_fallbacks, "transfers", "Transfers that had to use another path."),
+	STAT(resizes, nb_resizes, "times", "Changes of the size of messages."),
+	STAT(resizes_refused, nb_resizes_refused, "times", "Changes that had no memory."),
+	STAT(no_buffers, nb_no_buffers, "times", "Times that no message buffer was free."),
+	STAT(stalls_credit, nb_stalls_credit, "times", "Waits: the peer had no receive left."),
+	STAT(stalls_store, nb_stalls_store, "times", "Waits: the peer's program did not read."),
+	STAT(stalls_buffers, nb_stalls_buffers, "times", "Waits: all own messages were in flight."),
+	STAT(stalls_set, nb_stalls_set, "times", "Waits: no buffer of the peer was known."),
 };
+const struct san_view_set san_view_stream_set = {fields, RTE_DIM(fields)};
 
 struct one {
 	uint32_t cid;

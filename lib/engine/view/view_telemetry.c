@@ -16,6 +16,7 @@
 
 #include "engine_priv.h"
 #include "view.h"
+#include "view_conn.h"
 #include "view_telemetry.h"
 
 #define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a percentage of a shorter time means nothing */
@@ -65,20 +66,6 @@ tel_cam(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	(void)params;
 	rte_tel_data_start_dict(d);
 	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "cam_", true);
-	return 0;
-}
-
-static int
-tel_gauges(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
-{
-	struct rtsan_dpdk_counter c[SAN_VIEW_COUNTERS];
-	uint32_t i, n = san_view_counters(p, NULL, c);
-
-	(void)params;
-	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-	for (i = 0; i < n; i++)
-		if (san_view_counters_is_gauge(c[i].name))
-			rte_tel_data_add_array_string(d, c[i].name);
 	return 0;
 }
 
@@ -154,33 +141,9 @@ tel_lcores(struct san_engine_port *p, struct rte_tel_data *d, const char *params
 static int
 tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
-	const struct rte_ether_addr addr = san_engine_mac(p);
-	char mac[RTE_ETHER_ADDR_FMT_SIZE];
-	uint64_t nb_rx = 0, nb_tx = 0;
-	uint32_t i;
-
 	(void)params;
-	for (i = 0; i < p->nb_engines; i++) {
-		nb_rx += p->engines[i]->stats.nb_rx;
-		nb_tx += p->engines[i]->stats.nb_tx;
-	}
-	rte_ether_format_addr(mac, sizeof(mac), &addr);
 	rte_tel_data_start_dict(d);
-	rte_tel_data_add_dict_string(d, "port_name", p->conf.name);
-	rte_tel_data_add_dict_u64(d, "port", p->id);
-	rte_tel_data_add_dict_string(d, "name", p->name);
-	rte_tel_data_add_dict_string(d, "driver", p->driver);
-	rte_tel_data_add_dict_string(d, "mac", mac);
-	rte_tel_data_add_dict_string(d, "link", san_engine_dev_state(p));
-	rte_tel_data_add_dict_string(d, "interface", p->dev.name);
-	rte_tel_data_add_dict_u64(d, "mtu", p->mtu);
-	rte_tel_data_add_dict_u64(d, "lcores", p->nb_engines);
-	rte_tel_data_add_dict_u64(d, "queues", p->nb_queues);
-	rte_tel_data_add_dict_u64(d, "rx_pkts", nb_rx);
-	rte_tel_data_add_dict_u64(d, "tx_pkts", nb_tx);
-	rte_tel_data_add_dict_u64(d, "buffers", p->conf.pool_size);
-	rte_tel_data_add_dict_u64(d, "buffers_free", rte_mempool_avail_count(p->pool));
-	rte_tel_data_add_dict_string(d, "idle", san_engine_idle_name(p->idle));
+	san_view_port(p, &(struct san_view){.dict = d});
 	return 0;
 }
 
@@ -197,34 +160,52 @@ tel_ports(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	return 0;
 }
 
+/** Metrics with labels of their own */
+static const struct san_view_field families[] = {
+	SAN_VIEW_NOTE(port, INFO, "", "The ports."),
+	SAN_VIEW_NOTE(drops, COUNTER, "packets", "Packets dropped, by reason."),
+	SAN_VIEW_NOTE(conns_held, GAUGE, "connections", "Connections by what holds them back now."),
+	SAN_VIEW_NOTE(round_ns, HISTOGRAM, "ns", "Time of rounds of the lcores that found work."),
+	SAN_VIEW_NOTE(rtt_ns, GAUGEHISTOGRAM, "ns", "Round-trip times of the connections now."),
+};
+static const struct san_view_set families_set = {families, RTE_DIM(families)};
+
 static const struct command {
 	const char *name;
 	int (*fn)(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
 	const char *help;
+	const struct san_view_set *set; /**< explained if the parameter is "help" */
 } commands[] = {
 	{"/sanstack/ports", tel_ports,
 	 "Names of the ports. Every other command takes port=NAME as its first parameter; without "
 	 "it, it is about the first one"},
-	{"/sanstack/port", tel_port, "The port. No parameters"},
+	{"/sanstack/port", tel_port, "The port. No parameters", &san_view_port_set},
 	{"/sanstack/conn", san_view_telemetry_conn_one,
-	 "One connection. Parameter: CID; none: conn_list"},
-	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID"},
+	 "One connection. Parameter: CID; none: conn_list", &san_view_conn_set},
+	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID",
+	 &san_view_stream_set},
 	{"/sanstack/conn_list", san_view_telemetry_conn_list,
-	 "Connections, a page of them. Parameters: OFFSET (0 or the last *next*), APP"},
+	 "Connections, a page of them. Parameters: OFFSET (0 or the last *next*), APP",
+	 &san_view_conn_list_set},
 	{"/sanstack/reasons", san_view_telemetry_conn_reasons,
-	 "Connections by what holds them back now. No parameters"},
+	 "Connections by what holds them back now. No parameters", &san_view_reasons_set},
 	{"/sanstack/hist", san_view_telemetry_conn_hist,
-	 "Histograms: rounds with work, round trips now. Bucket i: from 2^i ns. No parameters"},
-	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters"},
+	 "Histograms: rounds with work, round trips now. Bucket i: from 2^i ns. No parameters",
+	 &families_set},
+	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters",
+	 &san_view_lcore_set},
 	{"/sanstack/capture", san_view_telemetry_conn_capture,
 	 "Packets into a pcapng file. Parameters: FILE, CID (0: all), SNAP; none: show"},
 	{"/sanstack/capture_stop", san_view_telemetry_conn_capture_stop,
 	 "End capturing. No parameters"},
-	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0"},
-	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters"},
-	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters"},
-	{"/sanstack/gauges", tel_gauges, "Counters that are states, not counts. No parameters"},
-	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters"},
+	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0",
+	 &san_view_counters_set},
+	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters",
+	 &san_view_counters_set},
+	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters",
+	 &san_view_drops_set},
+	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters",
+	 &san_view_counters_set},
 };
 
 #define PORT_KEY "port="
@@ -267,16 +248,17 @@ static int
 telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	struct san_engine_port *port = telemetry_find_port(&params);
-	size_t i;
+	const struct command *c = commands;
 
 	if (nb_places == 0)
 		return -ENODEV;
 	if (port == NULL)
 		return san_view_telemetry_error(d, "there is no port with this name");
-	for (i = 0; i < RTE_DIM(commands); i++)
-		if (strcmp(cmd, commands[i].name) == 0)
-			return commands[i].fn(port, d, params);
-	return -ENODEV;
+	while (strcmp(cmd, c->name) != 0)
+		c++;
+	if (c->set != NULL && params != NULL && strcmp(params, "help") == 0)
+		return san_view_explain(d, c->set);
+	return c->fn(port, d, params);
 }
 
 static int

@@ -9,61 +9,14 @@
 #include "view.h"
 #include "view_conn.h"
 
-static const struct offload {
-	uint64_t rx, tx;
-	const char *name;
-} offloads[] = {
-	{RTE_ETH_RX_OFFLOAD_SCATTER, RTE_ETH_TX_OFFLOAD_MULTI_SEGS, "multi-segment"},
-	{RTE_ETH_RX_OFFLOAD_IPV4_CKSUM, RTE_ETH_TX_OFFLOAD_IPV4_CKSUM, "ipv4-checksum"},
-	{RTE_ETH_RX_OFFLOAD_UDP_CKSUM, RTE_ETH_TX_OFFLOAD_UDP_CKSUM, "udp-checksum"},
-	{RTE_ETH_RX_OFFLOAD_TIMESTAMP, 0, "timestamp"},
-	{0, RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE, "fast-free"},
-};
-
-static void
-text_offloads(const char *what, uint64_t rx, uint64_t tx, FILE *f)
-{
-	size_t i;
-
-	fprintf(f, "  %s", what);
-	for (i = 0; i < RTE_DIM(offloads); i++) {
-		if ((rx & offloads[i].rx) != 0)
-			fprintf(f, " rx:%s", offloads[i].name);
-		if ((tx & offloads[i].tx) != 0)
-			fprintf(f, " tx:%s", offloads[i].name);
-	}
-	fprintf(f, "\n");
-}
-
 static void
 text_port(const struct san_engine_port *p, FILE *f)
 {
-	const struct rte_ether_addr ether = san_engine_mac(p);
-	char mac[RTE_ETHER_ADDR_FMT_SIZE], addr[SAN_INET_TEXT];
-	struct rte_eth_link link = {0};
-	struct rte_eth_stats stats = {0};
-	uint16_t i;
+	struct san_view v = {.text = f};
 
-	rte_eth_link_get_nowait(p->id, &link);
-	rte_eth_stats_get(p->id, &stats);
-	rte_ether_format_addr(mac, sizeof(mac), &ether);
-	fprintf(f, "port %u: %s, driver %s, %s, link %s\n", p->id, p->name, p->driver, mac,
-		link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
-	for (i = 0; i < p->conf.core.inet.nb_addrs; i++)
-		fprintf(f, "  address %s\n",
-			san_inet_addr_text(&p->conf.core.inet.addrs[i].ip, addr));
-	fprintf(f, "  mtu %u (set at the port: %u), rings %u rx, %u tx, %s, idle %s\n", p->mtu,
-		p->declared, p->nb_rxd, p->nb_txd,
-		p->launched ? "own lcore" : "polled by caller", san_engine_idle_name(p->idle));
-	text_offloads("offered:", p->rx_capa, p->tx_capa, f);
-	text_offloads("in use: ", p->rx_offloads, p->tx_offloads, f);
-	fprintf(f, "  queues %u, %s; rss types 0x%" PRIx64 ", reta %u\n", p->nb_queues,
-		p->is_steered ? "source ports chosen by rss" : "any source port", p->rss_capa,
-		p->reta_size);
-	fprintf(f, "  port: %" PRIu64 " missed, %" PRIu64 " tx errors\n", stats.imissed,
-		stats.oerrors);
-	fprintf(f, "  buffers %u free of %u\n", rte_mempool_avail_count(p->pool),
-		p->conf.pool_size);
+	v.column = (uint32_t)fprintf(f, "port %u:", p->id);
+	san_view_port(p, &v);
+	fputc('\n', f);
 }
 
 static void
@@ -112,19 +65,19 @@ text_counters(struct san_engine_port *p, const char *prefix, bool want, FILE *f)
 static void
 text_drops(struct san_engine_port *p, FILE *f)
 {
+	const struct san_view_field *drops = san_view_drops_set.fields;
 	struct rtsan_dpdk_counter c[SAN_VIEW_COUNTERS];
-	uint32_t i, n = san_view_counters(p, NULL, c), shown = 0;
-	uint64_t value;
+	uint32_t i, first = san_view_counters(p, NULL, c) - san_view_drops_set.nb;
+	bool is_any = false;
 
-	for (i = 1; i < SAN_DROP_MAX && n != 0; i++) {
-		value = c[n - SAN_DROP_MAX + i].value;
-		if (value == 0)
+	for (i = 0; i < san_view_drops_set.nb; i++) {
+		if (c[first + i].value == 0)
 			continue;
-		fprintf(f, "  %-16s %10" PRIu64 "  %s\n", san_drop_name((enum san_drop)i),
-			value, san_drop_text((enum san_drop)i));
-		shown++;
+		fprintf(f, "  %-16s %10" PRIu64 "  %s\n", san_drop_name((enum san_drop)(i + 1)),
+			c[first + i].value, drops[i].help);
+		is_any = true;
 	}
-	if (shown == 0)
+	if (!is_any)
 		fprintf(f, "  none\n");
 }
 
