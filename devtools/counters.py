@@ -21,7 +21,7 @@ TABLE = re.compile(r'^/\*\* ([^*\n]+) \*/\n(#define \w+\(X\)(?:.*\\\n)*.*|'
 ROW = re.compile(r'\b(?:X|FIELD|STAT|SAN_VIEW_NOTE)\(([^"()]*)((?:"[^"]*"(?:,\s*)?)+)')
 # Tables whose rows are families of OpenMetrics, and how their names begin.
 FAMILIES = {'Engine of an lcore': '', 'Packet delivery': '', 'Transactions': '',
-            'Placement of data': '', 'States, and counters of tables and faults': '',
+            'Placement of data': '', 'States, and counters of faults': '', 'Reorder table': '',
             'Metrics with labels of their own': '', 'Lcore': 'lcore_', 'Application': 'app_'}
 
 Row = collections.namedtuple('Row', 'name kind unit help')

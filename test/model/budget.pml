@@ -2,7 +2,7 @@
 
 /*
  * The incast budget with pushes and pulls in both directions (RT-13, RT-26): nobody waits
- * for ever, although nothing lapses. Two hosts, two ordered connections; each host posts two
+ * for ever, although nothing expires. Two hosts, two ordered connections; each host posts two
  * requests on each.
  *
  * What mirrors what
@@ -16,7 +16,7 @@
  *   in_turn       tl_target_order.c: base_next(); tl_target.c: target_replay_held()
  *   pulled        tl_pull.c: san_tl_pull_execute(): in its turn; tl_initiator.c:
  *                 san_tl_initiator_rx_pull_data()
- *   lapse         tl_admit.c: charge_expire_longest()
+ *   expire         tl_admit.c: charge_expire_longest()
  *   charge, back, fit   tl_path.c: san_tl_path_add(), fit_room(): what of it is in the budget
  *
  * What is abstracted, and why that is sound
@@ -25,8 +25,8 @@
  *     on; that it can is the matter of solicit.pml and doc/deadlock.md.
  *   Bytes. One unit is one packet.
  *   Lapsing, but for SEND. It only gives room back: without it less is possible. The
- *     account of what lapsed may be full, so nothing may rest on it. With SEND only the
- *     connection of the send lapses: no other has to.
+ *     account of what expired may be full, so nothing may rest on it. With SEND only the
+ *     connection of the send expires: no other has to.
  *   Receives, but for SEND; records, aborts: nothing here waits for them.
  *   What a path holds (RT-41): with PATHS, rooms may become that or nothing at any moment, MOVES
  *     times in all. Why they do is not asked. One unit is room enough to be right or wrong.
@@ -39,10 +39,10 @@
  *
  * Options: MIXED: on the second connection the pull comes first. PUSHES: no pulls on it.
  * SEND: on one connection a send comes first, and its receive is posted when nothing else
- * can happen; what is granted behind it is refused until then. LEN, BUDGET, LAPSED: sizes.
+ * can happen; what is granted behind it is refused until then. LEN, BUDGET, EXPIRED: sizes.
  * PATHS: paths have room beyond the budget. BREAK_SHRINK: it goes before what is charged to it.
  * BREAK_RESERVE: pulls may have all. BREAK_ANY: what is pulled counts as granted.
- * BREAK_LAPSE: nothing may lapse.
+ * BREAK_EXPIRE: nothing may expire.
  */
 
 #ifndef LEN
@@ -56,10 +56,10 @@
 #define MOVES 2
 #endif
 
-#ifdef BREAK_LAPSE
-#define LAPSED 0
+#ifdef BREAK_EXPIRE
+#define EXPIRED 0
 #else
-#define LAPSED BUDGET
+#define EXPIRED BUDGET
 #endif
 
 #define PUSH 0
@@ -88,7 +88,7 @@ typedef stream {
 	bit granted0;	       /* the first is a push, and granted fully */
 	unsigned granted : 3;  /* of the next push */
 	unsigned share : 3;    /* granted, not placed in its turn: of the peer's budget */
-	unsigned lapsed : 3;   /* the same, and no longer of its budget */
+	unsigned expired : 3;   /* the same, and no longer of its budget */
 	unsigned arrived : 3;  /* of the push at the base, or behind a pull there */
 	unsigned charge0 : 3;  /* of pulls: of the own budget */
 	unsigned charge1 : 3;
@@ -103,7 +103,7 @@ typedef path {
 
 stream t[4];
 path p[4];	/* PULLED and GRANTED of host 0, of host 1 */
-byte used[2], pulled[2], lapsed[2];
+byte used[2], pulled[2], expired[2];
 bit posted; /* the receive of the send */
 
 #define PULLED(h)  (2 * (h))
@@ -135,7 +135,7 @@ byte moves;
 		   t[s].granted < LEN)
 #define wants(s)  (wants0(s) || wants1(s))
 #define may_grant(s) \
-	(wants(s) && ROOM(PEER(s)) + left(GRANTED(PEER(s))) > 0 && t[s].lapsed == 0 && \
+	(wants(s) && ROOM(PEER(s)) + left(GRANTED(PEER(s))) > 0 && t[s].expired == 0 && \
 	 (!any_granted(PEER(s)) || !wants(OTHER(s)) || \
 	  t[s].share < QUARTER + p[GRANTED(PEER(s))].room))
 
@@ -146,7 +146,7 @@ inline check()
 {
 	assert(used[0] <= BUDGET && used[1] <= BUDGET); /* property: budget */
 	assert(pulled[0] <= used[0] && pulled[1] <= used[1]); /* property: budget */
-	assert(lapsed[0] <= LAPSED && lapsed[1] <= LAPSED) /* property: budget */
+	assert(expired[0] <= EXPIRED && expired[1] <= EXPIRED) /* property: budget */
 }
 
 /* what of it is in the budget */
@@ -265,19 +265,19 @@ end:	do
 #ifdef SEND
 	/* what stands behind the send is refused, and comes again when that is done */
 	:: atomic { t[s].share > 0 && t[s].base == 0 && kind(s, 0) == SENT &&
-		    lapsed[PEER(s)] < LAPSED -> d_step {
+		    expired[PEER(s)] < EXPIRED -> d_step {
 		t[s].share--;
 		back(PEER(s), GRANTED(PEER(s)), 1);
-		t[s].lapsed++;
-		lapsed[PEER(s)]++;
+		t[s].expired++;
+		expired[PEER(s)]++;
 		check() } }
 	:: atomic { posted && t[s].base == 0 && t[s].issued > 0 && kind(s, 0) == SENT -> d_step {
 		in_turn(s);
 		check() } }
-	/* of what was granted, that which lapsed comes first */
-	:: atomic { t[s].lapsed > 0 && t[s].base == 1 && kind(s, 0) == SENT -> d_step {
-		t[s].lapsed--;
-		lapsed[PEER(s)]--;
+	/* of what was granted, that which expired comes first */
+	:: atomic { t[s].expired > 0 && t[s].base == 1 && kind(s, 0) == SENT -> d_step {
+		t[s].expired--;
+		expired[PEER(s)]--;
 		t[s].arrived++;
 		if
 		:: t[s].arrived == LEN -> finish(s)

@@ -41,7 +41,7 @@
  *     acts only on the last of a push's bits, so they come together. Received bits
  *     only hold back resending, and what is resent needlessly changes nothing.
  *   Grants have PSNs, too, but the maximum wins whatever comes twice.
- *   Time. A grant may lapse at any moment, in any order; a wait for a receive may last
+ *   Time. A grant may expire at any moment, in any order; a wait for a receive may last
  *     too long at any moment.
  *   Left out: pulls (budget.pml), SRPT (round-robin only), lack of records, RNR of data, unordered
  *     connections, PCB-3, congestion. Nothing here waits for any of them.
@@ -52,7 +52,7 @@
  *
  *   budget       granted and not placed, as the packets are, is what both accounts say;
  *                the first is at most the budget, the second at most its bound, always
- *   fair         who has lapsed grants gets no more; nobody has more than a quarter
+ *   fair         who has expired grants gets no more; nobody has more than a quarter
  *                while others wait
  *   ssn          grants are decided in the order of the SSNs, and no SSN is left out
  *   granted      data beyond what was granted is never accepted
@@ -65,7 +65,7 @@
  *
  * Options: GREEDY: the second connection sends what was not granted. SILENT: it never
  * sends what was, and the first must complete all the same. SENDS=n: its pushes are sends,
- * and the ULP posts n receives. LENn, BUDGET, LAPSED, STEP: sizes. BREAK_x: one rule is left
+ * and the ULP posts n receives. LENn, BUDGET, EXPIRED, STEP: sizes. BREAK_x: one rule is left
  * out; meson.build says which property notices it.
  *
  * SILENT with a budget of less than four packets fails: a quarter is then no packet,
@@ -87,8 +87,8 @@
 #ifndef BUDGET
 #define BUDGET 2
 #endif
-#ifndef LAPSED
-#define LAPSED 1
+#ifndef EXPIRED
+#define EXPIRED 1
 #endif
 #ifndef STEP
 #define STEP 2
@@ -144,7 +144,7 @@ typedef push {
 	unsigned placed : 3;
 	unsigned upto : 2; /* granted up to here */
 	unsigned charged : 2;
-	unsigned lapsed : 2;
+	unsigned expired : 2;
 	bit out;      /* a grant is decided and has no PSN */
 	bit reserved; /* a receive is set aside */
 };
@@ -163,7 +163,7 @@ typedef conn {
 push p[4];
 conn c[2];
 byte admit[2]; /* round-robin: connection + 1 */
-byte nb_admit, used, lapsed_used;
+byte nb_admit, used, expired_used;
 bit calm;
 #ifdef SENDS
 byte posts;
@@ -173,14 +173,14 @@ hidden byte misses, step, k, n, z;
 
 #define ROOM	       (BUDGET - used)
 #define charged_of(i)  (p[2 * (i)].charged + p[2 * (i) + 1].charged)
-#define lapsed_of(i)   (p[2 * (i)].lapsed + p[2 * (i) + 1].lapsed)
+#define expired_of(i)   (p[2 * (i)].expired + p[2 * (i) + 1].expired)
 #define head(i)	       (2 * (i) + c[i].first - 1)
 #define is_finished(q) (RSN(q) < c[CONN(q)].rx_base)
 #define in_turn(q)     (RSN(q) == c[CONN(q)].rx_base)
 #ifdef BREAK_MORE /* grants more to who did not use its grants */
 #define may_grant(i)   (c[i].first != 0 && !c[i].wait)
 #else
-#define may_grant(i)   (c[i].first != 0 && !c[i].wait && lapsed_of(i) == 0)
+#define may_grant(i)   (c[i].first != 0 && !c[i].wait && expired_of(i) == 0)
 #endif
 #define is_send(q)     (CONN(q) == 1)
 
@@ -196,16 +196,16 @@ inline lower(v, most)
 
 #define SUM(what)     (what(0) + what(1) + what(2) + what(3))
 #define charged_by(q) p[q].charged
-#define lapsed_by(q)  p[q].lapsed
+#define expired_by(q)  p[q].expired
 #define owed_by(q)    (p[q].rec == LIVE -> p[q].upto - count(p[q].placed) : 0)
 
 inline check()
 {
 	assert(used <= BUDGET); /* property: budget */
-	assert(lapsed_used <= LAPSED); /* property: budget */
+	assert(expired_used <= EXPIRED); /* property: budget */
 	assert(SUM(charged_by) == used); /* property: budget */
-	assert(SUM(lapsed_by) == lapsed_used); /* property: budget */
-	assert(SUM(owed_by) == used + lapsed_used); /* property: budget */
+	assert(SUM(expired_by) == expired_used); /* property: budget */
+	assert(SUM(owed_by) == used + expired_used); /* property: budget */
 #ifdef SENDS
 	assert(!c[1].wait || posted <= aside) /* property: wake */
 #endif
@@ -340,7 +340,7 @@ inline grant_one(i)
 	has_receive(i, n);
 	if
 	:: step != 0 ->
-		assert(lapsed_of(i) == 0); /* property: fair */
+		assert(expired_of(i) == 0); /* property: fair */
 		z = charged_of(i) + step;
 		assert(used == 0 || nb_admit == 0 || z <= QUARTER); /* property: fair */
 		assert(RSN(n) == 0 || p[n - 1].got_req); /* property: ssn */
@@ -380,26 +380,26 @@ inline admit_run()
 	check()
 }
 
-inline lapse(q)
+inline expire(q)
 {
 	z = p[q].charged;
-#ifndef BREAK_LAPSED /* lapsed grants have no bound */
-	lower(z, LAPSED - lapsed_used);
+#ifndef BREAK_EXPIRED /* expired grants have no bound */
+	lower(z, EXPIRED - expired_used);
 #endif
-	p[q].lapsed = p[q].lapsed + z;
-	lapsed_used = lapsed_used + z;
+	p[q].expired = p[q].expired + z;
+	expired_used = expired_used + z;
 	p[q].charged = p[q].charged - z;
 	used = used - z;
 	admit_update(CONN(q))
 }
 
-/* so many units are placed: of those that lapsed first */
+/* so many units are placed: of those that expired first */
 inline charge_done(q, units)
 {
 	z = units;
-	lower(z, p[q].lapsed);
-	p[q].lapsed = p[q].lapsed - z;
-	lapsed_used = lapsed_used - z;
+	lower(z, p[q].expired);
+	p[q].expired = p[q].expired - z;
+	expired_used = expired_used - z;
 	z = (units) - z;
 	p[q].charged = p[q].charged - z;
 	used = used - z;
@@ -410,8 +410,8 @@ inline release(q)
 {
 	used = used - p[q].charged;
 	p[q].charged = 0;
-	lapsed_used = lapsed_used - p[q].lapsed;
-	p[q].lapsed = 0;
+	expired_used = expired_used - p[q].expired;
+	p[q].expired = 0;
 	admit_update(CONN(q))
 }
 
@@ -689,17 +689,17 @@ end:	do
 	:: atomic { P.state == SENDING && (P.grants_tx & ~P.grants) != 0 -> d_step {
 		P.grants = P.grants_tx } }
 #endif
-#ifndef BREAK_LAPSE /* a grant never lapses */
-	:: atomic { P.charged != 0 && lapsed_used < LAPSED -> d_step {
-		lapse(q);
+#ifndef BREAK_EXPIRE /* a grant never expires */
+	:: atomic { P.charged != 0 && expired_used < EXPIRED -> d_step {
+		expire(q);
 		admit_run() } }
 #endif
-#ifdef BREAK_UNLAPSE /* what lapsed returns when there is room */
-	:: atomic { P.lapsed != 0 && ROOM >= P.lapsed -> d_step {
-		P.charged = P.charged + P.lapsed;
-		used = used + P.lapsed;
-		lapsed_used = lapsed_used - P.lapsed;
-		P.lapsed = 0 } }
+#ifdef BREAK_UNEXPIRE /* what expired returns when there is room */
+	:: atomic { P.expired != 0 && ROOM >= P.expired -> d_step {
+		P.charged = P.charged + P.expired;
+		used = used + P.expired;
+		expired_used = expired_used - P.expired;
+		P.expired = 0 } }
 #endif
 #ifdef SENDS
 	/* san_tl_solicit_grant_refuse(): it waited longer than the initiator wants to */
@@ -749,7 +749,7 @@ init
 #else
 		assert(p[0].state == GONE && p[1].state == GONE); /* property: end */
 		assert(p[2].state == GONE && p[3].state == GONE); /* property: end */
-		assert(used == 0 && lapsed_used == 0) /* property: end */
+		assert(used == 0 && expired_used == 0) /* property: end */
 #endif
 	}
 }

@@ -225,7 +225,7 @@ budget_is_full(struct world *w, void *arg)
 	return san_core_tl(w->node[0].core)->budget_used > BUDGET / 2;
 }
 
-PAIR_CASE(sim_rules__unused_grants_lapse)
+PAIR_CASE(sim_rules__unused_grants_expire)
 {
 	const struct san_tl *tl;
 

@@ -13,7 +13,6 @@
 #include "app_telemetry.h"
 #include "socks_telemetry.h"
 #include "view_conn.h"
-#include "view_telemetry.h"
 
 #define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */
 #define NUMBERS 65536 /* upper bound of socket numbers */
@@ -150,7 +149,6 @@ app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t
 
 	san_view_conn_count_apps(port->ctx->port, views);
 	san_socks_count(port, views);
-	rte_tel_data_start_dict(d);
 	rc = add_limits(d, port);
 	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
 		if (rows[i].id < from)
@@ -166,6 +164,7 @@ app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t
 
 static const struct command {
 	const char *name;
+	/** fill the dict *d* */
 	int (*run)(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 	unsigned long max; /* numbers are below it */
 	const char *help;
@@ -217,6 +216,7 @@ app_telemetry_answer(const char *cmd, const char *params, struct rte_tel_data *d
 	}
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
+	rte_tel_data_start_dict(d);
 	if (pthread_mutex_timedlock(&lock, &until) != 0)
 		return san_view_telemetry_error(d, "the daemon is busy");
 	if (apps != NULL)

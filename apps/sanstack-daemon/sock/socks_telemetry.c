@@ -56,7 +56,6 @@ int
 san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	(void)from;
-	rte_tel_data_start_dict(d);
 	san_view_fields(&(struct san_view){.dict = d}, sum_fields, RTE_DIM(sum_fields), port);
 	rte_tel_data_add_dict_u64(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
 	return rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
@@ -165,7 +164,6 @@ san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, ui
 	uint32_t i, nb_listed = 0;
 	int rc = 0;
 
-	rte_tel_data_start_dict(d);
 	for (i = from; i < port->max_socks && nb_listed < PAGE && rc == 0; i++) {
 		if (port->socks[i].port == NULL)
 			continue;
@@ -184,7 +182,6 @@ san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port,
 
 	(void)port;
 	(void)from;
-	rte_tel_data_start_dict(d);
 	for (i = 0; i < REASONS; i++) {
 		if (reasons[i].inode == 0)
 			continue;

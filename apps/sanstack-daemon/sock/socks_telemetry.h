@@ -17,6 +17,8 @@ extern const struct san_view_set san_socks_telemetry_sum_set, san_socks_telemetr
 /** Record why the kernel's socket of *inode* is not carried. Only the latest ones are kept. */
 void san_socks_telemetry_refused(uint64_t inode, const char *why);
 
+/* Each fills the dict *d*. */
+
 /** Number of sockets, and what they use. */
 int san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 /** List the sockets from number *from* on, as many as fit. */

@@ -18,11 +18,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "engine.h"
 #include "rtsan_abi.h"
 
 struct rte_tel_data;
-struct san_engine;
-struct san_engine_port;
 
 /* ---- view.c ---- */
 
@@ -87,25 +86,23 @@ int san_view_explain(struct rte_tel_data *d, const struct san_view_set *set);
  */
 uint32_t san_view_counters(struct san_engine_port *p, struct san_engine *e,
 			   struct rtsan_dpdk_counter c[SAN_VIEW_COUNTERS]);
-/** Show those whose name begins with *prefix*, or those whose name does not. */
+extern const struct san_view_set san_view_all_set;
+extern const struct san_view_set san_view_counters_set; /**< all but drops */
+extern const struct san_view_set san_view_drops_set, san_view_cam_set;
+
+/** Show those of *set*, which is one of these. */
 void san_view_counters_put(struct san_engine_port *p, struct san_engine *e, struct san_view *v,
-			   const char *prefix, bool want);
-extern const struct san_view_set san_view_counters_set; /**< without drops */
-extern const struct san_view_set san_view_drops_set;
+			   const struct san_view_set *set);
 uint64_t san_view_counters_leaks(struct san_engine_port *p);
 
 /* ---- view_port.c ---- */
-
-struct san_view_busy {
-	uint64_t time_ns, busy_ns; /**< since the engine was started */
-};
 
 extern const struct san_view_set san_view_port_set, san_view_lcore_set;
 
 /** Show the port. */
 void san_view_port(const struct san_engine_port *p, struct san_view *v);
-/** Show an lcore. Returns its times. */
-struct san_view_busy san_view_lcore(struct san_engine *e, struct san_view *v);
+/** Show an lcore. */
+void san_view_lcore(struct san_engine *e, struct san_view *v);
 
 /* ---- view_stream.c ---- */
 
@@ -113,9 +110,29 @@ extern const struct san_view_set san_view_stream_set;
 
 /** Show all streams. Call on their lcore. */
 void san_view_stream_text(struct san_engine *e, FILE *f);
+/** Answer telemetry about the stream of a connection. */
+int san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d,
+			      const char *params);
 
 /* ---- view_telemetry.c ---- */
 
+/*
+ * An answer has at most RTE_TEL_MAX_DICT_ENTRIES entries and 16 KiB. DPDK silently cuts off the
+ * rest, so long answers come in pages. An invalid request is answered with a text under "error".
+ */
+
+/** Answer with an error text. */
+int san_view_telemetry_error(struct rte_tel_data *d, const char *text);
+/**
+ * Parse the number at *text*, up to a comma or the end. Returns what follows it, or NULL if it is
+ * not a number.
+ */
+const char *san_view_telemetry_number(const char *text, uint32_t max, uint32_t *out);
+/**
+ * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
+ * something else. False: the name is invalid.
+ */
+bool san_view_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME]);
 /** Answer telemetry about the port. */
 void san_view_telemetry_add(struct san_engine_port *p);
 /** On return no thread of telemetry reads the engines any more. */

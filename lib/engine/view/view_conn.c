@@ -8,31 +8,6 @@
 
 #define SLICE 256 /* places visited in one call */
 
-static void
-view_packets(const struct san_pdl *pdl, const struct san_pdl_conn *c, struct san_view_conn *out)
-{
-	out->cwnd_milli = (uint64_t)san_pdl_cc_window(&c->cc) * 1000 / SAN_CC_ONE;
-	out->first_win = c->pcb.first_win;
-	out->virtual_win = san_pdl_pcb_vwin(pdl, c);
-	out->req_win = c->tx[SAN_WIN_REQ].size;
-	out->data_win = c->tx[SAN_WIN_DATA].size;
-	out->limit = san_pdl_pcb_limit(pdl, c);
-	out->in_flight = c->pcb.inflight;
-	out->srtt_ns = c->rtt.srtt_ns;
-	out->rttvar_ns = c->rtt.var_ns;
-	out->rtt_base_ns = c->rtt.base_ns;
-	out->rto_ns = c->rtt.rto_ns;
-	out->nb_tx_pkts = c->nb_tx_pkts;
-	out->nb_rx_pkts = c->nb_rx_pkts;
-	out->nb_rtx = c->nb_rtx;
-	out->nb_fast_rtx = c->nb_fast_rtx;
-	out->nb_tlp = c->nb_tlp;
-	out->nb_rto = c->nb_rto;
-	out->nb_dup = c->nb_dup;
-	out->nb_cuts = c->cc.nb_cuts;
-	out->level = c->cc.level;
-}
-
 void
 san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner, struct san_view_conn *out)
 {
@@ -42,23 +17,16 @@ san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner, struct san_
 	const struct san_pdl_conn *c = &pdl->conns[slot];
 
 	*out = (struct san_view_conn){
-		.cid = c->cid,
-		.dcid = c->dcid,
+		.pdl = *c,
+		.cwnd_milli = (uint64_t)san_pdl_cc_window(&c->cc) * 1000 / SAN_CC_ONE,
+		.virtual_win = san_pdl_pcb_vwin(pdl, c),
+		.limit = san_pdl_pcb_limit(pdl, c),
+		.nb_messages = tl->conns[slot].nb_msgs,
+		.packs = tl->conns[slot].peer.pack,
 		.qpn = SAN_QPN_NONE,
 		.lcore = e->id,
-		.state = c->state,
 		.hold = SAN_HOLD_MAX,
-		.ordered = c->ordered,
-		.relaxed = c->relaxed,
-		.peer = c->path.dst,
-		.port = c->path.src_port,
-		.mtu = c->mtu,
-		.pkey = c->pkey,
-		.nb_messages = tl->conns[slot].nb_msgs,
-		.max_messages = c->pcb.msg_limit,
-		.packs = tl->conns[slot].peer.pack,
 	};
-	view_packets(pdl, c, out);
 	if (!is_owner)
 		return;
 	out->hold = (uint8_t)san_tl_hold(tl, c, e->now_ns);
@@ -83,11 +51,11 @@ static const struct san_view_field in_list[] = {
 	FIELD(lcore, lcore, INFO, "", "Lcore, from 0."),
 	FIELD(tx_bytes, qp.traffic.tx_bytes, COUNTER, "bytes", "Bytes of the program sent."),
 	FIELD(rx_bytes, qp.traffic.rx_bytes, COUNTER, "bytes", "Bytes of the program received."),
-	FIELD(tx_pkts, nb_tx_pkts, COUNTER, "packets", "Packets sent."),
-	FIELD(rx_pkts, nb_rx_pkts, COUNTER, "packets", "Packets received."),
-	FIELD(rtx, nb_rtx, COUNTER, "packets", "Packets sent again."),
-	FIELD(rtt_ns, srtt_ns, GAUGE, "ns", "Smoothed round-trip time."),
-	FIELD(in_flight, in_flight, GAUGE, "packets", "Packets sent and not acknowledged yet."),
+	FIELD(tx_pkts, pdl.nb_tx_pkts, COUNTER, "packets", "Packets sent."),
+	FIELD(rx_pkts, pdl.nb_rx_pkts, COUNTER, "packets", "Packets received."),
+	FIELD(rtx, pdl.nb_rtx, COUNTER, "packets", "Packets sent again."),
+	FIELD(rtt_ns, pdl.rtt.srtt_ns, GAUGE, "ns", "Smoothed round-trip time."),
+	FIELD(in_flight, pdl.pcb.inflight, GAUGE, "packets", "Packets not acknowledged yet."),
 	FIELD(limit, limit, GAUGE, "packets", "Packets that may be in flight."),
 };
 const struct san_view_set san_view_conn_list_set = {in_list, RTE_DIM(in_list)};
@@ -99,23 +67,23 @@ static const struct san_view_field alone[] = {
 	SAN_VIEW_NOTE(pkey, INFO, "", "Partition."),
 	SAN_VIEW_NOTE(order, INFO, "", "Order of delivery: ordered, unordered or relaxed."),
 	FIELD(qp, qpn, INFO, "", "Queue pair; 4294967295: unknown."),
-	FIELD(mtu, mtu, GAUGE, "bytes", "Payload of a packet, as far as the path is known."),
-	FIELD(source_port, port, INFO, "", "UDP source port."),
+	FIELD(mtu, pdl.mtu, GAUGE, "bytes", "Payload of a packet, as far as the path is known."),
+	FIELD(source_port, pdl.path.src_port, INFO, "", "UDP source port."),
 	FIELD(cwnd_milli, cwnd_milli, GAUGE, "packets/1000", "Congestion window."),
-	FIELD(first_window, first_win, GAUGE, "packets", "First window that the peer allows."),
+	FIELD(first_window, pdl.pcb.first_win, GAUGE, "packets", "First window of the peer."),
 	FIELD(virtual_window, virtual_win, GAUGE, "packets", "Share of this host's packets."),
-	FIELD(request_window, req_win, GAUGE, "packets", "Window of requests."),
-	FIELD(data_window, data_win, GAUGE, "packets", "Window of data."),
+	FIELD(request_window, pdl.tx[SAN_WIN_REQ].size, GAUGE, "packets", "Window of requests."),
+	FIELD(data_window, pdl.tx[SAN_WIN_DATA].size, GAUGE, "packets", "Window of data."),
 	FIELD(messages, nb_messages, GAUGE, "messages", "Unacknowledged messages."),
-	FIELD(message_limit, max_messages, GAUGE, "messages", "Limit of unacknowledged messages."),
-	FIELD(cuts, nb_cuts, COUNTER, "times", "Cuts of the congestion window."),
-	FIELD(rttvar_ns, rttvar_ns, GAUGE, "ns", "Variation of the round-trip time."),
-	FIELD(rtt_base_ns, rtt_base_ns, GAUGE, "ns", "Lowest known round-trip time: no queues."),
-	FIELD(rto_ns, rto_ns, GAUGE, "ns", "Retransmission timeout."),
-	FIELD(fast_rtx, nb_fast_rtx, COUNTER, "packets", "Fast retransmits."),
-	FIELD(tlp, nb_tlp, COUNTER, "packets", "Tail-loss probes."),
-	FIELD(rto, nb_rto, COUNTER, "times", "Retransmission timeouts."),
-	FIELD(duplicates, nb_dup, COUNTER, "packets", "Packets received twice."),
+	FIELD(message_limit, pdl.pcb.msg_limit, GAUGE, "messages", "Limit of those messages."),
+	FIELD(cuts, pdl.cc.nb_cuts, COUNTER, "times", "Cuts of the congestion window."),
+	FIELD(rttvar_ns, pdl.rtt.var_ns, GAUGE, "ns", "Variation of the round-trip time."),
+	FIELD(rtt_base_ns, pdl.rtt.base_ns, GAUGE, "ns", "Lowest known round-trip time."),
+	FIELD(rto_ns, pdl.rtt.rto_ns, GAUGE, "ns", "Retransmission timeout."),
+	FIELD(fast_rtx, pdl.nb_fast_rtx, COUNTER, "packets", "Fast retransmits."),
+	FIELD(tlp, pdl.nb_tlp, COUNTER, "packets", "Tail-loss probes."),
+	FIELD(rto, pdl.nb_rto, COUNTER, "times", "Retransmission timeouts."),
+	FIELD(duplicates, pdl.nb_dup, COUNTER, "packets", "Packets received twice."),
 	FIELD(tx_messages, qp.traffic.nb_tx, COUNTER, "messages", "Messages sent."),
 	FIELD(rx_messages, qp.traffic.nb_rx, COUNTER, "messages", "Messages received."),
 	FIELD(send_depth, qp.sq_depth, GAUGE, "requests", "Depth of the send queue."),
@@ -123,7 +91,7 @@ static const struct san_view_field alone[] = {
 	FIELD(sends_waiting, qp.nb_waiting, GAUGE, "requests", "Of those, not started."),
 	FIELD(recv_depth, qp.rq_depth, GAUGE, "requests", "Depth of the receive queue."),
 	FIELD(recvs, qp.nb_recvs, GAUGE, "requests", "Receives that no message has used yet."),
-	FIELD(level, level, GAUGE, "", "Congestion level."),
+	FIELD(level, pdl.cc.level, GAUGE, "", "Congestion level."),
 	FIELD(packs, packs, INFO, "", "1: small messages share packets."),
 };
 const struct san_view_set san_view_conn_set = {alone, RTE_DIM(alone)};
@@ -141,8 +109,9 @@ san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
 	static const char *const states[] = {SAN_CONN_STATES(STATE_NAME)};
 	char addr[SAN_INET_TEXT];
 
-	san_view_string(v, "peer", san_inet_addr_text(&c->peer, addr));
-	san_view_string(v, "state", c->state < RTE_DIM(states) ? states[c->state] : "unknown");
+	san_view_string(v, "peer", san_inet_addr_text(&c->pdl.path.dst, addr));
+	san_view_string(v, "state",
+			c->pdl.state < RTE_DIM(states) ? states[c->pdl.state] : "unknown");
 	san_view_string(v, "reason", san_hold_name(c->hold));
 	san_view_fields(v, in_list, RTE_DIM(in_list), c);
 }
@@ -150,11 +119,11 @@ san_view_conn_brief(struct san_view *v, const struct san_view_conn *c)
 void
 san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
 {
-	san_view_hex(v, "cid", 6, c->cid);
-	san_view_hex(v, "peer_cid", 6, c->dcid);
-	san_view_hex(v, "pkey", 4, c->pkey);
-	san_view_string(v, "order", !c->ordered ? "unordered" : c->relaxed ? "relaxed" :
-									     "ordered");
+	san_view_hex(v, "cid", 6, c->pdl.cid);
+	san_view_hex(v, "peer_cid", 6, c->pdl.dcid);
+	san_view_hex(v, "pkey", 4, c->pdl.pkey);
+	san_view_string(v, "order", !c->pdl.ordered ? "unordered" : c->pdl.relaxed ? "relaxed" :
+										     "ordered");
 	san_view_conn_brief(v, c);
 	san_view_fields(v, alone, RTE_DIM(alone), c);
 }

@@ -20,22 +20,12 @@
 #define VIEW_APP_ANY UINT16_MAX
 
 struct san_view_conn {
-	uint32_t cid, dcid;
+	struct san_pdl_conn pdl; /**< a copy; its pointers must not be followed */
+	uint64_t cwnd_milli;     /**< thousandths of a packet */
+	uint32_t virtual_win, limit, nb_messages;
 	uint32_t qpn; /**< SAN_QPN_NONE: none, or unknown */
 	uint16_t lcore, app;
-	uint8_t state; /**< enum san_conn_state */
-	uint8_t hold;  /**< enum san_hold; SAN_HOLD_MAX: unknown */
-	bool ordered, relaxed;
-	struct san_ip peer;
-	uint16_t port, mtu, pkey;
-	uint64_t cwnd_milli; /**< thousandths of a packet */
-	uint32_t first_win, virtual_win, req_win, data_win, limit, in_flight;
-	uint32_t nb_messages, max_messages;
-	uint64_t srtt_ns, rttvar_ns, rto_ns;
-	uint64_t rtt_base_ns; /**< RTT without queueing, as far as measured; 0: unknown */
-	uint64_t nb_tx_pkts, nb_rx_pkts;
-	uint32_t nb_rtx, nb_fast_rtx, nb_tlp, nb_rto, nb_dup, nb_cuts;
-	uint32_t level;            /**< congestion level */
+	uint8_t hold;              /**< enum san_hold; SAN_HOLD_MAX: unknown */
 	bool packs;                /**< small messages share a packet */
 	struct san_ulp_qp_view qp; /**< zeros without a queue pair */
 };

@@ -14,7 +14,7 @@
 
 /* clang-format off */
 
-/** States, and counters of tables and faults */
+/** States, and counters of faults */
 #define READINGS(X) \
 	X(loops, COUNTER, "rounds", "Rounds of the lcore.", san_engine_loop_count(e)) \
 	X(conns, GAUGE, "connections", "Connections.", pdl->nb_conns) \
@@ -28,12 +28,6 @@
 	X(budget_bytes, GAUGE, "bytes", "Incast budget that the lcore has now.", tl->budget_bytes) \
 	X(budget_high_bytes, MARK, "bytes", "Most bytes granted.", tl->stats.budget_high) \
 	X(path_high_bytes, MARK, "bytes", "Most granted on long paths.", tl->stats.path_high) \
-	X(cam_used, GAUGE, "entries", "Entries of the reorder table in use.", cam->nb_used) \
-	X(cam_high, MARK, "entries", "Most entries of that table.", cam->nb_high) \
-	X(cam_inserts, COUNTER, "entries", "Insertions into the table.", cam->nb_inserts) \
-	X(cam_lookups, COUNTER, "times", "Searches of the reorder table.", cam->nb_lookups) \
-	X(cam_hits, COUNTER, "entries", "Searches that found an entry.", cam->nb_hits) \
-	X(cam_rejects, COUNTER, "entries", "Insertions refused: full.", cam->nb_rejects) \
 	X(impair_tx_dropped, COUNTER, "packets", "Dropped by impair_tx=.", tx->nb_dropped) \
 	X(impair_tx_duplicated, COUNTER, "packets", "Copied by impair_tx=.", tx->nb_duplicated) \
 	X(impair_tx_reordered, COUNTER, "packets", "Reordered by impair_tx=.", tx->nb_reordered) \
@@ -47,6 +41,15 @@
 	X(impair_rx_marked, COUNTER, "packets", "Marked with ECN by impair_rx=.", rx->nb_marked) \
 	X(impair_rx_overflow, COUNTER, "packets", "Delay was full, impair_rx=.", rx->nb_overflow)
 
+/** Reorder table */
+#define CAM_READINGS(X) \
+	X(cam_used, GAUGE, "entries", "Entries of the reorder table in use.", cam->nb_used) \
+	X(cam_high, MARK, "entries", "Most entries of that table.", cam->nb_high) \
+	X(cam_inserts, COUNTER, "entries", "Insertions into the table.", cam->nb_inserts) \
+	X(cam_lookups, COUNTER, "times", "Searches of the reorder table.", cam->nb_lookups) \
+	X(cam_hits, COUNTER, "entries", "Searches that found an entry.", cam->nb_hits) \
+	X(cam_rejects, COUNTER, "entries", "Insertions refused: full.", cam->nb_rejects)
+
 #define NAME_COUNTER(name, unit, help) SAN_VIEW_NOTE(name, COUNTER, unit, help),
 #define NAME_READING(name, kind, unit, help, source) SAN_VIEW_NOTE(name, kind, unit, help),
 #define NAME_DROP(reason, name, help) SAN_VIEW_NOTE(drop_##name, COUNTER, "packets", help),
@@ -57,6 +60,7 @@ static const struct san_view_field counters[] = {
 	SAN_TL_COUNTERS(NAME_COUNTER)
 	SAN_ULP_COUNTERS(NAME_COUNTER)
 	READINGS(NAME_READING)
+	CAM_READINGS(NAME_READING)
 	SAN_DROPS(NAME_DROP)
 };
 
@@ -65,7 +69,12 @@ static const struct san_view_field counters[] = {
 #define NB_DROPS (SAN_DROP_MAX - 1)
 #define NB_OTHER (RTE_DIM(counters) - NB_DROPS)
 
+#define ONE(...) +1
+#define NB_CAM   (0 CAM_READINGS(ONE))
+
+const struct san_view_set san_view_all_set = {counters, RTE_DIM(counters)};
 const struct san_view_set san_view_counters_set = {counters, NB_OTHER};
+const struct san_view_set san_view_cam_set = {&counters[NB_OTHER - NB_CAM], NB_CAM};
 const struct san_view_set san_view_drops_set = {&counters[NB_OTHER], NB_DROPS};
 
 /* Combine the values of one engine with those in *arg*. */
@@ -94,6 +103,7 @@ do_counters(struct san_engine *e, void *arg)
 		SAN_TL_COUNTERS(OF_TL)
 		SAN_ULP_COUNTERS(OF_ULP)
 		READINGS(OF_SOURCE)
+		CAM_READINGS(OF_SOURCE)
 	};
 	/* clang-format on */
 
@@ -126,14 +136,15 @@ san_view_counters(struct san_engine_port *p, struct san_engine *e,
 
 void
 san_view_counters_put(struct san_engine_port *p, struct san_engine *e, struct san_view *v,
-		      const char *prefix, bool want)
+		      const struct san_view_set *set)
 {
 	struct rtsan_dpdk_counter c[SAN_VIEW_COUNTERS];
-	uint32_t i, n = san_view_counters(p, e, c);
+	const size_t first = (size_t)(set->fields - counters);
+	uint32_t i;
 
-	for (i = 0; i < n; i++)
-		if ((strncmp(c[i].name, prefix, strlen(prefix)) == 0) == want)
-			san_view_u64(v, c[i].name, c[i].value);
+	san_view_counters(p, e, c);
+	for (i = 0; i < set->nb; i++)
+		san_view_u64(v, c[first + i].name, c[first + i].value);
 }
 
 uint64_t

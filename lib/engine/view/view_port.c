@@ -125,7 +125,7 @@ san_view_port(const struct san_engine_port *p, struct san_view *v)
 
 struct lcore {
 	struct san_engine_stats stats;
-	struct san_view_busy busy;
+	uint64_t time_ns, busy_ns;
 	uint32_t nb_conns, nb_backlog, nb_inflight;
 };
 
@@ -136,9 +136,8 @@ struct lcore {
 /** Lcore */
 static const struct san_view_field lcore_fields[] = {
 	SAN_VIEW_NOTE(lcore, INFO, "", "Number of the lcore in EAL; -1: the program polls."),
-	SAN_VIEW_NOTE(busy_percent, GAUGE, "percent", "Share of time with work, since last asked."),
-	FIELD(time_ns, busy.time_ns, COUNTER, "ns", "Time since the engine was started."),
-	FIELD(busy_ns, busy.busy_ns, COUNTER, "ns", "Time in rounds that found work."),
+	FIELD(time_ns, time_ns, COUNTER, "ns", "Time since the engine was started."),
+	FIELD(busy_ns, busy_ns, COUNTER, "ns", "Time in rounds that found work."),
 	FIELD(loops, stats.nb_loops, COUNTER, "rounds", "Rounds."),
 	FIELD(loops_idle, stats.nb_loops_idle, COUNTER, "rounds", "Rounds that found no work."),
 	FIELD(sleeps, stats.nb_sleeps, COUNTER, "times", "Times that the lcore slept."),
@@ -157,8 +156,8 @@ do_lcore(struct san_engine *e, void *arg)
 
 	*out = (struct lcore){
 		.stats = e->stats,
-		.busy.time_ns = e->now_ns - e->busy.since_ns,
-		.busy.busy_ns = e->busy.busy_ns,
+		.time_ns = e->now_ns - e->busy.since_ns,
+		.busy_ns = e->busy.busy_ns,
 		.nb_conns = san_core_pdl(e->core)->nb_conns,
 		.nb_inflight = san_core_pdl(e->core)->inflight,
 		.nb_backlog = e->nb_backlog,
@@ -166,12 +165,11 @@ do_lcore(struct san_engine *e, void *arg)
 	return 0;
 }
 
-struct san_view_busy
+void
 san_view_lcore(struct san_engine *e, struct san_view *v)
 {
 	struct lcore l;
 
 	san_engine_loop_read(e, do_lcore, &l);
 	san_view_fields(v, lcore_fields, RTE_DIM(lcore_fields), &l);
-	return l.busy;
 }

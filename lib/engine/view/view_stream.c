@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <rte_telemetry.h>
+
 #include "engine_priv.h"
 #include "view.h"
-#include "view_telemetry.h"
 
 #define FIELD(name, member, kind, unit, help) \
 	SAN_VIEW_FIELD(struct san_stream_view, name, member, kind, unit, help)
@@ -141,7 +142,7 @@ san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d, con
 	uint32_t lcore, i;
 	int rc;
 
-	rest = san_view_telemetry_conn_number(params, 0xffffff, &one.cid);
+	rest = san_view_telemetry_number(params, 0xffffff, &one.cid);
 	if (rest == NULL || rest[0] != '\0')
 		return san_view_telemetry_error(d, "stream: the parameter is a CID");
 	lcore = san_pdl_cid_lcore(one.cid);
@@ -151,7 +152,6 @@ san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d, con
 		return san_view_telemetry_error(d, "stream: this program polls itself");
 	if (rc != 0)
 		return san_view_telemetry_error(d, "there is no stream with this CID");
-	rte_tel_data_start_dict(d);
 	stream_put(&(struct san_view){.dict = d}, &one);
 	changes = rte_tel_data_alloc();
 	if (changes == NULL)

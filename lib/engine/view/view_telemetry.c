@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,24 +17,16 @@
 
 #include "engine_priv.h"
 #include "view.h"
+#include "view_capture.h"
 #include "view_conn.h"
-#include "view_telemetry.h"
 
-#define BUSY_LEAST_NS (100 * SAN_NS_PER_MS) /* a percentage of a shorter time means nothing */
+#define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The last reading of an lcore: the next one reports the change since then. */
-struct last {
-	uint64_t time_ns, busy_ns, percent;
-};
-
 /* The first one is used for requests that name no port. */
-static struct place {
-	struct san_engine_port *port;
-	struct last last[SAN_ENGINE_LCORES];
-} places[RTE_MAX_ETHPORTS];
-static uint32_t nb_places;
+static struct san_engine_port *ports[RTE_MAX_ETHPORTS];
+static uint32_t nb_ports;
 
 int
 san_view_telemetry_error(struct rte_tel_data *d, const char *text)
@@ -42,32 +35,23 @@ san_view_telemetry_error(struct rte_tel_data *d, const char *text)
 	return rte_tel_data_add_dict_string(d, "error", text);
 }
 
-static int
-tel_stats(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+const char *
+san_view_telemetry_number(const char *text, uint32_t max, uint32_t *out)
 {
-	(void)params;
-	rte_tel_data_start_dict(d);
-	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "drop_", false);
-	return 0;
+	unsigned long v;
+	char *end;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return NULL;
+	errno = 0;
+	v = strtoul(text, &end, 0);
+	if (errno != 0 || v > max || (*end != ',' && *end != '\0'))
+		return NULL;
+	*out = (uint32_t)v;
+	return *end == ',' ? end + 1 : end;
 }
 
-static int
-tel_drops(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
-{
-	(void)params;
-	rte_tel_data_start_dict(d);
-	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "drop_", true);
-	return 0;
-}
-
-static int
-tel_cam(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
-{
-	(void)params;
-	rte_tel_data_start_dict(d);
-	san_view_counters_put(p, NULL, &(struct san_view){.dict = d}, "cam_", true);
-	return 0;
-}
+/* ---- counters, lcores, ports ---- */
 
 /* Show the counters of one engine; without a number, list the lcores. */
 static int
@@ -86,41 +70,22 @@ tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	id = strtoul(params, &end, 10);
 	if (*end != '\0' || id >= p->nb_engines)
 		return -EINVAL;
-	rte_tel_data_start_dict(d);
-	san_view_counters_put(p, p->engines[id], &(struct san_view){.dict = d}, "", true);
+	san_view_counters_put(p, p->engines[id], &(struct san_view){.dict = d}, &san_view_all_set);
 	return 0;
-}
-
-/* Percentage of time busy since the last reading, which is repeated if it is very recent. */
-static uint64_t
-busy_percent(struct last *l, uint64_t time_ns, uint64_t busy_ns)
-{
-	if (time_ns - l->time_ns >= BUSY_LEAST_NS) {
-		l->percent = 100 * (busy_ns - l->busy_ns) / (time_ns - l->time_ns);
-		l->time_ns = time_ns;
-		l->busy_ns = busy_ns;
-	}
-	return l->percent;
 }
 
 static int
 add_lcore(struct rte_tel_data *d, struct san_engine *e)
 {
-	struct place *place = places;
 	struct rte_tel_data *one = rte_tel_data_alloc();
-	struct san_view_busy busy;
 	char name[16];
 
 	if (one == NULL)
 		return -ENOMEM;
-	while (place->port != e->port)
-		place++;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_int(one, "lcore",
 				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
-	busy = san_view_lcore(e, &(struct san_view){.dict = one});
-	rte_tel_data_add_dict_u64(one, "busy_percent",
-				  busy_percent(&place->last[e->id], busy.time_ns, busy.busy_ns));
+	san_view_lcore(e, &(struct san_view){.dict = one});
 	snprintf(name, sizeof(name), "%u", e->id);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }
@@ -132,7 +97,6 @@ tel_lcores(struct san_engine_port *p, struct rte_tel_data *d, const char *params
 	int rc = 0;
 
 	(void)params;
-	rte_tel_data_start_dict(d);
 	for (i = 0; i < p->nb_engines && rc == 0; i++)
 		rc = add_lcore(d, p->engines[i]);
 	return rc;
@@ -142,7 +106,6 @@ static int
 tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	(void)params;
-	rte_tel_data_start_dict(d);
 	san_view_port(p, &(struct san_view){.dict = d});
 	return 0;
 }
@@ -155,10 +118,233 @@ tel_ports(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	(void)p;
 	(void)params;
 	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
-	for (i = 0; i < nb_places; i++)
-		rte_tel_data_add_array_string(d, places[i].port->conf.name);
+	for (i = 0; i < nb_ports; i++)
+		rte_tel_data_add_array_string(d, ports[i]->conf.name);
 	return 0;
 }
+
+/* ---- connections ---- */
+
+static int
+add_page(struct rte_tel_data *d, const struct san_view_conn *rows, uint32_t n)
+{
+	struct rte_tel_data *one;
+	char name[16];
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		one = rte_tel_data_alloc();
+		if (one == NULL)
+			return -ENOMEM;
+		rte_tel_data_start_dict(one);
+		san_view_conn_brief(&(struct san_view){.dict = one}, &rows[i]);
+		snprintf(name, sizeof(name), "0x%06x", rows[i].pdl.cid);
+		rc = rte_tel_data_add_dict_container(d, name, one, 0);
+	}
+	return rc;
+}
+
+static int
+tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
+	      const char *params)
+{
+	struct san_view_conn rows[PAGE];
+	uint32_t from = 0, app = VIEW_APP_ANY, n, next;
+	const char *rest = params;
+
+	if (rest != NULL && rest[0] != '\0') {
+		rest = san_view_telemetry_number(rest, UINT32_MAX, &from);
+		if (rest != NULL && rest[0] != '\0')
+			rest = san_view_telemetry_number(rest, SAN_ENGINE_APPS - 1, &app);
+		if (rest == NULL || rest[0] != '\0')
+			return san_view_telemetry_error(d,
+							"conn_list: parameters are OFFSET, APP");
+	}
+	n = san_view_conn_all(p, from, (uint16_t)app, rows, PAGE, &next);
+	rte_tel_data_add_dict_u64(d, "next", next);
+	return add_page(d, rows, n);
+}
+
+static int
+tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+{
+	struct san_view_conn c;
+	const char *rest;
+	uint32_t cid;
+
+	if (params == NULL || params[0] == '\0')
+		return tel_conn_list(p, d, params);
+	rest = san_view_telemetry_number(params, 0xffffff, &cid);
+	if (rest == NULL || rest[0] != '\0')
+		return san_view_telemetry_error(d, "conn: the parameter is a CID");
+	if (san_view_conn_one(p, cid, &c) != 0)
+		return san_view_telemetry_error(d, "there is no connection with this CID");
+	san_view_conn_full(&(struct san_view){.dict = d}, &c);
+	return 0;
+}
+
+/* ---- sums ---- */
+
+static int
+tel_reasons(struct san_engine_port *p, struct rte_tel_data *d,
+	    const char *params)
+{
+	struct san_view_census census;
+	uint8_t i;
+
+	(void)params;
+	san_view_conn_count(p, &census);
+	for (i = 0; i <= SAN_HOLD_MAX; i++)
+		rte_tel_data_add_dict_u64(d, san_hold_name(i), census.holds[i]);
+	return 0;
+}
+
+static int
+add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[ENGINE_HIST])
+{
+	struct rte_tel_data *array = rte_tel_data_alloc();
+	uint32_t i;
+
+	if (array == NULL)
+		return -ENOMEM;
+	rte_tel_data_start_array(array, RTE_TEL_U64_VAL);
+	for (i = 0; i < ENGINE_HIST; i++)
+		rte_tel_data_add_array_u64(array, hist[i]);
+	return rte_tel_data_add_dict_container(d, name, array, 0);
+}
+
+struct rounds {
+	uint64_t hist[ENGINE_HIST], busy_ns;
+};
+
+static int
+do_rounds(struct san_engine *e, void *arg)
+{
+	struct rounds *sum = arg;
+	uint32_t i;
+
+	for (i = 0; i < ENGINE_HIST; i++)
+		sum->hist[i] += e->busy.rounds[i];
+	sum->busy_ns += e->busy.busy_ns;
+	return 0;
+}
+
+static int
+tel_hist(struct san_engine_port *p, struct rte_tel_data *d,
+	 const char *params)
+{
+	struct san_view_census census;
+	struct rounds rounds = {0};
+	uint32_t i;
+
+	(void)params;
+	for (i = 0; i < p->nb_engines; i++)
+		san_engine_loop_read(p->engines[i], do_rounds, &rounds);
+	san_view_conn_count(p, &census);
+	rte_tel_data_add_dict_u64(d, "round_sum_ns", rounds.busy_ns);
+	rte_tel_data_add_dict_u64(d, "rtt_sum_ns", census.rtt_sum_ns);
+	if (add_hist(d, "round_ns", rounds.hist) != 0 || add_hist(d, "rtt_ns", census.rtt) != 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* ---- captures ---- */
+
+static int
+add_capture(struct rte_tel_data *d, bool is_on, const struct san_view_capture_view *v)
+{
+	char cid[16];
+
+	rte_tel_data_add_dict_u64(d, "active", is_on);
+	if (v->file[0] == '\0')
+		return 0;
+	rte_tel_data_add_dict_string(d, "file", v->file);
+	snprintf(cid, sizeof(cid), "0x%06x", v->cid);
+	rte_tel_data_add_dict_string(d, "cid", v->cid != 0 ? cid : "all");
+	rte_tel_data_add_dict_u64(d, "snap", v->snap);
+	rte_tel_data_add_dict_u64(d, "packets", v->nb_pkts);
+	rte_tel_data_add_dict_u64(d, "missed", v->nb_missed);
+	return 0;
+}
+
+static int
+show_capture(struct san_engine_port *p, struct rte_tel_data *d)
+{
+	struct san_view_capture_view v = {0};
+	bool is_on = san_view_capture_show(p, &v);
+
+	return add_capture(d, is_on, &v);
+}
+
+/* Parse FILE, CID, SNAP. Returns NULL, or what is wrong. */
+static const char *
+parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_conf *conf)
+{
+	char *comma = strchr(params, ',');
+	const char *rest = "";
+	struct san_view_conn c;
+
+	conf->file = params;
+	if (comma != NULL) {
+		*comma = '\0';
+		rest = san_view_telemetry_number(comma + 1, 0xffffff, &conf->cid);
+		if (rest != NULL && rest[0] != '\0')
+			rest = san_view_telemetry_number(rest, UINT32_MAX, &conf->snap);
+	}
+	if (rest == NULL || rest[0] != '\0')
+		return "capture: parameters are FILE, CID, SNAP";
+	if (params[0] != '/')
+		return "capture: the file's path must be absolute";
+	if (strlen(params) >= RTE_TEL_MAX_STRING_LEN) /* longer than telemetry can show */
+		return "capture: the file's path is too long";
+	if (conf->cid == 0)
+		return NULL;
+	if (san_view_conn_one(p, conf->cid, &c) != 0)
+		return "there is no connection with this CID";
+	conf->dcid = c.pdl.dcid;
+	conf->peer = c.pdl.path.dst;
+	return NULL;
+}
+
+static int
+tel_capture(struct san_engine_port *p, struct rte_tel_data *d,
+	    const char *params)
+{
+	struct san_view_capture_conf conf = {0};
+	char buf[VIEW_CAPTURE_NAME];
+	const char *why;
+	int rc;
+
+	if (params == NULL || params[0] == '\0')
+		return show_capture(p, d);
+	if (strlen(params) >= sizeof(buf))
+		return san_view_telemetry_error(d, "capture: the file's path is too long");
+	why = parse_capture(p, strcpy(buf, params), &conf);
+	if (why != NULL)
+		return san_view_telemetry_error(d, why);
+	rc = san_view_capture_start(p, &conf);
+	if (rc == -EBUSY)
+		return san_view_telemetry_error(d, "capture: there is one already");
+	if (rc == -ENOTSUP)
+		return san_view_telemetry_error(
+			d, "capture: this program polls itself; see capture=");
+	return rc != 0 ? san_view_telemetry_error(d, strerror(-rc)) : show_capture(p, d);
+}
+
+static int
+tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d,
+		 const char *params)
+{
+	struct san_view_capture_view v = {0};
+
+	(void)params;
+	if (!san_view_capture_stop(p, &v))
+		return san_view_telemetry_error(d, "capture: there is none");
+	return add_capture(d, false, &v);
+}
+
+/* ---- commands ---- */
 
 /** Metrics with labels of their own */
 static const struct san_view_field families[] = {
@@ -172,6 +358,7 @@ static const struct san_view_set families_set = {families, RTE_DIM(families)};
 
 static const struct command {
 	const char *name;
+	/** fill the dict *d*; NULL: counters */
 	int (*fn)(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
 	const char *help;
 	const struct san_view_set *set; /**< explained if the parameter is "help" */
@@ -180,32 +367,31 @@ static const struct command {
 	 "Names of the ports. Every other command takes port=NAME as its first parameter; without "
 	 "it, it is about the first one"},
 	{"/sanstack/port", tel_port, "The port. No parameters", &san_view_port_set},
-	{"/sanstack/conn", san_view_telemetry_conn_one,
+	{"/sanstack/conn", tel_conn,
 	 "One connection. Parameter: CID; none: conn_list", &san_view_conn_set},
 	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID",
 	 &san_view_stream_set},
-	{"/sanstack/conn_list", san_view_telemetry_conn_list,
+	{"/sanstack/conn_list", tel_conn_list,
 	 "Connections, a page of them. Parameters: OFFSET (0 or the last *next*), APP",
 	 &san_view_conn_list_set},
-	{"/sanstack/reasons", san_view_telemetry_conn_reasons,
+	{"/sanstack/reasons", tel_reasons,
 	 "Connections by what holds them back now. No parameters", &san_view_reasons_set},
-	{"/sanstack/hist", san_view_telemetry_conn_hist,
+	{"/sanstack/hist", tel_hist,
 	 "Histograms: rounds with work, round trips now. Bucket i: from 2^i ns. No parameters",
 	 &families_set},
 	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters",
 	 &san_view_lcore_set},
-	{"/sanstack/capture", san_view_telemetry_conn_capture,
+	{"/sanstack/capture", tel_capture,
 	 "Packets into a pcapng file. Parameters: FILE, CID (0: all), SNAP; none: show"},
-	{"/sanstack/capture_stop", san_view_telemetry_conn_capture_stop,
+	{"/sanstack/capture_stop", tel_capture_stop,
 	 "End capturing. No parameters"},
 	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0",
+	 &san_view_all_set},
+	{"/sanstack/stats", NULL, "Counters of every layer. No parameters",
 	 &san_view_counters_set},
-	{"/sanstack/stats", tel_stats, "Counters of every layer. No parameters",
-	 &san_view_counters_set},
-	{"/sanstack/drops", tel_drops, "Dropped packets by reason. No parameters",
+	{"/sanstack/drops", NULL, "Dropped packets by reason. No parameters",
 	 &san_view_drops_set},
-	{"/sanstack/cam", tel_cam, "The reorder engine's table. No parameters",
-	 &san_view_counters_set},
+	{"/sanstack/cam", NULL, "The reorder engine's table. No parameters", &san_view_cam_set},
 };
 
 #define PORT_KEY "port="
@@ -238,9 +424,9 @@ telemetry_find_port(const char **params)
 
 	if (!san_view_telemetry_port_name(params, name))
 		return NULL;
-	for (i = 0; i < nb_places; i++)
-		if (name[0] == '\0' || strcmp(places[i].port->conf.name, name) == 0)
-			return places[i].port;
+	for (i = 0; i < nb_ports; i++)
+		if (name[0] == '\0' || strcmp(ports[i]->conf.name, name) == 0)
+			return ports[i];
 	return NULL;
 }
 
@@ -250,7 +436,7 @@ telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d
 	struct san_engine_port *port = telemetry_find_port(&params);
 	const struct command *c = commands;
 
-	if (nb_places == 0)
+	if (nb_ports == 0)
 		return -ENODEV;
 	if (port == NULL)
 		return san_view_telemetry_error(d, "there is no port with this name");
@@ -258,7 +444,11 @@ telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d
 		c++;
 	if (c->set != NULL && params != NULL && strcmp(params, "help") == 0)
 		return san_view_explain(d, c->set);
-	return c->fn(port, d, params);
+	rte_tel_data_start_dict(d);
+	if (c->fn != NULL)
+		return c->fn(port, d, params);
+	san_view_counters_put(port, NULL, &(struct san_view){.dict = d}, c->set);
+	return 0;
 }
 
 static int
@@ -285,8 +475,8 @@ void
 san_view_telemetry_add(struct san_engine_port *p)
 {
 	pthread_mutex_lock(&lock);
-	if (nb_places < RTE_DIM(places))
-		places[nb_places++] = (struct place){.port = p};
+	if (nb_ports < RTE_DIM(ports))
+		ports[nb_ports++] = p;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -296,11 +486,11 @@ san_view_telemetry_del(struct san_engine_port *p)
 	uint32_t i;
 
 	pthread_mutex_lock(&lock);
-	for (i = 0; i < nb_places; i++) {
-		if (places[i].port != p)
+	for (i = 0; i < nb_ports; i++) {
+		if (ports[i] != p)
 			continue;
 		/* keep the order of the others */
-		memmove(&places[i], &places[i + 1], (--nb_places - i) * sizeof(places[0]));
+		memmove(&ports[i], &ports[i + 1], (--nb_ports - i) * sizeof(ports[0]));
 		break;
 	}
 	pthread_mutex_unlock(&lock);

@@ -54,11 +54,11 @@ text_conns(struct san_engine *e, FILE *f)
 }
 
 static void
-text_counters(struct san_engine_port *p, const char *prefix, bool want, FILE *f)
+text_counters(struct san_engine_port *p, const struct san_view_set *set, FILE *f)
 {
 	struct san_view v = {.text = f};
 
-	san_view_counters_put(p, NULL, &v, prefix, want);
+	san_view_counters_put(p, NULL, &v, set);
 	fputc('\n', f);
 }
 
@@ -129,10 +129,10 @@ san_view_text(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f)
 		text_each(p, text_conns, f);
 		break;
 	case RTSAN_SHOW_STATS:
-		text_counters(p, "drop_", false, f);
+		text_counters(p, &san_view_counters_set, f);
 		break;
 	case RTSAN_SHOW_CAM:
-		text_counters(p, "cam_", true, f);
+		text_counters(p, &san_view_cam_set, f);
 		break;
 	case RTSAN_SHOW_DROPS:
 		text_drops(p, f);
