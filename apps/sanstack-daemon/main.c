@@ -27,7 +27,7 @@
 #include <bsd/libutil.h>
 #include <bsd/unistd.h>
 
-#include "app_telemetry.h"
+#include "app.h"
 #include "engine_clock.h"
 #include "harden.h"
 #include "helper.h"

@@ -17,8 +17,8 @@
 #include <bsd/unistd.h>
 #include <systemd/sd-daemon.h>
 
+#include "app.h"
 #include "app_mem.h"
-#include "app_telemetry.h"
 #include "engine_clock.h"
 #include "logging.h"
 #include "san_log.h"

@@ -99,6 +99,28 @@
 	X(revoked, "requests", "Requests of peers ended because the region was removed.") \
 	X(guessers, "connections", "Connections closed because the peer guessed keys.")
 
+/** Messages and waits of a stream */
+#define SAN_STREAM_COUNTERS(X) \
+	X(tx_messages, "messages", "Messages sent.") \
+	X(rx_messages, "messages", "Messages received.") \
+	X(rx_data, "messages", "Messages with payload received.") \
+	X(updates, "messages", "Updates of credit sent.") \
+	X(advertisements, "buffers", "Buffers advertised to the peer.") \
+	X(advertisements_piggybacked, "buffers", "Of those, in a message with data.") \
+	X(advertisements_stale, "buffers", "Advertisements of the peer that came too late.") \
+	X(offers, "transfers", "Transfers offered to the peer to read.") \
+	X(offers_void, "transfers", "Of those, void: an advertisement of the peer crossed them.") \
+	X(fallbacks, "transfers", "Rests of transfers sent in messages, as no buffer was posted.") \
+	X(resizes, "times", "Changes of the size of messages.") \
+	X(resizes_refused, "times", "Changes of the size of messages refused.") \
+	X(no_buffers, "times", "Sends that failed for lack of memory.") \
+	X(messages_held, "messages", "Messages held because they arrived out of order.") \
+	/* reasons why data was not sent, counted each time one begins */ \
+	X(stalls_credit, "times", "Waits: the peer had no receive left.") \
+	X(stalls_store, "times", "Waits: the peer's program did not read.") \
+	X(stalls_buffers, "times", "Waits: all own messages were in flight.") \
+	X(stalls_set, "times", "Waits: no buffer of the peer was known.")
+
 /* clang-format on */
 
 #endif /* SAN_COUNTERS_H */

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "san_counters.h"
 #include "san_wr.h"
 #include "wire_stream.h"
 
@@ -243,18 +244,7 @@ struct san_stream_bytes {
 
 struct san_stream_stats {
 	struct san_stream_bytes tx, rx;
-	uint64_t nb_tx_messages, nb_rx_messages;
-	uint64_t nb_rx_data;                /**< messages with payload */
-	uint64_t nb_updates;                /**< credit updates sent */
-	uint64_t nb_advs, nb_advertisements_piggybacked;     /**< sent; those in a data message */
-	uint64_t nb_stale;                  /**< advertisements received but used up already */
-	uint64_t nb_offers, nb_offers_void; /**< sent; void: crossed an advertisement */
-	uint64_t nb_fallbacks;              /**< rests sent in messages after scans */
-	uint64_t nb_resizes, nb_resizes_refused;
-	uint64_t nb_no_buffers; /**< sends that failed for lack of memory */
-	uint64_t nb_held;       /**< messages held because they arrived out of order */
-	/* reasons why data was not sent, counted each time one begins */
-	uint64_t nb_stalls_credit, nb_stalls_store, nb_stalls_buffers, nb_stalls_set;
+	SAN_STREAM_COUNTERS(SAN_COUNTER_MEMBER)
 };
 
 struct san_stream_view {

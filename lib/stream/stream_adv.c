@@ -112,7 +112,7 @@ adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	for (i = 0; i < nb; i++)
 		adv->where.seg[i] =
 			(struct san_sm_seg){addrs[i], part[i].length, q->keys[i]};
-	s->stats.nb_advs++;
+	s->stats.nb_advertisements++;
 	return true;
 }
 
@@ -246,7 +246,7 @@ adv_on_adv(struct san_stream *s, const struct san_sm *m, const struct san_sm_adv
 
 	if (used != tx->nb_data) {
 		tx->matched = used + 1;
-		s->stats.nb_stale++;
+		s->stats.nb_advertisements_stale++;
 		/* A message after the initial portion: the portion was in the same set. */
 		if (has_initial && san_seq_gt(tx->matched, tx->notice_data))
 			tx->nb_initial = 0;

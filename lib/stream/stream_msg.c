@@ -371,7 +371,7 @@ msg_hold_late(struct san_stream *s, uint16_t at, uint32_t len, uint32_t seq)
 	s->rpool.bufs[at].len = len;
 	*place = at;
 	s->cr.nb_held++;
-	s->stats.nb_held++;
+	s->stats.nb_messages_held++;
 }
 
 /* Take the held message that is next, if there is one. */

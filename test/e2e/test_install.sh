@@ -40,7 +40,7 @@ sanctl=$(find "$dir/root" -path '*bin/sanctl')
 [ -n "$(find "$dir/root" -path '*man1/sanctl.1')" ] || fail "sanctl.1 is not installed"
 "$sanctl" --help | grep -q 'usage: sanctl' || fail "sanctl is not installed, or does not run"
 sansock=$(find "$dir/root" -path '*bin/sansock')
-for page in man1/sansock.1 man5/sansock.conf.5; do
+for page in man1/sansock.1 man5/sansock.conf.5 man7/sanstack-counters.7; do
 	[ -n "$(find "$dir/root" -path "*$page")" ] || fail "$page is not installed"
 done
 "$sansock" check "$(find "$dir/root" -path '*/examples/config/sansock.conf')" ||

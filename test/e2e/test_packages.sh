@@ -82,7 +82,7 @@ LD_PRELOAD=libsansock.so true 2>log
 [ ! -s log ] || fail "libsansock.so: $(cat log)"
 sansock run true
 for page in man1/sanctl.1 man1/sansock.1 man3/rtsan_open.3 man5/sanstack.conf.5 man7/rtsan.7 \
-	man7/rtsan-dpdk.7 man8/sanstack-daemon.8; do
+	man7/rtsan-dpdk.7 man7/sanstack-counters.7 man8/sanstack-daemon.8; do
 	[ -s /usr/share/man/$page.gz ] || fail "there is no page $page"
 done
 [ -s /usr/share/sanstack/sanstack.lua ] && [ -s /usr/share/doc/sanstack/doc/wire.md ]

@@ -518,12 +518,12 @@ count_all(void)
 		sum.tx.write += v.stats.tx.write;
 		sum.tx.read += v.stats.tx.read;
 		sum.nb_advertisements_piggybacked += v.stats.nb_advertisements_piggybacked;
-		sum.nb_stale += v.stats.nb_stale;
+		sum.nb_advertisements_stale += v.stats.nb_advertisements_stale;
 		sum.nb_offers_void += v.stats.nb_offers_void;
 		sum.nb_fallbacks += v.stats.nb_fallbacks;
 		sum.nb_resizes += v.stats.nb_resizes;
 		sum.nb_no_buffers += v.stats.nb_no_buffers;
-		sum.nb_held += v.stats.nb_held;
+		sum.nb_messages_held += v.stats.nb_messages_held;
 		nb_urgent += app[i].nb_urgent;
 		for (uint32_t k = 0; k < v.nb_change; k++) {
 			to[v.change[k].to]++;
@@ -533,8 +533,9 @@ count_all(void)
 	if (++nb_runs != 200)
 		return;
 	PROP_CHECK(sum.tx.write > 0 && sum.tx.read > 0 && sum.nb_advertisements_piggybacked > 0);
-	PROP_CHECK(sum.nb_stale > 0 && sum.nb_offers_void > 0 && sum.nb_fallbacks > 0);
-	PROP_CHECK(sum.nb_resizes > 0 && sum.nb_no_buffers > 0 && sum.nb_held > 0);
+	PROP_CHECK(sum.nb_advertisements_stale > 0 && sum.nb_offers_void > 0);
+	PROP_CHECK(sum.nb_fallbacks > 0);
+	PROP_CHECK(sum.nb_resizes > 0 && sum.nb_no_buffers > 0 && sum.nb_messages_held > 0);
 	PROP_CHECK(nb_urgent > 0);
 	for (uint32_t i = 0; i < SAN_SM_MODES; i++)
 		PROP_CHECK(to[i] > 0);

@@ -232,7 +232,7 @@ SIM_CASE(sim_check_grant__records_above_the_budget)
 	assert_round_fails(1, "grant", "host 1: ");
 }
 
-SIM_CASE(sim_check_grant__lapsed_records_above_their_bound)
+SIM_CASE(sim_check_grant__expired_records_above_their_bound)
 {
 	struct san_tl *tl = granting();
 	struct san_tl_rxn *r = granted_record(tl);

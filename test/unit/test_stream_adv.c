@@ -198,7 +198,7 @@ ST_TEST(hear__stale)
 			RAW_PUT(raw_adv(k + 1, 8 * KB), sm.nb_rcvd = row->rcvd);
 		}
 		assert_int_equal(st_view(to).nb_advs - before, row->kept);
-		assert_int_equal(st_stats(to).nb_stale, row->matched + !row->kept);
+		assert_int_equal(st_stats(to).nb_advertisements_stale, row->matched + !row->kept);
 	}
 }
 
@@ -246,7 +246,7 @@ ST_LARGE(spend__under_way)
 		assert_int_equal(st_sent(from), LARGE);
 	}
 	assert_int_equal(st_view(from).mode, SAN_SM_LARGE_RECV);
-	assert_int_equal(st_stats(from).nb_stale, 20);
+	assert_int_equal(st_stats(from).nb_advertisements_stale, 20);
 }
 
 /* ---- crossing (AFC-10, AFC-23) ---- */

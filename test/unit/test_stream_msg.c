@@ -155,7 +155,7 @@ ST_RAW(receive__overtaken)
 		st_of(from)->src_used = 100 * order[i];
 		raw_put(m[order[i]]);
 	}
-	assert_int_equal(st_stats(to).nb_held, 3);
+	assert_int_equal(st_stats(to).nb_messages_held, 3);
 	st_of(from)->src_used = 400;
 	st_recv(to, 400);
 	raw_run();
@@ -180,7 +180,7 @@ ST_TEST(receive__any_order)
 		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
 	}
-	assert_true(st_stats(to).nb_held > 10);
+	assert_true(st_stats(to).nb_messages_held > 10);
 }
 
 ST_TEST(receive__number_out_of_bounds)

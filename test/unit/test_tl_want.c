@@ -293,7 +293,7 @@ UNIT_CASE_IN(san_tl_initiator_submit__longer_than_the_budget, setup_many)
 }
 
 /* Silent targets do not delay others: connections that wait for them leave the line. */
-UNIT_CASE_IN(san_tl_wake__lapsed_leave_the_line, setup_many)
+UNIT_CASE_IN(san_tl_wake__expired_leave_the_line, setup_many)
 {
 	assert_int_equal(PULL(0, 3000), 0);
 	pair_wait(60 * SAN_NS_PER_US);

@@ -62,9 +62,14 @@ UNIT_CASE(san_view_string__breaks_lines)
 UNIT_CASE(san_view_set__is_explained)
 {
 	const struct san_view_set *const sets[] = {
-		&san_view_counters_set, &san_view_drops_set,     &san_view_reasons_set,
-		&san_view_port_set,     &san_view_lcore_set,     &san_view_stream_set,
-		&san_view_conn_set,     &san_view_conn_list_set,
+		&san_view_counters_set,
+		&san_view_drops_set,
+		&san_view_reasons_set,
+		&san_view_port_set,
+		&san_view_lcore_set,
+		&san_view_stream_set,
+		&san_view_conn_set,
+		&san_view_conn_list_set,
 	};
 	size_t s;
 	uint32_t i, k;

@@ -200,4 +200,19 @@ int san_app_state_load(struct apps *all, struct state *st);
 /** The ports are resumed: connect the applications' doorbells to them again. 0 or -errno. */
 int san_app_state_attach(struct apps *all);
 
+/* ---- app_telemetry.c ---- */
+
+/*
+ * The main thread owns the applications, and telemetry runs in a thread of its own. The main thread
+ * holds a lock unless it sleeps, so telemetry sees only consistent tables.
+ */
+
+/** Enable the telemetry commands about applications and sockets. */
+void san_app_telemetry_start(struct apps *all);
+/** Disable them. On return telemetry no longer accesses *all*. */
+void san_app_telemetry_stop(void);
+/** The main thread enters before it accesses the tables and leaves before it sleeps. */
+void san_app_telemetry_enter(void);
+void san_app_telemetry_leave(void);
+
 #endif /* DAEMON_APP_H */

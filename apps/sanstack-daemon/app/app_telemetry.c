@@ -10,8 +10,8 @@
 
 #include <rte_telemetry.h>
 
-#include "app_telemetry.h"
-#include "socks_telemetry.h"
+#include "app.h"
+#include "socks.h"
 #include "view_conn.h"
 
 #define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */

@@ -22,10 +22,12 @@
 #include "sock.h"
 
 struct app;
-struct san_view_app;
 struct app_port;
 struct apps;
 struct helper;
+struct rte_tel_data;
+struct san_view_app;
+struct san_view_set;
 struct shmq_event;
 
 /**
@@ -135,5 +137,21 @@ void san_socks_token_init(void);
  * listeners stay with the kernel.
  */
 void san_socks_token_init(void);
+
+/* ---- socks_telemetry.c ---- */
+
+/** Record why the kernel's socket of *inode* is not carried. Only the latest ones are kept. */
+void san_socks_telemetry_refused(uint64_t inode, const char *why);
+
+/* Answers: each fills the dict *d*. */
+
+/** Number of sockets, and what they use. */
+int san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+/** List the sockets from number *from* on, as many as fit. */
+int san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+/** List the reasons by inode. */
+int san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
+/** Their fields. */
+extern const struct san_view_set san_socks_telemetry_sum_set, san_socks_telemetry_list_set;
 
 #endif /* DAEMON_SOCKS_H */

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_telemetry.h>
+
 #include "app.h"
 #include "inet.h"
 #include "socks.h"
-#include "socks_telemetry.h"
 #include "view.h"
 
 #define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */

@@ -15,6 +15,10 @@
 
 #define STAT(name, member, unit, help) FIELD(name, stats.member, COUNTER, unit, help)
 
+#define OF_STATS(name, unit, help) STAT(name, nb_##name, unit, help),
+
+/* clang-format off */
+
 /** Stream */
 static const struct san_view_field fields[] = {
 	SAN_VIEW_NOTE(mode, INFO, "", "How this side sends."),
@@ -35,21 +39,11 @@ static const struct san_view_field fields[] = {
 	STAT(rx_message_bytes, rx.message, "bytes", "Bytes received in messages."),
 	STAT(rx_write_bytes, rx.write, "bytes", "Bytes received by writes of the peer."),
 	STAT(rx_read_bytes, rx.read, "bytes", "Bytes received by reads from the peer."),
-	STAT(tx_messages, nb_tx_messages, "messages", "Messages sent."),
-	STAT(rx_messages, nb_rx_messages, "messages", "Messages received."),
-	STAT(updates, nb_updates, "messages", "Updates of credit sent."),
-	STAT(advertisements, nb_advs, "buffers", "Buffers advertised to the peer."),
-	STAT(advertisements_stale, nb_stale, "buffers", "Advertisements that came too late."),
-	STAT(offers, nb_offers, "transfers", "Transfers offered to the peer to read."),
-	STAT(fallbacks, nb_fallbacks, "transfers", "Transfers that had to use another path."),
-	STAT(resizes, nb_resizes, "times", "Changes of the size of messages."),
-	STAT(resizes_refused, nb_resizes_refused, "times", "Changes that had no memory."),
-	STAT(no_buffers, nb_no_buffers, "times", "Times that no message buffer was free."),
-	STAT(stalls_credit, nb_stalls_credit, "times", "Waits: the peer had no receive left."),
-	STAT(stalls_store, nb_stalls_store, "times", "Waits: the peer's program did not read."),
-	STAT(stalls_buffers, nb_stalls_buffers, "times", "Waits: all own messages were in flight."),
-	STAT(stalls_set, nb_stalls_set, "times", "Waits: no buffer of the peer was known."),
+	SAN_STREAM_COUNTERS(OF_STATS)
 };
+
+/* clang-format on */
+
 const struct san_view_set san_view_stream_set = {fields, RTE_DIM(fields)};
 
 struct one {
