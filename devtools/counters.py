@@ -71,6 +71,7 @@ a counter
 is sanstack_\fINAME\fP_total, a gauge sanstack_\fINAME\fP, both with the labels port and lcore. Those of the table
 Lcore begin with sanstack_lcore_, those of the table Application with sanstack_app_. What is measured in ns is in seconds there:
 _ns becomes _seconds. Drop reasons are labels of sanstack_drops_total, and reasons of waiting connections of sanstack_conns_held.
+Values of single ports, connections, streams and sockets are not in metrics.
 """
 TAIL = r""".SH SEE ALSO
 .BR rtsan\-dpdk (7),

@@ -28,18 +28,18 @@
 	X(budget_bytes, GAUGE, "bytes", "Incast budget that the lcore has now.", tl->budget_bytes) \
 	X(budget_high_bytes, MARK, "bytes", "Most bytes granted.", tl->stats.budget_high) \
 	X(path_high_bytes, MARK, "bytes", "Most granted on long paths.", tl->stats.path_high) \
-	X(impair_tx_dropped, COUNTER, "packets", "Dropped by impair_tx=.", tx->nb_dropped) \
-	X(impair_tx_duplicated, COUNTER, "packets", "Copied by impair_tx=.", tx->nb_duplicated) \
-	X(impair_tx_reordered, COUNTER, "packets", "Reordered by impair_tx=.", tx->nb_reordered) \
-	X(impair_tx_corrupted, COUNTER, "packets", "Corrupted by impair_tx=.", tx->nb_corrupted) \
-	X(impair_tx_marked, COUNTER, "packets", "Marked with ECN by impair_tx=.", tx->nb_marked) \
-	X(impair_tx_overflow, COUNTER, "packets", "Delay was full, impair_tx=.", tx->nb_overflow) \
-	X(impair_rx_dropped, COUNTER, "packets", "Dropped by impair_rx=.", rx->nb_dropped) \
-	X(impair_rx_duplicated, COUNTER, "packets", "Copied by impair_rx=.", rx->nb_duplicated) \
-	X(impair_rx_reordered, COUNTER, "packets", "Reordered by impair_rx=.", rx->nb_reordered) \
-	X(impair_rx_corrupted, COUNTER, "packets", "Corrupted by impair_rx=.", rx->nb_corrupted) \
-	X(impair_rx_marked, COUNTER, "packets", "Marked with ECN by impair_rx=.", rx->nb_marked) \
-	X(impair_rx_overflow, COUNTER, "packets", "Delay was full, impair_rx=.", rx->nb_overflow)
+	X(impair_tx_dropped, COUNTER, "packets", "Dropped by impair_tx.", tx->nb_dropped) \
+	X(impair_tx_duplicated, COUNTER, "packets", "Duplicated by impair_tx.", tx->nb_duplicated) \
+	X(impair_tx_reordered, COUNTER, "packets", "Reordered by impair_tx.", tx->nb_reordered) \
+	X(impair_tx_corrupted, COUNTER, "packets", "Corrupted by impair_tx.", tx->nb_corrupted) \
+	X(impair_tx_marked, COUNTER, "packets", "Marked with ECN by impair_tx.", tx->nb_marked) \
+	X(impair_tx_overflow, COUNTER, "packets", "impair_tx: no room to delay.", tx->nb_overflow) \
+	X(impair_rx_dropped, COUNTER, "packets", "Dropped by impair_rx.", rx->nb_dropped) \
+	X(impair_rx_duplicated, COUNTER, "packets", "Duplicated by impair_rx.", rx->nb_duplicated) \
+	X(impair_rx_reordered, COUNTER, "packets", "Reordered by impair_rx.", rx->nb_reordered) \
+	X(impair_rx_corrupted, COUNTER, "packets", "Corrupted by impair_rx.", rx->nb_corrupted) \
+	X(impair_rx_marked, COUNTER, "packets", "Marked with ECN by impair_rx.", rx->nb_marked) \
+	X(impair_rx_overflow, COUNTER, "packets", "impair_rx: no room to delay.", rx->nb_overflow)
 
 /** Reorder table */
 #define CAM_READINGS(X) \
