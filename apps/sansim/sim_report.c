@@ -146,8 +146,7 @@ collect_engines(const struct sim_world *w, struct figure *f)
 #define OF_TL(name, unit, help)  {#name, e->tl.nb_##name},
 	const struct figure all[] = {
 		SAN_PDL_COUNTERS(OF_PDL)
-		SAN_TL_COUNTERS(OF_TL)
-		{"inflight_high_pkts", inflight_high},
+			SAN_TL_COUNTERS(OF_TL){"inflight_high_pkts", inflight_high},
 		{"budget_high_bytes", e->tl.budget_high},
 		{"path_high_bytes", e->tl.path_high},
 		{"express_rx", e->nb_express_rx},
