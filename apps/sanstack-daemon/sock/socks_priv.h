@@ -16,7 +16,6 @@
 #include "inet.h"
 #include "san_time.h"
 #include "socks.h"
-#include "socks_telemetry.h"
 
 /* ---- socks.c ---- */
 
