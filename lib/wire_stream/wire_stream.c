@@ -56,7 +56,7 @@ refuse_unless(struct walk *w, bool good)
 static inline __attribute__((always_inline)) void
 number(struct walk *w, void *v, uint32_t n)
 {
-	uint8_t *p = step(w, n), *to = w->to == WALK_PUT ? p : v, *from = w->to == WALK_PUT ? v : p;
+	uint8_t *p = step(w, n);
 	union {
 		uint16_t u16;
 		uint32_t u32;
@@ -65,14 +65,14 @@ number(struct walk *w, void *v, uint32_t n)
 
 	if (p == NULL)
 		return;
-	memcpy(&x, from, n);
+	memcpy(&x, w->to == WALK_PUT ? v : p, n);
 	if (n == 2)
 		x.u16 = htobe16(x.u16);
 	else if (n == 4)
 		x.u32 = htobe32(x.u32);
 	else if (n == 8)
 		x.u64 = htobe64(x.u64);
-	memcpy(to, &x, n);
+	memcpy(w->to == WALK_PUT ? p : v, &x, n);
 }
 
 /** Reserved bytes are sent as zero; other values are refused. */
