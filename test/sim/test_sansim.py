@@ -206,6 +206,12 @@ def json_keys(folder):
         result = json.load(f)
     check(figures(*scenario('star-incast')) == result, 'file and standard output differ')
     documented = terms(section(manual(), 'JSON'))
+    # the page names the first and the last one of the counters, which are explained elsewhere
+    with open(os.path.join(HERE, '../../lib/base/san_counters.h'), encoding='utf-8') as f:
+        lists = re.findall(r'#define SAN_(?:PDL|TL)_COUNTERS\(\w+\)(.*?[^\\])\n\n', f.read(), re.S)
+    counters = re.findall(r'^\s*\w\((\w+),', '\n'.join(lists), re.M)
+    check(counters[0] in documented and counters[-1] in documented, counters)
+    documented += counters[1:-1]
     check(len(documented) == len(set(documented)), 'a key is listed twice')
     check(set(result) | {'why'} == set(documented), f'keys: {set(result) ^ set(documented)}')
     check('why' not in result, 'a reason of what did not fail')
