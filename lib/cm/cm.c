@@ -25,7 +25,6 @@
 #include <sodium.h>
 
 #include "cm_priv.h"
-#include "inet_hash.h"
 #include "san_assert.h"
 
 /* Checks allowed for each cookie handed out: it may be returned several times. */

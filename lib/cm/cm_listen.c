@@ -13,7 +13,6 @@
 #include <errno.h>
 
 #include "cm_priv.h"
-#include "inet_hash.h"
 
 static uint16_t *
 cm_listen_list_of(struct san_cm *cm, uint64_t service)

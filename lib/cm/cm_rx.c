@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "cm_priv.h"
-#include "inet_hash.h"
 
 /*
  * ---- hosts that have proved their address: by a cookie, or by a connection's tag ----

@@ -68,24 +68,6 @@ inet_is_conf_valid(const struct san_inet_conf *conf)
 	return true;
 }
 
-static int
-create_tables(struct san_inet *in)
-{
-	int rc;
-
-	in->out = calloc(in->conf.max_out, sizeof(in->out[0]));
-	if (in->out == NULL)
-		return -ENOMEM;
-	rc = san_inet_neigh_create(in);
-	if (rc == 0)
-		rc = san_inet_whole_create(in);
-	if (rc == 0)
-		rc = san_inet_path_create(in);
-	if (rc == 0)
-		rc = san_inet_group_create(in);
-	return rc;
-}
-
 int
 san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 {
@@ -107,7 +89,14 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 		san_inet_rate_init(&in->answers[i], SAN_NS_PER_S / conf->answers_per_s,
 				   conf->answers_burst, in->hash_seed + i);
 	in->announce_ns = conf->announce && !conf->quiet ? 0 : SAN_TIME_NEVER;
-	rc = create_tables(in);
+	in->out = calloc(conf->max_out, sizeof(in->out[0]));
+	rc = in->out != NULL ? san_inet_neigh_create(in) : -ENOMEM;
+	if (rc == 0)
+		rc = san_inet_whole_create(in);
+	if (rc == 0)
+		rc = san_inet_path_create(in);
+	if (rc == 0)
+		rc = san_inet_group_create(in);
 	if (rc != 0) {
 		san_inet_destroy(in);
 		return rc;
@@ -149,6 +138,24 @@ san_inet_out_alloc(struct san_inet *in)
 		return NULL;
 	m = rte_pktmbuf_alloc(in->conf.pool);
 	in->drops[SAN_DROP_NO_MBUF] += m == NULL;
+	return m;
+}
+
+struct rte_mbuf *
+san_inet_out_frame(struct san_inet *in, rte_be16_t ether_type, uint32_t len)
+{
+	struct rte_mbuf *m = san_inet_out_alloc(in);
+	struct rte_ether_hdr *eth;
+
+	if (m == NULL)
+		return NULL;
+	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(INET_ETH_LEN + len));
+	if (eth == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	eth->src_addr = in->conf.mac;
+	eth->ether_type = ether_type;
 	return m;
 }
 

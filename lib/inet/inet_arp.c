@@ -14,20 +14,15 @@ static void
 put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 	const struct san_ip *sip, const struct san_ip *tip)
 {
-	struct rte_mbuf *m = san_inet_out_alloc(in);
+	struct rte_mbuf *m =
+		san_inet_out_frame(in, RTE_BE16(RTE_ETHER_TYPE_ARP), sizeof(struct rte_arp_hdr));
 	struct rte_ether_hdr *eth;
 	struct rte_arp_hdr *arp;
 
 	if (m == NULL)
 		return; /* both sides repeat their requests */
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(*arp));
-	if (eth == NULL) {
-		rte_pktmbuf_free(m);
-		return;
-	}
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	eth->dst_addr = *to;
-	eth->src_addr = in->conf.mac;
-	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
 	arp = (struct rte_arp_hdr *)(eth + 1);
 	arp->arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER);
 	arp->arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4);
@@ -65,15 +60,9 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	struct inet_claim claim = {.override = true};
 	struct rte_arp_hdr arp;
 	struct san_ip target;
-	const void *data;
 
-	data = rte_pktmbuf_read(rx->m, INET_ETH_LEN, sizeof(arp), &arp);
-	if (data == NULL)
-		return SAN_DROP_INET_MALFORMED;
-	/* Copied in any case: it may be unaligned in the frame. */
-	if (data != &arp)
-		memcpy(&arp, data, sizeof(arp));
-	if (arp.arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
+	if (!san_inet_ip_copy(rx->m, INET_ETH_LEN, sizeof(arp), &arp) ||
+	    arp.arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
 	    arp.arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
 	    arp.arp_hlen != RTE_ETHER_ADDR_LEN || arp.arp_plen != sizeof(rte_be32_t))
 		return SAN_DROP_INET_MALFORMED;

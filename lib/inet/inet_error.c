@@ -26,11 +26,7 @@
 #define V6_EXCEEDED    3
 #define V6_PARAMETER   4
 #define V6_CODE_PORT   4
-#define V6_FRAGMENT    44
-#define TOS_CONTROL    0xc0 /* internetwork control, as other hosts set it */
 #define ICMP_LEN       8u
-#define V4_LEN         ((uint32_t)sizeof(struct rte_ipv4_hdr))
-#define V6_LEN         ((uint32_t)sizeof(struct rte_ipv6_hdr))
 
 /** How the kernel's sockets report an error. */
 struct meaning {
@@ -111,7 +107,7 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	if (len < sizeof(ip) || !san_inet_ip_copy(m, off, sizeof(ip), &ip) ||
 	    rte_be_to_cpu_32(ip.vtc_flow) >> 28 != 6)
 		return false;
-	if (ip.proto == V6_FRAGMENT) {
+	if (ip.proto == INET_PROTO_FRAG) {
 		if (len < n + sizeof(frag) || !san_inet_ip_copy(m, off + n, sizeof(frag), &frag) ||
 		    RTE_IPV6_GET_FO(rte_be_to_cpu_16(frag.frag_data)) != 0)
 			return false;
@@ -122,7 +118,7 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 		return false;
 	memcpy(q->src.b, ip.src_addr, sizeof(q->src.b));
 	memcpy(q->dst.b, ip.dst_addr, sizeof(q->dst.b));
-	q->len = rte_be_to_cpu_16(ip.payload_len) + V6_LEN;
+	q->len = rte_be_to_cpu_16(ip.payload_len) + INET_V6_LEN;
 	q->df = true;
 	return !san_wire_ip_is_v4(&q->src) && !san_wire_ip_is_v4(&q->dst) &&
 		san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
@@ -213,40 +209,6 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
  * ---- sending ----
  */
 
-static void
-inet_error_put_v4(struct rte_ipv4_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
-{
-	uint8_t *icmp = (uint8_t *)(ip + 1);
-
-	memset(ip, 0, V4_LEN + ICMP_LEN);
-	ip->version_ihl = RTE_IPV4_VHL_DEF;
-	ip->type_of_service = TOS_CONTROL;
-	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + len));
-	ip->time_to_live = INET_HOPS_OUT;
-	ip->next_proto_id = IPPROTO_ICMP;
-	memcpy(&ip->src_addr, san_inet_raw(&d->dst), sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, san_inet_raw(&d->src), sizeof(ip->dst_addr));
-	ip->hdr_checksum = rte_ipv4_cksum(ip);
-	icmp[0] = UNREACHABLE;
-	icmp[1] = CODE_PORT;
-}
-
-static void
-inet_error_put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint32_t len)
-{
-	uint8_t *icmp = (uint8_t *)(ip + 1);
-
-	memset(ip, 0, V6_LEN + ICMP_LEN);
-	ip->vtc_flow = RTE_BE32(6u << 28);
-	ip->payload_len = rte_cpu_to_be_16((uint16_t)len);
-	ip->proto = INET_PROTO_V6;
-	ip->hop_limits = INET_HOPS_OUT;
-	memcpy(ip->src_addr, d->dst.b, sizeof(ip->src_addr));
-	memcpy(ip->dst_addr, d->src.b, sizeof(ip->dst_addr));
-	icmp[0] = V6_UNREACHABLE;
-	icmp[1] = V6_CODE_PORT;
-}
-
 /**
  * Number of bytes to quote of a datagram with *whole* bytes of IP and *hdr* bytes of headers. The
  * error must be short enough for every host (RFC 1812 4.3.2.3, RFC 4443 2.4), and not longer than
@@ -256,7 +218,7 @@ inet_error_put_v6(struct rte_ipv6_hdr *ip, const struct san_inet_dgram *d, uint3
 static uint32_t
 quote_len(bool v4, uint32_t whole, uint32_t hdr)
 {
-	uint32_t own = (v4 ? V4_LEN : V6_LEN) + ICMP_LEN;
+	uint32_t own = (v4 ? INET_V4_LEN : INET_V6_LEN) + ICMP_LEN;
 	uint32_t max = (v4 ? INET_MTU_MIN : INET_PATH_MIN_V6) - own;
 
 	return RTE_MIN(whole > own + hdr ? whole - own : hdr, max);
@@ -266,12 +228,12 @@ void
 san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
 	bool v4 = san_wire_ip_is_v4(&r->d.dst);
-	uint32_t off = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN);
+	uint32_t off = INET_ETH_LEN + (v4 ? INET_V4_LEN : INET_V6_LEN);
 	uint32_t len = quote_len(v4, r->off + r->len - INET_ETH_LEN, r->off - INET_ETH_LEN);
 	struct rte_ether_hdr old, *eth;
 	struct rte_mbuf *m;
+	uint8_t *icmp;
 	uint16_t sum;
-	uint8_t *ip;
 
 	if (r->what != SAN_INET_UDP || r->d.group ||
 	    !san_inet_ip_copy(r->m, 0, sizeof(old), &old) ||
@@ -285,17 +247,24 @@ san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint
 	eth->dst_addr = old.src_addr;
 	eth->src_addr = in->conf.mac;
 	eth->ether_type = old.ether_type;
-	ip = (uint8_t *)(eth + 1);
-	if (v4)
-		inet_error_put_v4((struct rte_ipv4_hdr *)ip, &r->d, ICMP_LEN + len);
-	else
-		inet_error_put_v6((struct rte_ipv6_hdr *)ip, &r->d, ICMP_LEN + len);
+	san_inet_ip_put(eth + 1, &(struct inet_ip_out){
+					 .src = &r->d.dst,
+					 .dst = &r->d.src,
+					 .len = ICMP_LEN + len,
+					 .proto = v4 ? IPPROTO_ICMP : INET_PROTO_V6,
+					 .hops = INET_HOPS_OUT,
+					 .tos = v4 ? INET_TOS_CONTROL : 0,
+				 });
+	icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
+	memset(icmp, 0, ICMP_LEN);
+	icmp[0] = v4 ? UNREACHABLE : V6_UNREACHABLE;
+	icmp[1] = v4 ? CODE_PORT : V6_CODE_PORT;
 	if (v4)
 		sum = san_inet_ip_sum(m, off, ICMP_LEN + len);
 	else
 		sum = san_inet_ip_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src,
 					INET_PROTO_V6);
 	sum = (uint16_t)~sum;
-	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, off + 2), &sum, sizeof(sum));
+	memcpy(icmp + 2, &sum, sizeof(sum));
 	san_inet_out_add(in, m);
 }

@@ -11,21 +11,17 @@
 
 #include "inet_priv.h"
 
-#define V4_LEN   ((uint32_t)sizeof(struct rte_ipv4_hdr))
-#define V6_LEN   ((uint32_t)sizeof(struct rte_ipv6_hdr))
-#define FRAG_LEN ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
-
 /** Payload bytes of a fragment that is not the last. */
 static uint32_t
 inet_frag_step_of(bool v4, uint16_t mtu)
 {
-	return (mtu - (v4 ? V4_LEN : V6_LEN + FRAG_LEN)) & ~7u;
+	return (mtu - (v4 ? INET_V4_LEN : INET_V6_LEN + INET_FRAG_LEN)) & ~7u;
 }
 
 uint32_t
 san_inet_frag_count(bool v4, uint32_t len, uint16_t mtu)
 {
-	uint32_t ip_len = v4 ? V4_LEN : V6_LEN, step = inet_frag_step_of(v4, mtu);
+	uint32_t ip_len = v4 ? INET_V4_LEN : INET_V6_LEN, step = inet_frag_step_of(v4, mtu);
 
 	return len <= mtu ? 1 : (len - ip_len + step - 1) / step;
 }
@@ -39,7 +35,8 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	bool v4 = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
-	uint32_t hdr = INET_ETH_LEN + (v4 ? V4_LEN : V6_LEN), step = inet_frag_step_of(v4, mtu);
+	uint32_t hdr = INET_ETH_LEN + (v4 ? INET_V4_LEN : INET_V6_LEN);
+	uint32_t step = inet_frag_step_of(v4, mtu);
 	uint32_t len = rte_pktmbuf_pkt_len(m) - hdr, id = 0, at, n, k = 0;
 	struct rte_ipv6_fragment_ext *frag;
 	struct rte_ipv4_hdr *ip4;
@@ -55,7 +52,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 	for (at = 0; at < len; at += step) {
 		n = RTE_MIN(len - at, step);
 		f = k < INET_NB_FRAGS ?
-			san_inet_out_copy(in, m, hdr + at, n, hdr + (v4 ? 0 : FRAG_LEN)) :
+			san_inet_out_copy(in, m, hdr + at, n, hdr + (v4 ? 0 : INET_FRAG_LEN)) :
 			NULL;
 		if (f == NULL) {
 			rte_pktmbuf_free_bulk(out, k);
@@ -65,7 +62,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 		more = at + n < len;
 		if (v4) {
 			ip4 = rte_pktmbuf_mtod_offset(f, struct rte_ipv4_hdr *, INET_ETH_LEN);
-			ip4->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + n));
+			ip4->total_length = rte_cpu_to_be_16((uint16_t)(INET_V4_LEN + n));
 			ip4->fragment_offset = rte_cpu_to_be_16(
 				(uint16_t)(at / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
 			ip4->hdr_checksum = 0;
@@ -78,7 +75,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 			frag->frag_data = rte_cpu_to_be_16((uint16_t)(at | more));
 			frag->id = rte_cpu_to_be_32(id);
 			ip6->proto = INET_PROTO_FRAG;
-			ip6->payload_len = rte_cpu_to_be_16((uint16_t)(FRAG_LEN + n));
+			ip6->payload_len = rte_cpu_to_be_16((uint16_t)(INET_FRAG_LEN + n));
 		}
 		out[k++] = f;
 	}

@@ -71,6 +71,14 @@ find_free(const struct san_inet *in)
 }
 
 bool
+san_inet_group_is_received(const struct san_inet *in, const struct san_ip *group)
+{
+	const struct inet_group *g = group_find(in, group);
+
+	return g != NULL && group_has_members(g);
+}
+
+bool
 san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group)
 {
 	const struct inet_group *g = group_find(in, group);

@@ -10,17 +10,15 @@
 #include "inet_priv.h"
 #include "san_time.h"
 
-#define QUERY       0x11
-#define REPORT_V2   0x16
-#define LEAVE_V2    0x17
-#define REPORT_V3   0x22
-#define QUERY_V3    12                   /* least bytes of a query */
-#define TENTH_MS    100                  /* unit of response times */
-#define V1_MS       10000                /* for a query without a response time */
-#define OLDER_NS    (260 * SAN_NS_PER_S) /* as long an older router is remembered */
-#define TOS_CONTROL 0xc0
-#define OPT_LEN     4u
-#define V4_LEN      ((uint32_t)sizeof(struct rte_ipv4_hdr))
+#define QUERY     0x11
+#define REPORT_V2 0x16
+#define LEAVE_V2  0x17
+#define REPORT_V3 0x22
+#define QUERY_V3  12                   /* least bytes of a query */
+#define TENTH_MS  100                  /* unit of response times */
+#define V1_MS     10000                /* for a query without a response time */
+#define OLDER_NS  (260 * SAN_NS_PER_S) /* as long an older router is remembered */
+#define OPT_LEN   4u
 
 struct igmp_msg {
 	uint8_t type;
@@ -41,38 +39,36 @@ igmp_send_msg(struct san_inet *in, const struct igmp_msg *msg, uint32_t len,
 	      const struct san_ip *dst)
 {
 	static const uint8_t router_alert[OPT_LEN] = {0x94, 4, 0, 0};
-	struct rte_mbuf *m = san_inet_out_alloc(in);
 	const struct san_inet_addr *src;
 	struct rte_ether_hdr *eth;
+	struct rte_mbuf *m;
 	struct rte_ipv4_hdr *ip;
 	uint8_t *igmp;
 	uint16_t sum;
 	bool on_link;
 
+	src = san_inet_route_best_source(in, dst, &on_link);
+	if (src == NULL)
+		return;
+	m = san_inet_out_frame(in, RTE_BE16(RTE_ETHER_TYPE_IPV4), INET_V4_LEN + OPT_LEN + len);
 	if (m == NULL)
 		return; /* reports are repeated, or queried */
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
-		m, (uint16_t)(INET_ETH_LEN + V4_LEN + OPT_LEN + len));
-	src = san_inet_route_best_source(in, dst, &on_link);
-	if (eth == NULL || src == NULL) {
-		rte_pktmbuf_free(m);
-		return;
-	}
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	san_inet_route_group_mac(dst, &eth->dst_addr);
-	eth->src_addr = in->conf.mac;
-	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	ip = (struct rte_ipv4_hdr *)(eth + 1);
-	memset(ip, 0, V4_LEN);
-	ip->version_ihl = IPVERSION << 4 | (V4_LEN + OPT_LEN) / 4;
-	ip->type_of_service = TOS_CONTROL;
-	ip->total_length = rte_cpu_to_be_16((uint16_t)(V4_LEN + OPT_LEN + len));
-	ip->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_ip_id(in, dst));
-	ip->time_to_live = 1;
-	ip->next_proto_id = INET_PROTO_IGMP;
-	memcpy(&ip->src_addr, san_inet_raw(&src->ip), sizeof(ip->src_addr));
-	memcpy(&ip->dst_addr, san_inet_raw(dst), sizeof(ip->dst_addr));
+	san_inet_ip_put(ip, &(struct inet_ip_out){
+				    .src = &src->ip,
+				    .dst = dst,
+				    .len = OPT_LEN + len,
+				    .proto = INET_PROTO_IGMP,
+				    .hops = 1,
+				    .tos = INET_TOS_CONTROL,
+				    .id = (uint16_t)san_inet_ip_id(in, dst),
+			    });
+	ip->version_ihl += OPT_LEN / 4;
 	memcpy(ip + 1, router_alert, OPT_LEN);
-	ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, V4_LEN + OPT_LEN);
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = (uint16_t)~rte_raw_cksum(ip, INET_V4_LEN + OPT_LEN);
 	igmp = (uint8_t *)(ip + 1) + OPT_LEN;
 	memcpy(igmp, msg, len);
 	sum = (uint16_t)~rte_raw_cksum(igmp, len);

@@ -12,7 +12,6 @@
 
 #include <rte_common.h>
 
-#include "inet_hash.h"
 #include "inet_priv.h"
 
 #define V4_HDR_MAX 60
@@ -79,6 +78,34 @@ san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 	if (data != to)
 		memcpy(to, data, len);
 	return true;
+}
+
+void
+san_inet_ip_put(void *hdr, const struct inet_ip_out *x)
+{
+	struct rte_ipv4_hdr *v4 = hdr;
+	struct rte_ipv6_hdr *v6 = hdr;
+
+	if (!san_wire_ip_is_v4(x->dst)) {
+		v6->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)x->tos << 20);
+		v6->payload_len = rte_cpu_to_be_16((uint16_t)x->len);
+		v6->proto = x->proto;
+		v6->hop_limits = x->hops;
+		memcpy(v6->src_addr, x->src->b, sizeof(v6->src_addr));
+		memcpy(v6->dst_addr, x->dst->b, sizeof(v6->dst_addr));
+		return;
+	}
+	v4->version_ihl = RTE_IPV4_VHL_DEF;
+	v4->type_of_service = x->tos;
+	v4->total_length = rte_cpu_to_be_16((uint16_t)(INET_V4_LEN + x->len));
+	v4->packet_id = rte_cpu_to_be_16(x->id);
+	v4->fragment_offset = x->df ? RTE_BE16(RTE_IPV4_HDR_DF_FLAG) : 0;
+	v4->time_to_live = x->hops;
+	v4->next_proto_id = x->proto;
+	memcpy(&v4->src_addr, san_inet_raw(x->src), sizeof(v4->src_addr));
+	memcpy(&v4->dst_addr, san_inet_raw(x->dst), sizeof(v4->dst_addr));
+	v4->hdr_checksum = 0;
+	v4->hdr_checksum = rte_ipv4_cksum(v4);
 }
 
 /** True if another host sends with our address: answers would go to that host, or loop. */
@@ -201,24 +228,6 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 
 /* ---- IPv6 ---- */
 
-/** True for the solicited-node group of one of our addresses, and for all nodes. */
-static bool
-is_our_group(const struct san_inet *in, const struct san_ip *ip)
-{
-	static const uint8_t node[13] = {0xff, 2, [11] = 1, [12] = 0xff};
-	static const uint8_t all_nodes[16] = {0xff, 2, [15] = 1};
-	uint16_t i;
-
-	if (memcmp(ip->b, all_nodes, sizeof(all_nodes)) == 0)
-		return true;
-	for (i = 0; i < in->conf.nb_addrs; i++) {
-		if (memcmp(ip->b, node, sizeof(node)) == 0 &&
-		    memcmp(ip->b + 13, in->conf.addrs[i].ip.b + 13, 3) == 0)
-			return true;
-	}
-	return false;
-}
-
 /** Skip the header of options at rx->off. */
 static enum san_drop
 skip_options(struct inet_rx *rx)
@@ -317,8 +326,7 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	rx->proto_at = INET_ETH_LEN + (uint32_t)offsetof(struct rte_ipv6_hdr, proto);
 	rx->hops = ip.hop_limits;
 	rx->tos = (uint8_t)(vtc_flow >> 20);
-	if (!san_inet_route_is_local(in, &rx->dst) && !is_our_group(in, &rx->dst) &&
-	    !san_inet_group_is_member(in, &rx->dst))
+	if (!san_inet_route_is_local(in, &rx->dst) && !san_inet_group_is_received(in, &rx->dst))
 		return SAN_DROP_NOT_FOR_US;
 	return take_v6(in, rx);
 }

@@ -20,7 +20,6 @@
 #define QUERY_V2  28u
 #define OLDER_NS  (260 * SAN_NS_PER_S) /* as long an older router is remembered */
 #define EXT_LEN   8u
-#define V6_LEN    ((uint32_t)sizeof(struct rte_ipv6_hdr))
 
 struct mld_v1 {
 	uint8_t type;
@@ -52,35 +51,31 @@ static void
 mld_send_msg(struct san_inet *in, const void *msg, uint32_t len, const struct san_ip *dst)
 {
 	static const uint8_t router_alert[EXT_LEN] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
-	uint32_t off = INET_ETH_LEN + V6_LEN + EXT_LEN;
-	struct rte_mbuf *m = san_inet_out_alloc(in);
+	uint32_t off = INET_ETH_LEN + INET_V6_LEN + EXT_LEN;
 	const struct san_inet_addr *a = in->conf.addrs, *end = a + in->conf.nb_addrs;
 	struct san_ip src = {0}; /* unless we have a link-local address */
 	struct rte_ether_hdr *eth;
 	struct rte_ipv6_hdr *ip;
+	struct rte_mbuf *m;
 	uint16_t sum;
 
-	if (m == NULL)
-		return; /* reports are repeated, or queried */
 	while (a < end && (a->ip.b[0] != 0xfe || (a->ip.b[1] & 0xc0) != 0x80))
 		a++;
 	if (a < end)
 		src = a->ip;
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + len));
-	if (eth == NULL) {
-		rte_pktmbuf_free(m);
-		return;
-	}
+	m = san_inet_out_frame(in, RTE_BE16(RTE_ETHER_TYPE_IPV6), off + len - INET_ETH_LEN);
+	if (m == NULL)
+		return; /* reports are repeated, or queried */
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	san_inet_route_group_mac(dst, &eth->dst_addr);
-	eth->src_addr = in->conf.mac;
-	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	ip = (struct rte_ipv6_hdr *)(eth + 1);
-	ip->vtc_flow = RTE_BE32(6u << 28);
-	ip->payload_len = rte_cpu_to_be_16((uint16_t)(EXT_LEN + len));
-	ip->proto = 0;
-	ip->hop_limits = 1;
-	memcpy(ip->src_addr, src.b, sizeof(ip->src_addr));
-	memcpy(ip->dst_addr, dst->b, sizeof(ip->dst_addr));
+	san_inet_ip_put(ip, &(struct inet_ip_out){
+				    .src = &src,
+				    .dst = dst,
+				    .len = EXT_LEN + len,
+				    .proto = 0, /* the router alert */
+				    .hops = 1,
+			    });
 	memcpy(ip + 1, router_alert, EXT_LEN);
 	memcpy((uint8_t *)eth + off, msg, len);
 	sum = (uint16_t)~san_inet_ip_cksum(m, off, len, &src, dst, INET_PROTO_V6);

@@ -68,29 +68,24 @@ static void
 put_nd(struct san_inet *in, const struct nd_out *o)
 {
 	uint16_t len = (uint16_t)(sizeof(struct nd_msg) + (o->bare ? 0 : sizeof(struct nd_opt)));
-	struct rte_mbuf *m = san_inet_out_alloc(in);
+	struct rte_mbuf *m =
+		san_inet_out_frame(in, RTE_BE16(RTE_ETHER_TYPE_IPV6), INET_V6_LEN + len);
 	struct rte_ether_hdr *eth;
 	struct nd_packet *x;
 
 	if (m == NULL)
 		return; /* both sides repeat their requests */
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(
-		m, (uint16_t)(sizeof(*eth) + sizeof(x->ip) + len));
-	if (eth == NULL) {
-		rte_pktmbuf_free(m);
-		return;
-	}
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	eth->dst_addr = o->mac;
-	eth->src_addr = in->conf.mac;
-	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
 	x = (struct nd_packet *)(eth + 1);
 	memset(x, 0, sizeof(x->ip) + len);
-	x->ip.vtc_flow = RTE_BE32(6u << 28);
-	x->ip.payload_len = rte_cpu_to_be_16(len);
-	x->ip.proto = INET_PROTO_V6;
-	x->ip.hop_limits = INET_HOPS_ND;
-	memcpy(x->ip.src_addr, o->src->b, sizeof(x->ip.src_addr));
-	memcpy(x->ip.dst_addr, o->dst.b, sizeof(x->ip.dst_addr));
+	san_inet_ip_put(&x->ip, &(struct inet_ip_out){
+					.src = o->src,
+					.dst = &o->dst,
+					.len = len,
+					.proto = INET_PROTO_V6,
+					.hops = INET_HOPS_ND,
+				});
 	x->msg.type = o->type;
 	x->msg.flags = o->flags;
 	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));

@@ -31,7 +31,6 @@
 
 #include <rte_common.h>
 
-#include "inet_hash.h"
 #include "inet_priv.h"
 #include "san_assert.h"
 #include "san_time.h"

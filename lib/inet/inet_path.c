@@ -11,7 +11,6 @@
 
 #include <rte_common.h>
 
-#include "inet_hash.h"
 #include "inet_priv.h"
 
 #define WAYS 8 /* entries of a set, the only ones searched for a host (RT-36) */

@@ -26,6 +26,9 @@
 #define INET_NONE        UINT32_MAX
 #define INET_V4_OFF      12 /**< offset of an IPv4 address in struct san_ip */
 #define INET_ETH_LEN     ((uint32_t)sizeof(struct rte_ether_hdr))
+#define INET_V4_LEN      ((uint32_t)sizeof(struct rte_ipv4_hdr))
+#define INET_V6_LEN      ((uint32_t)sizeof(struct rte_ipv6_hdr))
+#define INET_FRAG_LEN    ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
 #define INET_HOPS_ND     255 /**< required: a lower value means that a router forwarded it */
 #define INET_HOPS_OUT    64
 #define INET_MTU_MIN     576 /**< every host accepts this length (RFC 791) */
@@ -37,6 +40,7 @@
 #define INET_PROTO_IGMP  2
 #define INET_PROTO_FRAG  44
 #define INET_PROTO_UDP   17
+#define INET_TOS_CONTROL 0xc0 /**< internetwork control, as other hosts set it */
 
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
@@ -129,8 +133,6 @@ struct san_inet {
 	/* inet_whole.c */
 	struct inet_partial *partials;
 	struct inet_piece *pieces;
-	uint32_t nb_partials;
-	uint32_t nb_pieces;
 	struct san_pool free_pieces;
 	uint64_t nb_begun; /**< packets begun so far */
 	uint64_t whole_ns; /**< next time that a packet has waited too long */
@@ -164,6 +166,15 @@ struct inet_rx {
 	bool whole; /**< it came in fragments */
 };
 
+/** IP header to be written. */
+struct inet_ip_out {
+	const struct san_ip *src, *dst;
+	uint32_t len; /**< bytes after the header */
+	uint8_t proto, hops, tos;
+	uint16_t id; /**< IPv4 only, as *df* */
+	bool df;
+};
+
 /** Next hop of a packet. */
 struct inet_hop {
 	struct rte_ether_addr mac;
@@ -182,6 +193,11 @@ struct inet_claim {
 
 /** An empty mbuf; NULL: none is left, or the send queue is full. */
 struct rte_mbuf *san_inet_out_alloc(struct san_inet *in);
+/**
+ * A frame with *len* bytes after its Ethernet header, which is written except for the destination.
+ * NULL: no mbuf, or the send queue is full.
+ */
+struct rte_mbuf *san_inet_out_frame(struct san_inet *in, rte_be16_t ether_type, uint32_t len);
 /**
  * Copy *len* bytes at *off* of *m* into a frame to send, with *hdr* bytes of space for headers
  * before them. NULL: no mbuf, or the send queue is full.
@@ -267,6 +283,8 @@ enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint
  */
 uint32_t san_inet_ip_id(struct san_inet *in, const struct san_ip *dst);
 
+/** Write an IP header without options to *hdr*. */
+void san_inet_ip_put(void *hdr, const struct inet_ip_out *x);
 /** Internet checksum, not inverted, of *len* bytes at *off*; 0: not all of them exist. */
 uint16_t san_inet_ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
 /** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff if correct. */
@@ -291,6 +309,7 @@ uint32_t san_inet_frag_count(bool v4, uint32_t len, uint16_t mtu);
  */
 int san_inet_frag_out(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
 		      uint16_t mtu);
+
 /* ---- inet_whole.c ---- */
 
 int san_inet_whole_create(struct san_inet *in);
@@ -323,6 +342,8 @@ enum san_drop san_inet_udp_rx(const struct inet_rx *rx);
 /* ---- inet_group.c ---- */
 
 int san_inet_group_create(struct san_inet *in);
+/** True if a socket here joined *group*, or every host is in it. */
+bool san_inet_group_is_received(const struct san_inet *in, const struct san_ip *group);
 /** True if a socket here joined *group*. */
 bool san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group);
 /** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */

@@ -2,11 +2,6 @@
 
 /* Rate limits for answers, by host. (RT-36) */
 
-#include <string.h>
-
-#include <rte_common.h>
-
-#include "inet_hash.h"
 #include "inet_rate.h"
 #include "san_rate.h"
 

@@ -17,6 +17,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_jhash.h>
 
 #include "wire.h"
 
@@ -43,5 +47,18 @@ void san_inet_rate_init(struct san_inet_rate *r, uint64_t each_ns, uint32_t burs
 /** True if *host* may get an answer; takes it from its budget and from the total. */
 bool san_inet_rate_take(struct san_inet_rate *r, const struct san_ip *host,
 			enum san_inet_trust trust, uint64_t now_ns);
+
+/**
+ * Hash of an address, for tables that peers fill. The seed is unknown to peers, so they cannot put
+ * many addresses into one bucket. (RT-36)
+ */
+static inline uint32_t
+san_inet_hash(const struct san_ip *ip, uint32_t seed)
+{
+	uint32_t words[sizeof(ip->b) / sizeof(uint32_t)]; /* the address may be unaligned */
+
+	memcpy(words, ip->b, sizeof(words));
+	return rte_jhash_32b(words, RTE_DIM(words), seed);
+}
 
 #endif /* INET_RATE_H */

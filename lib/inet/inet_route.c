@@ -107,26 +107,41 @@ san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, stru
 	return 0;
 }
 
+/** As san_inet_route_hop(), but only to the address of one host. */
+static int
+inet_route_unicast_hop(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+		       struct inet_hop *hop)
+{
+	const struct san_ip *next;
+	struct inet_neigh *e;
+	int rc;
+
+	hop->neigh = NULL;
+	hop->mac = in->conf.mac;
+	/* to ourselves: the link may be a loopback */
+	if (san_inet_route_is_local(in, ip))
+		return 0;
+	next = inet_route_next_hop(in, ip);
+	if (next == NULL)
+		return -ENETUNREACH;
+	rc = san_inet_neigh_find(in, next, now_ns, &e);
+	if (rc == 0)
+		hop->mac = e->mac;
+	else if (rc == -EAGAIN)
+		hop->neigh = e;
+	return rc;
+}
+
 int
 san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 		       struct rte_ether_addr *mac)
 {
-	const struct san_ip *hop;
-	struct inet_neigh *e;
-	int rc;
+	struct inet_hop hop;
+	int rc = inet_route_unicast_hop(in, ip, now_ns, &hop);
 
-	/* to ourselves: the link may be a loopback */
-	if (san_inet_route_is_local(in, ip)) {
-		*mac = in->conf.mac;
-		return 0;
-	}
-	hop = inet_route_next_hop(in, ip);
-	if (hop == NULL)
-		return -EHOSTUNREACH;
-	rc = san_inet_neigh_find(in, hop, now_ns, &e);
 	if (rc == 0)
-		*mac = e->mac;
-	return rc;
+		*mac = hop.mac;
+	return rc == -ENETUNREACH ? -EHOSTUNREACH : rc;
 }
 
 int
@@ -193,29 +208,12 @@ int
 san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_ns,
 		   struct inet_hop *hop)
 {
-	const struct san_ip *next;
-	struct inet_neigh *e;
-	int rc;
+	bool group = san_inet_is_group(dst);
 
-	hop->neigh = NULL;
-	hop->mac = in->conf.mac;
-	if (san_inet_route_is_local(in, dst))
-		return 0;
-	if (san_inet_is_group(dst)) {
+	if (!group && !san_inet_route_is_broadcast(in, dst))
+		return inet_route_unicast_hop(in, dst, now_ns, hop);
+	*hop = (struct inet_hop){.mac = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}};
+	if (group)
 		san_inet_route_group_mac(dst, &hop->mac);
-		return 0;
-	}
-	if (san_inet_route_is_broadcast(in, dst)) {
-		memset(&hop->mac, 0xff, sizeof(hop->mac));
-		return 0;
-	}
-	next = inet_route_next_hop(in, dst);
-	if (next == NULL)
-		return -ENETUNREACH;
-	rc = san_inet_neigh_find(in, next, now_ns, &e);
-	if (rc == 0)
-		hop->mac = e->mac;
-	else if (rc == -EAGAIN)
-		hop->neigh = e;
-	return rc;
+	return 0;
 }

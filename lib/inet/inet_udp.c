@@ -131,59 +131,36 @@ inet_udp_append_data(struct san_inet *in, struct rte_mbuf *m, struct rte_mbuf **
 	return true;
 }
 
-static void
-put_ip(struct san_inet *in, const struct udp_out *x, void *to)
-{
-	const struct san_inet_dgram *d = x->d;
-	struct rte_ipv4_hdr *v4 = to;
-	struct rte_ipv6_hdr *v6 = to;
-
-	memset(to, 0, x->ip_len);
-	if (!san_wire_ip_is_v4(&d->dst)) {
-		v6->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)d->tos << 20);
-		v6->payload_len = rte_cpu_to_be_16((uint16_t)x->len);
-		v6->proto = INET_PROTO_UDP;
-		v6->hop_limits = x->hops;
-		memcpy(v6->src_addr, x->src.b, sizeof(v6->src_addr));
-		memcpy(v6->dst_addr, d->dst.b, sizeof(v6->dst_addr));
-		return;
-	}
-	v4->version_ihl = RTE_IPV4_VHL_DEF;
-	v4->type_of_service = d->tos;
-	v4->total_length = rte_cpu_to_be_16((uint16_t)(x->ip_len + x->len));
-	v4->packet_id = rte_cpu_to_be_16((uint16_t)san_inet_ip_id(in, &d->dst));
-	v4->fragment_offset = d->df ? RTE_BE16(RTE_IPV4_HDR_DF_FLAG) : 0;
-	v4->time_to_live = x->hops;
-	v4->next_proto_id = INET_PROTO_UDP;
-	memcpy(&v4->src_addr, san_inet_raw(&x->src), sizeof(v4->src_addr));
-	memcpy(&v4->dst_addr, san_inet_raw(&d->dst), sizeof(v4->dst_addr));
-	v4->hdr_checksum = rte_ipv4_cksum(v4);
-}
-
 static struct rte_mbuf *
 inet_udp_build_dgram(struct san_inet *in, const struct udp_out *x, const struct iovec *iov,
 		     uint32_t nb_iov)
 {
-	struct rte_mbuf *m = san_inet_out_alloc(in), *last = m;
+	bool v4 = san_wire_ip_is_v4(&x->d->dst);
 	uint32_t i, off = INET_ETH_LEN + x->ip_len;
-	struct rte_ether_hdr *eth;
+	rte_be16_t ether_type = v4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	struct rte_mbuf *m = san_inet_out_frame(in, ether_type, x->ip_len + UDP_LEN), *last = m;
 	struct rte_udp_hdr *udp;
 	uint16_t sum;
 
 	if (m == NULL)
 		return NULL;
-	eth = (struct rte_ether_hdr *)rte_pktmbuf_append(m, (uint16_t)(off + UDP_LEN));
-	for (i = 0; eth != NULL && i < nb_iov; i++)
-		if (!inet_udp_append_data(in, m, &last, iov[i].iov_base, iov[i].iov_len))
-			eth = NULL;
-	if (eth == NULL) {
-		rte_pktmbuf_free(m);
-		return NULL;
+	for (i = 0; i < nb_iov; i++) {
+		if (!inet_udp_append_data(in, m, &last, iov[i].iov_base, iov[i].iov_len)) {
+			rte_pktmbuf_free(m);
+			return NULL;
+		}
 	}
-	eth->src_addr = in->conf.mac;
-	eth->ether_type = san_wire_ip_is_v4(&x->d->dst) ? RTE_BE16(RTE_ETHER_TYPE_IPV4) :
-							  RTE_BE16(RTE_ETHER_TYPE_IPV6);
-	put_ip(in, x, eth + 1);
+	san_inet_ip_put(rte_pktmbuf_mtod_offset(m, void *, INET_ETH_LEN),
+			&(struct inet_ip_out){
+				.src = &x->src,
+				.dst = &x->d->dst,
+				.len = x->len,
+				.proto = INET_PROTO_UDP,
+				.hops = x->hops,
+				.tos = x->d->tos,
+				.id = v4 ? (uint16_t)san_inet_ip_id(in, &x->d->dst) : 0,
+				.df = x->d->df,
+			});
 	udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, off);
 	udp->src_port = rte_cpu_to_be_16(x->d->sport);
 	udp->dst_port = rte_cpu_to_be_16(x->d->dport);

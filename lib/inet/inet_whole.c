@@ -36,9 +36,6 @@
 #define WAIT_V4_NS (30 * SAN_NS_PER_S)
 #define WAIT_V6_NS (60 * SAN_NS_PER_S)
 #define CROWDED_NS (100 * SAN_NS_PER_MS) /* fragments arrive within moments, if at all */
-#define V4_LEN     ((uint32_t)sizeof(struct rte_ipv4_hdr))
-#define V6_LEN     ((uint32_t)sizeof(struct rte_ipv6_hdr))
-#define FRAG_LEN   ((uint32_t)sizeof(struct rte_ipv6_fragment_ext))
 #define EXT_DST    60
 #define UPPER_LEN  8u /* of a UDP or ICMP header */
 
@@ -110,7 +107,6 @@ whole_take_piece(struct san_inet *in, struct inet_partial *p)
 	p->first = x->next;
 	x->m = NULL;
 	san_pool_give(&in->free_pieces, x);
-	in->nb_pieces--;
 	p->nb_pieces--;
 	return m;
 }
@@ -132,7 +128,6 @@ partial_forget(struct san_inet *in, struct inet_partial *p)
 {
 	partial_give_up(in, p);
 	p->is_used = false;
-	in->nb_partials--;
 }
 
 static uint64_t
@@ -155,12 +150,14 @@ static bool
 find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, uint64_t now_ns,
 	    struct inet_partial **victim)
 {
+	uint32_t nb_used = is_new;
 	uint32_t partials = is_new, pieces = 1; /* of this source */
 	struct inet_partial *p, *own = NULL, *all = NULL;
 
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
 		if (!p->is_used)
 			continue;
+		nb_used++;
 		all = partial_older(all, p);
 		if (!san_wire_ip_eq(&p->src, src))
 			continue;
@@ -171,7 +168,7 @@ find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, ui
 	*victim = NULL;
 	if (partials > (in->conf.max_partial + 1u) / 2 || pieces > in->conf.max_frags / 2)
 		*victim = own;
-	else if (in->nb_partials + is_new > in->conf.max_partial || in->free_pieces.nb == 0)
+	else if (nb_used > in->conf.max_partial || in->free_pieces.nb == 0)
 		*victim = all;
 	else
 		return true;
@@ -213,7 +210,6 @@ partial_begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 		.last = INET_NONE,
 		.is_used = true,
 	};
-	in->nb_partials++;
 	in->whole_ns = san_time_min(in->whole_ns, until_ns(p));
 	return p;
 }
@@ -291,9 +287,9 @@ note_first(struct inet_partial *p, struct inet_rx *rx)
 	if (!san_wire_ip_is_v4(&rx->src)) {
 		/* Remove the fragment header. */
 		frame[rx->proto_at] = rx->proto;
-		rx->off -= FRAG_LEN;
-		memmove(frame + FRAG_LEN, frame, rx->off);
-		rte_pktmbuf_adj(rx->m, (uint16_t)FRAG_LEN);
+		rx->off -= INET_FRAG_LEN;
+		memmove(frame + INET_FRAG_LEN, frame, rx->off);
+		rte_pktmbuf_adj(rx->m, (uint16_t)INET_FRAG_LEN);
 	}
 	p->off = (uint16_t)rx->off;
 	p->proto = rx->proto;
@@ -334,7 +330,7 @@ partial_finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 	} else {
 		struct rte_ipv6_hdr *v6 = ip;
 
-		v6->payload_len = rte_cpu_to_be_16((uint16_t)(ip_bytes(p) - V6_LEN));
+		v6->payload_len = rte_cpu_to_be_16((uint16_t)(ip_bytes(p) - INET_V6_LEN));
 	}
 	rx->off = p->off;
 	rx->len = p->len;
@@ -374,14 +370,13 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 		p->last = *link;
 	p->nb_bytes += x->len;
 	p->nb_pieces++;
-	in->nb_pieces++;
 	rx->m = NULL;
 	if (!f->more)
 		p->len = f->end;
 	if (p->nb_bytes != p->len)
 		return SAN_DROP_NONE;
 	/* The headers of the first fragment may be longer than those of the others. */
-	if (ip_bytes(p) > UINT16_MAX + (san_wire_ip_is_v4(&p->src) ? 0 : V6_LEN)) {
+	if (ip_bytes(p) > UINT16_MAX + (san_wire_ip_is_v4(&p->src) ? 0 : INET_V6_LEN)) {
 		partial_give_up(in, p);
 		return SAN_DROP_NONE;
 	}
@@ -393,7 +388,7 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 static enum san_drop
 rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 {
-	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(&rx->src) ? V4_LEN : 0);
+	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(&rx->src) ? INET_V4_LEN : 0);
 	struct inet_partial *p;
 
 	if (in->conf.max_partial == 0)
@@ -445,7 +440,8 @@ san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx)
 	struct frag f;
 	uint16_t field;
 
-	if (rx->whole || rx->len < FRAG_LEN || !san_inet_ip_copy(rx->m, rx->off, FRAG_LEN, &frag))
+	if (rx->whole || rx->len < INET_FRAG_LEN ||
+	    !san_inet_ip_copy(rx->m, rx->off, INET_FRAG_LEN, &frag))
 		return SAN_DROP_INET_MALFORMED;
 	field = rte_be_to_cpu_16(frag.frag_data);
 	f = (struct frag){
@@ -453,8 +449,8 @@ san_inet_whole_rx_v6(struct san_inet *in, struct inet_rx *rx)
 		.at = RTE_IPV6_GET_FO(field) * 8u,
 		.more = RTE_IPV6_GET_MF(field),
 	};
-	rx->off += FRAG_LEN;
-	rx->len -= FRAG_LEN;
+	rx->off += INET_FRAG_LEN;
+	rx->len -= INET_FRAG_LEN;
 	rx->proto = frag.next_header;
 	if (f.at == 0 && !f.more) {
 		/* An atomic fragment needs no others (RFC 6946). */
@@ -522,7 +518,7 @@ check_share(const struct san_inet *in, const struct san_ip *src)
 void
 san_inet_whole_check(const struct san_inet *in)
 {
-	uint32_t i, partials = 0, pieces = 0;
+	uint32_t i, pieces = 0;
 
 	for (i = 0; i < in->conf.max_partial; i++) {
 		if (!in->partials[i].is_used)
@@ -530,8 +526,6 @@ san_inet_whole_check(const struct san_inet *in)
 		check_partial(in, &in->partials[i]);
 		check_share(in, &in->partials[i].src);
 		pieces += in->partials[i].nb_pieces;
-		partials++;
 	}
-	SAN_VERIFY(partials == in->nb_partials && pieces == in->nb_pieces);
 	SAN_VERIFY(in->conf.max_partial == 0 || in->free_pieces.nb + pieces == in->conf.max_frags);
 }
