@@ -267,7 +267,7 @@ cm_net_tx_acks(struct cm_net *net, int i)
 	struct san_wire_ack ack;
 	struct rte_mbuf *m;
 
-	while ((c = san_pdl_ack_next(h->pdl, net->now_ns)) != NULL) {
+	while ((c = san_pdl_ack_next(h->pdl)) != NULL) {
 		memset(&p, 0, sizeof(p));
 		memset(&ack, 0, sizeof(ack));
 		san_pdl_ack_fill(h->pdl, c, &p, &ack, net->now_ns);

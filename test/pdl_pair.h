@@ -179,7 +179,7 @@ pair_owed(struct pair *t, int side, struct pair_pkt *k)
 	struct san_pdl_conn *c;
 
 	san_pdl_ack_release(t->pdl[side], t->now);
-	c = san_pdl_ack_next(t->pdl[side], t->now);
+	c = san_pdl_ack_next(t->pdl[side]);
 	if (c == NULL)
 		return false;
 	memset(k, 0, sizeof(*k));

@@ -228,7 +228,7 @@ tl_host_tx(struct tl_host *h, struct tl_pkt *out, uint32_t n, uint64_t now_ns)
 	}
 	while (k < n && (c = san_pdl_sched_next(h->pdl)) != NULL)
 		k += tl_host_tx_conn(h, c, &out[k], RTE_MIN(n - k, 8u), now_ns);
-	while (k < n && (c = san_pdl_ack_next(h->pdl, now_ns)) != NULL) {
+	while (k < n && (c = san_pdl_ack_next(h->pdl)) != NULL) {
 		memset(&p, 0, sizeof(p));
 		out[k].m = tl_host_mbuf(h);
 		san_pdl_ack_fill(h->pdl, c, &p, &out[k].ack, now_ns);

@@ -88,7 +88,6 @@ cm_alloc_tables(struct san_cm *cm)
 		return -ENOMEM;
 	for (i = 0; i < cm->conf.max_conns; i++) {
 		cm->conns[i].slot = (uint16_t)i;
-		cm->conns[i].listener = CM_NO_LISTENER;
 		cm->conns[i].private_idx = CM_NO_PRIVATE;
 	}
 	for (i = 0; i < nb_buckets; i++)
@@ -268,7 +267,6 @@ san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_
 	san_cm_hash_del(cm, c);
 	memset(c, 0, sizeof(*c));
 	c->slot = slot;
-	c->listener = CM_NO_LISTENER;
 	c->private_idx = CM_NO_PRIVATE;
 	c->hash_next = CM_NO_SLOT;
 	c->peer = *peer;
@@ -298,6 +296,15 @@ san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_w
 	p->len = msg->private_len;
 	memcpy(p->data, msg->private_data, p->len);
 	return true;
+}
+
+struct san_cm_conn *
+san_cm_conn_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
+{
+	cm->now_ns = now_ns;
+	if (slot >= cm->conf.max_conns || cm->conns[slot].is_ghost)
+		return NULL;
+	return &cm->conns[slot];
 }
 
 static void
@@ -339,39 +346,17 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 void
 san_cm_release(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
-	struct san_cm_conn *c;
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
-	cm->now_ns = now_ns;
-	if (slot >= cm->conf.max_conns)
-		return;
-	c = &cm->conns[slot];
 	/* Before TIMEWAIT the connection is still counted: it must be ended first. */
-	if (c->state != SAN_CM_TIMEWAIT || c->is_ghost)
-		return;
-	san_cm_conn_free(cm, c, cm->conf.timewait_ns, now_ns);
+	if (c != NULL && c->state == SAN_CM_TIMEWAIT)
+		san_cm_conn_free(cm, c, cm->conf.timewait_ns, now_ns);
 }
 
 struct cm_conn_list *
 san_cm_resolving(struct san_cm *cm, const struct san_ip *peer)
 {
 	return &cm->resolving[san_inet_hash(peer, 0) & (CM_RESOLVING - 1)];
-}
-
-void
-san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c)
-{
-	SAN_ASSERT(!c->in_resolving);
-	c->in_resolving = true;
-	TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
-}
-
-void
-san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c)
-{
-	if (!c->in_resolving)
-		return;
-	c->in_resolving = false;
-	TAILQ_REMOVE(san_cm_resolving(cm, &c->peer), c, change_link);
 }
 
 void
@@ -400,8 +385,8 @@ san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_typ
 		TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
 	c->in_ev = true;
 	if (type == SAN_CM_EV_CONNECT_REQUEST)
-		return; /* this event concerns the owner only */
-	SAN_ASSERT(!c->in_resolving);
+		return;                           /* this event concerns the owner only */
+	SAN_ASSERT(c->state != SAN_CM_RESOLVING); /* that list has the same links */
 	c->changes |= (uint8_t)(1u << type);
 	if (!c->in_change)
 		TAILQ_INSERT_TAIL(&cm->change, c, change_link);
@@ -528,12 +513,10 @@ cm_check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
 	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
 	SAN_VERIFY(!c->is_ghost || (c->state == SAN_CM_TIMEWAIT && c->in_hash && c->passive));
-	SAN_VERIFY(live || !(c->in_tx || c->in_change || c->in_resolving || c->is_agreed));
+	SAN_VERIFY(live || !(c->in_tx || c->in_change || c->is_agreed));
 	SAN_VERIFY(c->in_ev == (c->events != 0) && c->in_change == (c->changes != 0));
 	SAN_VERIFY((c->private_idx == CM_NO_PRIVATE) ||
 		   (c->events & 1u << SAN_CM_EV_ESTABLISHED) != 0);
-	SAN_VERIFY(c->in_resolving == (c->state == SAN_CM_RESOLVING));
-	SAN_VERIFY((c->state == SAN_CM_WAIT_ACCEPT) == (c->listener != CM_NO_LISTENER));
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
 	SAN_VERIFY(c->probes <= RTE_MAX(c->keepalive.probes, 1));
 	SAN_VERIFY(!c->in_hash ||
@@ -557,7 +540,8 @@ san_cm_check(const struct san_cm *cm)
 		nb_live += c->state != SAN_CM_IDLE && !c->is_ghost;
 		nb_waiting += c->state == SAN_CM_WAIT_ACCEPT;
 		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;
-		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_change + c->in_resolving;
+		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_change;
+		nb_listed += c->state == SAN_CM_RESOLVING;
 	}
 	SAN_VERIFY(nb_waiting == nb_of_hosts);
 	for (i = 0; i < cm->conf.max_listeners; i++) {

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
 #include <sodium.h>
 
 #include "cm_priv.h"
@@ -41,10 +42,9 @@ put_bytes(struct writer *w, const void *data, uint32_t n)
 static void
 cookie_put32(struct writer *w, uint32_t v)
 {
-	const uint8_t b[4] = {(uint8_t)(v >> 24), (uint8_t)(v >> 16), (uint8_t)(v >> 8),
-			      (uint8_t)v};
+	rte_be32_t be = rte_cpu_to_be_32(v);
 
-	put_bytes(w, b, sizeof(b));
+	put_bytes(w, &be, sizeof(be));
 }
 
 static void
@@ -76,6 +76,7 @@ static void
 cookie_make_mac(const struct san_cm *cm, const struct san_wire_pkt *p,
 		const struct san_wire_cm *msg, uint32_t time_slot, uint8_t cookie[SAN_WIRE_COOKIE])
 {
+	rte_be32_t be_slot = rte_cpu_to_be_32(time_slot);
 	struct writer w;
 
 	w.len = 0;
@@ -86,10 +87,7 @@ cookie_make_mac(const struct san_cm *cm, const struct san_wire_pkt *p,
 	put_request(&w, msg);
 	crypto_generichash(cookie, COOKIE_MAC, w.buf, w.len, cm->conf.secret,
 			   sizeof(cm->conf.secret));
-	cookie[COOKIE_MAC] = (uint8_t)(time_slot >> 24);
-	cookie[COOKIE_MAC + 1] = (uint8_t)(time_slot >> 16);
-	cookie[COOKIE_MAC + 2] = (uint8_t)(time_slot >> 8);
-	cookie[COOKIE_MAC + 3] = (uint8_t)time_slot;
+	memcpy(cookie + COOKIE_MAC, &be_slot, sizeof(be_slot));
 }
 
 static uint32_t
@@ -109,11 +107,12 @@ bool
 san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
 		    const struct san_wire_cm *msg, uint64_t now_ns)
 {
-	const uint8_t *t = msg->cookie + COOKIE_MAC;
 	uint8_t want[SAN_WIRE_COOKIE];
+	rte_be32_t be_slot;
 	uint32_t time_slot;
 
-	time_slot = (uint32_t)t[0] << 24 | (uint32_t)t[1] << 16 | (uint32_t)t[2] << 8 | t[3];
+	memcpy(&be_slot, msg->cookie + COOKIE_MAC, sizeof(be_slot));
+	time_slot = rte_be_to_cpu_32(be_slot);
 	/* The age is checked first: a flood of old cookies costs no MAC. */
 	if (slot_of(cm, now_ns) - time_slot > 1)
 		return false;

@@ -60,13 +60,11 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	SAN_LOG(CM, DEBUG, "slot=%u state=%s next=%s", c->slot, state_names[c->state],
 		state_names[next]);
 	if (c->state == SAN_CM_RESOLVING)
-		san_cm_resolving_del(cm, c);
-	if (c->state == SAN_CM_WAIT_ACCEPT) {
+		TAILQ_REMOVE(san_cm_resolving(cm, &c->peer), c, change_link);
+	if (c->state == SAN_CM_WAIT_ACCEPT)
 		san_cm_listen_wait(cm, c, -1);
-		c->listener = CM_NO_LISTENER;
-	}
 	if (next == SAN_CM_RESOLVING)
-		san_cm_resolving_add(cm, c);
+		TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
 	if (next == SAN_CM_WAIT_ACCEPT)
 		san_cm_listen_wait(cm, c, 1);
 	cm->nb_half_open += is_half_open((uint8_t)next);
@@ -93,17 +91,6 @@ fsm_send_msg(struct san_cm *cm, struct san_cm_conn *c, uint8_t msg, uint64_t now
 		san_cm_setup(cm, c)->asked_ns = 0;
 	san_cm_tx_add(cm, c);
 	san_cm_timer(cm, c, now_ns + retry_wait_ns(cm, c->retries));
-}
-
-/** Send a copy of a message: the caller may free the record at once. */
-static void
-fsm_send_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t msg, uint8_t reason)
-{
-	struct san_wire_cm out;
-
-	san_cm_tx_build(cm, c, msg, &out);
-	out.reason = reason;
-	san_cm_tx_farewell(cm, c, &out);
 }
 
 /** Stop sending and stop the timer. The core ends the connection when it takes the event. */
@@ -193,7 +180,7 @@ act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	c->peer_cid = s->msg->src_cid;
 	c->peer_tag = s->msg->src_tag;
 	san_cm_setup(cm, c)->private_len = 0;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
 }
 
@@ -247,12 +234,9 @@ act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_reject(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct san_wire_cm rej;
-
 	c->reason = s->reason;
 	c->is_refused = true;
-	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
-	san_cm_tx_farewell(cm, c, &rej);
+	san_cm_tx_farewell(cm, c, SAN_CM_REJ, s->reason);
 	san_cm_conn_free(cm, c, cm->conf.timewait_ns, s->now_ns);
 }
 
@@ -395,7 +379,7 @@ static void
 act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	(void)s;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
@@ -404,13 +388,13 @@ act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	/* A repeated DREQ is answered until the core releases the slot. */
 	(void)s;
-	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 }
 
 static void
 act_ended(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	fsm_send_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
+	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
 }
 
@@ -426,7 +410,7 @@ act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	uint8_t reason = s->in == CM_IN_EXPIRED ? RTSAN_R_TIMEOUT : s->reason;
 
-	fsm_send_farewell(cm, c, SAN_CM_DREQ, reason);
+	san_cm_tx_farewell(cm, c, SAN_CM_DREQ, reason);
 	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, reason);
 }
 
@@ -538,20 +522,14 @@ san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
  * ---- calls of our ULP and the core ----
  */
 
-static uint32_t
-first_rsn(const struct san_pdl *pdl)
-{
-	return pdl->conf.fixed_psn ? pdl->conf.first_psn :
-				     pdl->conf.secret32(pdl->conf.secret_arg);
-}
-
 /** Store our offer, for the messages that carry it. */
 static void
 fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param)
 {
+	const struct san_pdl_conf *conf = &cm->pdl->conf;
 	struct cm_setup *own = san_cm_setup(cm, c);
 
-	own->first_rsn = first_rsn(cm->pdl);
+	own->first_rsn = conf->fixed_psn ? conf->first_psn : conf->secret32(conf->secret_arg);
 	own->mtu = param->mtu;
 	own->req_win = param->req_win;
 	own->data_win = param->data_win;
@@ -610,15 +588,6 @@ san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
 	return 0;
 }
 
-struct san_cm_conn *
-san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
-{
-	cm->now_ns = now_ns;
-	if (slot >= cm->conf.max_conns || cm->conns[slot].is_ghost)
-		return NULL;
-	return &cm->conns[slot];
-}
-
 /*
  * A request can be answered once the ULP has taken its event. If the ULP passes the number of its
  * slot before, it means an earlier request.
@@ -645,7 +614,7 @@ int
 san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
 		       uint64_t cookie, uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	if (!is_answerable(c))
 		return -ENOENT;
@@ -663,7 +632,7 @@ san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *
 		  uint16_t private_len, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 	struct cm_setup *setup;
 
 	if (!is_answerable(c))
@@ -682,7 +651,7 @@ int
 san_cm_fsm_disconnect(struct san_cm *cm, uint16_t slot, bool hard, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = hard ? CM_IN_CLOSE_NOW : CM_IN_CLOSE, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	return c != NULL && san_cm_fsm_step(cm, c, &s) ? 0 : -ENOTCONN;
 }
@@ -691,7 +660,7 @@ void
 san_cm_fsm_drained(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_DRAINED, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	if (c != NULL)
 		san_cm_fsm_step(cm, c, &s);
@@ -701,7 +670,7 @@ void
 san_cm_fsm_failed(struct san_cm *cm, uint16_t slot, uint8_t reason, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_FAILED, .reason = reason, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	if (c != NULL)
 		san_cm_fsm_step(cm, c, &s);
@@ -737,7 +706,7 @@ void
 san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	struct cm_step s = {.in = CM_IN_EXPIRED, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 	const struct san_pdl_conn *pc;
 
 	/* All layers share one timer, which may have fired for another layer. */

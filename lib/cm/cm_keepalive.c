@@ -37,7 +37,7 @@ void
 san_cm_keepalive_set(struct san_cm *cm, uint16_t slot, const struct san_cm_keepalive *k,
 		     uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	if (c == NULL || c->state != SAN_CM_ESTABLISHED)
 		return;

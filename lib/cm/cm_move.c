@@ -17,7 +17,7 @@
 int
 san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 	const struct cm_setup *setup;
 	const struct san_pdl_conn *pc;
 
@@ -74,7 +74,7 @@ void
 san_cm_move_done(struct san_cm *cm, uint16_t slot, bool adopted, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_MOVED, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_fsm_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
 	if (c == NULL || !c->is_taken)
 		return;

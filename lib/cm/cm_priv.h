@@ -102,7 +102,7 @@ struct san_cm_conn {
 	bool is_ghost:1;        /**< released; recognises late REQs until the slot is reused */
 	bool is_refused:1;      /**< by our ULP: a repeated REQ gets the REJ again */
 	bool is_taken:1;        /**< moving to another lcore (cm_move.c) */
-	bool in_tx:1, in_ev:1, in_change:1, in_resolving:1, in_hash:1;
+	bool in_tx:1, in_ev:1, in_change:1, in_hash:1;
 	uint16_t slot;
 	uint16_t listener;     /**< WAIT_ACCEPT: index of the listener */
 	uint16_t keepalive_ms; /**< value offered */
@@ -229,11 +229,11 @@ bool san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_s
 /** Accept with our offer, by *in*: ACCEPT or ADOPT. */
 void san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_param *param,
 		       uint64_t cookie, enum cm_input in, uint64_t now_ns);
-/** The record of *slot*, for a call at *now_ns*; NULL: there is none. */
-struct san_cm_conn *san_cm_fsm_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 
 /* ---- cm.c ---- */
 
+/** The record of *slot*, for a call at *now_ns*; NULL: there is none. */
+struct san_cm_conn *san_cm_conn_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /** Take a slot and set up both records; -ENOSPC. */
 int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		    uint16_t pkey, struct san_cm_conn **out);
@@ -254,8 +254,6 @@ void san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_even
 bool san_cm_private_keep(struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg);
 /** List of connections that lack the MAC address of a host, and perhaps of others. */
 struct cm_conn_list *san_cm_resolving(struct san_cm *cm, const struct san_ip *peer);
-void san_cm_resolving_add(struct san_cm *cm, struct san_cm_conn *c);
-void san_cm_resolving_del(struct san_cm *cm, struct san_cm_conn *c);
 /** Set the timer of the connection; SAN_TIME_NEVER: off. */
 void san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns);
 
@@ -270,9 +268,9 @@ void san_cm_tx_del(struct san_cm *cm, struct san_cm_conn *c);
 /** Send *msg* from *src_port* to the sender of *p*. False: the ring is full. */
 bool san_cm_tx_reply(struct san_cm *cm, const struct san_wire_pkt *p, uint16_t src_port,
 		     const struct san_wire_cm *msg);
-/** Send *msg* to the peer of *c*, even if *c* is freed. */
-void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c,
-			const struct san_wire_cm *msg);
+/** Send a copy of the message *type* to the peer of *c*: the caller may free *c* at once. */
+void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
+			uint8_t reason);
 
 /* ---- cm_listen.c ---- */
 

@@ -417,9 +417,7 @@ __rte_noinline bool
 san_cm_rx_implicit_rtu(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_RTU, .now_ns = now_ns};
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 
-	cm->now_ns = now_ns;
-	if (slot >= cm->conf.max_conns || cm->conns[slot].state != SAN_CM_REP_SENT)
-		return false;
-	return san_cm_fsm_step(cm, &cm->conns[slot], &s);
+	return c != NULL && c->state == SAN_CM_REP_SENT && san_cm_fsm_step(cm, c, &s);
 }

@@ -125,11 +125,14 @@ san_cm_tx_reply(struct san_cm *cm, const struct san_wire_pkt *p, uint16_t src_po
 }
 
 void
-san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, const struct san_wire_cm *msg)
+san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t type, uint8_t reason)
 {
 	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
+	struct san_wire_cm msg;
 
-	if (!out_add(cm, &pc->path, pc->pkey, msg))
+	san_cm_tx_build(cm, c, type, &msg);
+	msg.reason = reason;
+	if (!out_add(cm, &pc->path, pc->pkey, &msg))
 		cm->drops[SAN_DROP_CM_RATE]++;
 }
 

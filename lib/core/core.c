@@ -448,7 +448,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 
 	san_pdl_ack_release(core->pdl, now_ns);
 	while (k < n && san_pdl_has_acks(core->pdl) && has_mbuf(core)) {
-		c = san_pdl_ack_next(core->pdl, now_ns);
+		c = san_pdl_ack_next(core->pdl);
 		if (c == NULL)
 			break;
 		pkts[k] = san_visit_spare_take(&core->spare);

@@ -366,8 +366,8 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	san_pdl_sched_remove(pdl, c);
 	san_pdl_ack_unlist(pdl, c);
 	forget_outstanding(pdl, c);
-	san_pdl_pcb_fini(pdl, c);
-	san_pdl_pcb_return_block(pdl, c);
+	san_pdl_pcb_leave(pdl, c, c->pcb.inflight);
+	san_pdl_pcb_withdraw(pdl, c);
 	memset(c, 0, offsetof(struct san_pdl_conn, setup));
 	c->slot = slot;
 	c->odd = SAN_ODD_STATE;

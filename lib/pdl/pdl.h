@@ -575,7 +575,7 @@ san_pdl_has_acks(const struct san_pdl *pdl)
 	return !TAILQ_EMPTY(&pdl->acks);
 }
 /** Take the next connection that owes an ACK, PROBE or CNP now off the list; NULL: none. */
-struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns);
+struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl);
 /**
  * Fill all of *p* with a dedicated ACK, or with a PROBE or CNP if one is due. In the latter case
  * p->op says so, *ack* is unused, and the caller adds a payload of p->payload_len zeros. If the
@@ -586,7 +586,7 @@ void san_pdl_ack_fill(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wi
 /** Owe a PROBE at once (keep-alive, no progress). */
 void san_pdl_ack_probe_now(struct san_pdl *pdl, struct san_pdl_conn *c);
 
-/* ---- pdl_pcb.c, pdl_hold.c: for show ---- */
+/* ---- pdl_pcb.c, pdl_tx.c: for show ---- */
 
 /** Virtual window (PCB-2). */
 uint32_t san_pdl_pcb_vwin(const struct san_pdl *pdl, const struct san_pdl_conn *c);

@@ -228,11 +228,10 @@ san_pdl_ack_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 }
 
 struct san_pdl_conn *
-san_pdl_ack_next(struct san_pdl *pdl, uint64_t now_ns)
+san_pdl_ack_next(struct san_pdl *pdl)
 {
 	struct san_pdl_conn *c;
 
-	(void)now_ns;
 	while ((c = TAILQ_FIRST(&pdl->acks)) != NULL) {
 		TAILQ_REMOVE(&pdl->acks, c, ack_link);
 		c->ack.listed = false;

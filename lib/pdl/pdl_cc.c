@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Common part and list of the congestion control algorithms (RULE-12). */
+/* Congestion control: the list of algorithms, their common part, and the simplest one (RULE-12). */
 
 #include <string.h>
 
@@ -80,3 +80,49 @@ san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		cc->host_window = (uint32_t)RTE_MIN(grown, conf->window_max);
 	}
 }
+
+/* ---- a constant window: for measurements, and for fabrics without congestion ---- */
+
+static void
+fixed_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
+{
+	*cc = (struct san_pdl_cc){
+		.ops = &san_pdl_cc_fixed,
+		.window = conf->window_init,
+		.host_window = conf->window_max,
+	};
+}
+
+static void
+fixed_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
+	     const struct san_pdl_cc_sample *s)
+{
+	(void)cc;
+	(void)conf;
+	(void)s;
+}
+
+static void
+fixed_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
+	      uint64_t now_ns)
+{
+	(void)cc;
+	(void)conf;
+	(void)rtt_ns;
+	(void)now_ns;
+}
+
+static void
+fixed_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t now_ns)
+{
+	(void)cc;
+	(void)conf;
+	(void)now_ns;
+}
+
+const struct san_pdl_cc_ops san_pdl_cc_fixed = {
+	.init = fixed_init,
+	.on_ack = fixed_on_ack,
+	.on_loss = fixed_on_loss,
+	.on_timeout = fixed_on_timeout,
+};

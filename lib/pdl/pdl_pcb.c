@@ -156,17 +156,6 @@ san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c)
 	san_pdl_pcb_wake(pdl);
 }
 
-void
-san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c)
-{
-	stop_waiting(pdl, c);
-	drop_token(pdl, c);
-	pdl->inflight -= c->pcb.inflight;
-	c->pcb.inflight = 0;
-	set_active(pdl, c, false);
-	san_pdl_pcb_wake(pdl);
-}
-
 /* ---- txblocks ---- */
 
 void

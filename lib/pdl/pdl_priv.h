@@ -239,8 +239,6 @@ void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 void san_pdl_pcb_wake(struct san_pdl *pdl);
 /** The connection sends no more: give up the budget it waits for. */
 void san_pdl_pcb_withdraw(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** Return all budget of the connection: it is being deleted. */
-void san_pdl_pcb_fini(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Give the connection a wide txblock, or its narrow one if the pool is empty. */
 void san_pdl_pcb_take_block(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Return its txblock if nothing is outstanding. */
