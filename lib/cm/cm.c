@@ -172,6 +172,40 @@ san_cm_set_mac(struct san_cm *cm, const struct rte_ether_addr *mac)
 		cm->out[i & (CM_OUT_MAX - 1)].path.src_mac = *mac;
 }
 
+/* ---- parameters ---- */
+
+static bool
+is_window(uint16_t win, uint32_t max)
+{
+	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
+}
+
+bool
+san_cm_offer_valid(const struct san_wire_cm *msg)
+{
+	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
+		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
+		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN &&
+		(!san_cm_has_stream(msg->features) ||
+		 (msg->flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED);
+}
+
+bool
+san_cm_param_valid(const struct san_cm_param *param)
+{
+	struct san_wire_cm offer = {
+		.req_win = param->req_win,
+		.data_win = param->data_win,
+		.first_win = param->first_win,
+		.max_txn = param->max_txn,
+		.mtu = param->mtu,
+	};
+
+	return san_cm_offer_valid(&offer) && param->private_len <= SAN_WIRE_CM_PRIVATE &&
+		param->msg_limit != 0 && (param->ordered || !(param->relaxed || param->ends)) &&
+		!(param->relaxed && param->ends);
+}
+
 /* ---- hash ---- */
 
 static uint32_t *

@@ -51,6 +51,14 @@ is_half_open(uint8_t state)
 	return state == SAN_CM_WAIT_ACCEPT || state == SAN_CM_REP_SENT;
 }
 
+/** Add *change* to the WAIT_ACCEPT counts of the listener and the host of *c*. */
+static void
+count_waiting(struct san_cm *cm, const struct san_cm_conn *c, int change)
+{
+	cm->listeners[c->listener].nb_waiting += change;
+	*san_cm_waiting(cm, &c->peer) += change;
+}
+
 /** Change the state; this is the only place. Counts, traces, and leaves lists of the old state. */
 static void
 set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
@@ -62,11 +70,11 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	if (c->state == SAN_CM_RESOLVING)
 		TAILQ_REMOVE(san_cm_resolving(cm, &c->peer), c, change_link);
 	if (c->state == SAN_CM_WAIT_ACCEPT)
-		san_cm_listen_wait(cm, c, -1);
+		count_waiting(cm, c, -1);
 	if (next == SAN_CM_RESOLVING)
 		TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
 	if (next == SAN_CM_WAIT_ACCEPT)
-		san_cm_listen_wait(cm, c, 1);
+		count_waiting(cm, c, 1);
 	cm->nb_half_open += is_half_open((uint8_t)next);
 	cm->nb_half_open -= is_half_open(c->state);
 	c->state = (uint8_t)next;
@@ -245,7 +253,7 @@ act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 {
 	struct san_wire_cm rej;
 
-	if (!c->is_refused || !san_cm_rx_rate_take(cm, &cm->answers, &c->peer, s->now_ns))
+	if (!c->is_refused || !san_cm_tx_rate_take(cm, &cm->answers, &c->peer, s->now_ns))
 		return;
 	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
 	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), &rej);
@@ -568,7 +576,7 @@ san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
 	int rc;
 
 	cm->now_ns = now_ns;
-	if (!san_cm_rx_param_valid(param) || !is_peer_valid(local, peer) ||
+	if (!san_cm_param_valid(param) || !is_peer_valid(local, peer) ||
 	    (param->stream && (!param->ordered || param->relaxed || param->ends)))
 		return -EINVAL;
 	rc = san_cm_conn_add(cm, local, peer, param->pkey, &c);
@@ -619,7 +627,7 @@ san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_par
 	if (!is_answerable(c))
 		return -ENOENT;
 	/* param->ordered is not compared: the connecting side decides it */
-	if (!san_cm_rx_param_valid(param))
+	if (!san_cm_param_valid(param))
 		return -EINVAL;
 	if (san_cm_has_stream(san_cm_setup(cm, c)->agreed.features) != param->stream)
 		return -EPROTOTYPE;

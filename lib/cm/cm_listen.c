@@ -41,27 +41,12 @@ san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *
 	return NULL;
 }
 
-static uint16_t *
-waiting_of(struct san_cm *cm, const struct san_ip *host)
-{
-	return &cm->waiting[san_inet_hash(host, cm->checks.seed) % CM_WAIT_HOSTS];
-}
-
-void
-san_cm_listen_wait(struct san_cm *cm, const struct san_cm_conn *c, int change)
-{
-	uint16_t *own = waiting_of(cm, &c->peer);
-
-	cm->listeners[c->listener].nb_waiting += change;
-	*own = (uint16_t)(*own + change);
-}
-
 bool
 san_cm_listen_may_wait(struct san_cm *cm, const struct cm_listener *l, const struct san_ip *host)
 {
 	uint32_t left = l->backlog - l->nb_waiting;
 
-	return left > l->backlog / 4u || *waiting_of(cm, host) < left;
+	return left > l->backlog / 4u || *san_cm_waiting(cm, host) < left;
 }
 
 int

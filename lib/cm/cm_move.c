@@ -46,7 +46,7 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 	int rc;
 
 	cm->now_ns = now_ns;
-	if (!san_cm_rx_param_valid(param))
+	if (!san_cm_param_valid(param))
 		return -EINVAL;
 	if (san_cm_has_stream(in->offer.features) != param->stream)
 		return -EPROTOTYPE;

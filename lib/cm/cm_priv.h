@@ -215,6 +215,13 @@ san_cm_is_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 	return san_cm_pdl_conn(cm, c)->is_lent;
 }
 
+/** Number of requests of *host*, and perhaps of others, in WAIT_ACCEPT. */
+static inline uint16_t *
+san_cm_waiting(struct san_cm *cm, const struct san_ip *host)
+{
+	return &cm->waiting[san_inet_hash(host, cm->checks.seed) % CM_WAIT_HOSTS];
+}
+
 /** Source port that steers to the sender's lcore, if the message names one. (RULE-13) */
 static inline uint16_t
 san_cm_reply_udp_port(const struct san_wire_pkt *p, const struct san_wire_cm *msg)
@@ -257,8 +264,21 @@ struct cm_conn_list *san_cm_resolving(struct san_cm *cm, const struct san_ip *pe
 /** Set the timer of the connection; SAN_TIME_NEVER: off. */
 void san_cm_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t deadline_ns);
 
+/**
+ * True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) A stream needs an
+ * ordered connection, because its sends must arrive after the pushes before them. (AFC-25)
+ */
+bool san_cm_offer_valid(const struct san_wire_cm *msg);
+/** True if the parameters of our ULP are in range. */
+bool san_cm_param_valid(const struct san_cm_param *param);
+
 /* ---- cm_tx.c ---- */
 
+/** *host* has proved its address. */
+void san_cm_tx_note_known(struct san_cm *cm, const struct san_ip *host);
+/** san_inet_rate_take() for *host*; hosts that have proved their address go first. */
+bool san_cm_tx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
+			 uint64_t now_ns);
 /** Build the message *type* from the state of the connection. */
 void san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
 		     struct san_wire_cm *msg);
@@ -277,19 +297,9 @@ void san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t 
 /** Find a listener; NULL: there is none, for *reason*. */
 struct cm_listener *san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey,
 				       uint8_t *reason);
-/** Add *change* to the WAIT_ACCEPT counts of the listener and the host of *c*. */
-void san_cm_listen_wait(struct san_cm *cm, const struct san_cm_conn *c, int change);
 /** True if one more request of *host* may wait. */
 bool san_cm_listen_may_wait(struct san_cm *cm, const struct cm_listener *l,
 			    const struct san_ip *host);
-
-/* ---- cm_rx.c ---- */
-
-/** san_inet_rate_take() for *host*; hosts that have proved their address go first. */
-bool san_cm_rx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
-			 uint64_t now_ns);
-/** True if the parameters of our ULP are in range. */
-bool san_cm_rx_param_valid(const struct san_cm_param *param);
 
 /* ---- cm_cookie.c ---- */
 

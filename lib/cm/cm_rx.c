@@ -15,49 +15,6 @@
 
 #include "cm_priv.h"
 
-/*
- * ---- hosts that have proved their address: by a cookie, or by a connection's tag ----
- */
-
-/** The network of a host: 24 bits of an IPv4 address, 64 of an IPv6 address. */
-static struct san_ip
-cm_rx_net_of(const struct san_ip *host)
-{
-	struct san_ip net = *host;
-
-	memset(&net.b[san_wire_ip_is_v4(host) ? 15 : 8], 0, san_wire_ip_is_v4(host) ? 1 : 8);
-	return net;
-}
-
-static struct san_ip *
-known_place_of(struct san_cm *cm, const struct san_ip *ip)
-{
-	return &cm->known[san_inet_hash(ip, cm->answers.seed) % CM_KNOWN];
-}
-
-static void
-cm_rx_note_known(struct san_cm *cm, const struct san_ip *host)
-{
-	struct san_ip net = cm_rx_net_of(host);
-
-	*known_place_of(cm, &net) = net;
-	*known_place_of(cm, host) = *host;
-}
-
-bool
-san_cm_rx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
-		    uint64_t now_ns)
-{
-	struct san_ip net = cm_rx_net_of(host);
-	enum san_inet_trust trust = SAN_INET_STRANGER;
-
-	if (san_wire_ip_eq(known_place_of(cm, host), host))
-		trust = SAN_INET_KNOWN;
-	else if (san_wire_ip_eq(known_place_of(cm, &net), &net))
-		trust = SAN_INET_NET;
-	return san_inet_rate_take(rate, host, trust, now_ns);
-}
-
 /** Answer the sender of *msg* without state. The caller has checked the rate of answers. */
 static enum san_drop
 cm_rx_send_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
@@ -77,7 +34,7 @@ static enum san_drop
 cm_rx_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	     struct san_wire_cm *reply, uint64_t now_ns)
 {
-	if (!san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns))
+	if (!san_cm_tx_rate_take(cm, &cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	return cm_rx_send_answer(cm, p, msg, reply);
 }
@@ -99,49 +56,13 @@ answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_
 
 	/* Check this before the MAC, which costs more than anything else here (RT-36). */
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
-	    !san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns))
+	    !san_cm_tx_rate_take(cm, &cm->answers, &p->src, now_ns))
 		return SAN_DROP_CM_RATE;
 	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
 	return cm_rx_send_answer(cm, p, msg, &reply);
 }
 
 /* ---- REQ ---- */
-
-static bool
-is_window(uint16_t win, uint32_t max)
-{
-	return win >= SAN_WIN_MIN && win <= max && (win & (win - 1)) == 0;
-}
-
-/**
- * True if the parameters of a REQ or REP are valid. (RULE-7: first window >= 2) A stream needs an
- * ordered connection, because its sends must arrive after the pushes before them. (AFC-25)
- */
-static bool
-is_offer_valid(const struct san_wire_cm *msg)
-{
-	return is_window(msg->req_win, SAN_WIN_REQ_MAX) &&
-		is_window(msg->data_win, SAN_WIN_DATA_MAX) && msg->first_win >= SAN_WIN_MIN &&
-		msg->max_txn != 0 && msg->mtu >= CM_MTU_MIN &&
-		(!san_cm_has_stream(msg->features) ||
-		 (msg->flags & SAN_CM_F_ORDER) == SAN_CM_F_ORDERED);
-}
-
-bool
-san_cm_rx_param_valid(const struct san_cm_param *param)
-{
-	struct san_wire_cm offer = {
-		.req_win = param->req_win,
-		.data_win = param->data_win,
-		.first_win = param->first_win,
-		.max_txn = param->max_txn,
-		.mtu = param->mtu,
-	};
-
-	return is_offer_valid(&offer) && param->private_len <= SAN_WIRE_CM_PRIVATE &&
-		param->msg_limit != 0 && (param->ordered || !(param->relaxed || param->ends)) &&
-		!(param->relaxed && param->ends);
-}
 
 /** Store the peer's offer until both offers are known. */
 static void
@@ -209,7 +130,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	uint8_t reason;
 
 	if (msg->flags & SAN_CM_F_COOKIE) {
-		if (!san_cm_rx_rate_take(cm, &cm->checks, &p->src, s->now_ns))
+		if (!san_cm_tx_rate_take(cm, &cm->checks, &p->src, s->now_ns))
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
 			/*
@@ -219,7 +140,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 			answer_cookie(cm, p, msg, s->now_ns);
 			return SAN_DROP_CM_COOKIE;
 		}
-		cm_rx_note_known(cm, &p->src);
+		san_cm_tx_note_known(cm, &p->src);
 		c = san_cm_hash_find(cm, &p->src, msg->src_cid, msg->src_tag);
 		/* an earlier copy of this REQ may have created it */
 		if (c != NULL && c->passive && c->xid == msg->xid &&
@@ -231,7 +152,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 		answer_rej(cm, p, msg, reason, s->now_ns);
 		return reason == RTSAN_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
 	}
-	if (!is_offer_valid(msg))
+	if (!san_cm_offer_valid(msg))
 		return answer_rej(cm, p, msg, RTSAN_R_PARAMETER, s->now_ns);
 	if (!(msg->flags & SAN_CM_F_COOKIE))
 		return answer_cookie(cm, p, msg, s->now_ns);
@@ -282,7 +203,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
 		/* an acceptor without streams omits their bit; CID and tag must be unused here */
-		if (!is_offer_valid(s->msg) ||
+		if (!san_cm_offer_valid(s->msg) ||
 		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
 		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
@@ -315,7 +236,7 @@ cm_rx_conn_msg(struct san_cm *cm, const struct cm_step *s)
 		cm_rx_answer(cm, s->pkt, msg, &drep, s->now_ns);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	cm_rx_note_known(cm, &s->pkt->src);
+	san_cm_tx_note_known(cm, &s->pkt->src);
 	taken = msg->msg == SAN_CM_REP ? rx_rep(cm, c, s) : san_cm_fsm_step(cm, c, s);
 	return taken ? SAN_DROP_NONE : SAN_DROP_CM_STALE;
 }
@@ -372,7 +293,7 @@ san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t
 	reset.src_cid = p->dcid;
 	reset.src_tag = p->tag;
 	reset.data_psn = p->psn;
-	if (!san_cm_rx_rate_take(cm, &cm->answers, &p->src, now_ns) ||
+	if (!san_cm_tx_rate_take(cm, &cm->answers, &p->src, now_ns) ||
 	    !san_cm_tx_reply(cm, p, p->src_port, &reset))
 		cm->drops[SAN_DROP_CM_RATE]++;
 }

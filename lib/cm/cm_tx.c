@@ -13,6 +13,51 @@
 #include "cm_priv.h"
 #include "san_assert.h"
 
+/*
+ * ---- hosts that have proved their address: by a cookie, or by a connection's tag ----
+ */
+
+/** The network of a host: 24 bits of an IPv4 address, 64 of an IPv6 address. */
+static struct san_ip
+cm_tx_net_of(const struct san_ip *host)
+{
+	struct san_ip net = *host;
+
+	memset(&net.b[san_wire_ip_is_v4(host) ? 15 : 8], 0, san_wire_ip_is_v4(host) ? 1 : 8);
+	return net;
+}
+
+static struct san_ip *
+known_place_of(struct san_cm *cm, const struct san_ip *ip)
+{
+	return &cm->known[san_inet_hash(ip, cm->answers.seed) % CM_KNOWN];
+}
+
+void
+san_cm_tx_note_known(struct san_cm *cm, const struct san_ip *host)
+{
+	struct san_ip net = cm_tx_net_of(host);
+
+	*known_place_of(cm, &net) = net;
+	*known_place_of(cm, host) = *host;
+}
+
+bool
+san_cm_tx_rate_take(struct san_cm *cm, struct san_inet_rate *rate, const struct san_ip *host,
+		    uint64_t now_ns)
+{
+	struct san_ip net = cm_tx_net_of(host);
+	enum san_inet_trust trust = SAN_INET_STRANGER;
+
+	if (san_wire_ip_eq(known_place_of(cm, host), host))
+		trust = SAN_INET_KNOWN;
+	else if (san_wire_ip_eq(known_place_of(cm, &net), &net))
+		trust = SAN_INET_NET;
+	return san_inet_rate_take(rate, host, trust, now_ns);
+}
+
+/* ---- messages ---- */
+
 static void
 cm_tx_fill_private(struct san_wire_cm *msg, const struct cm_setup *setup)
 {

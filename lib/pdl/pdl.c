@@ -256,6 +256,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 		.odd = SAN_ODD_STATE,
 		.is_lent = true,
 		.ack = {.deadline_ns = SAN_TIME_NEVER, .nb_doubts = SAN_PDL_DOUBTS},
+		.rtt = {.rto_ns = conf->rto_init_ns},
 		.rtx_deadline_ns = SAN_TIME_NEVER,
 		.gap_deadline_ns = SAN_TIME_NEVER,
 		.tlp_deadline_ns = SAN_TIME_NEVER,
@@ -272,8 +273,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 			psn[win] = conf->first_psn;
 		san_pdl_win_tx_init(&c->tx[win], psn[win], 0);
 	}
-	san_pdl_rtt_init(&c->rtt, conf);
-	san_pdl_cc_kinds[conf->cc]->init(&c->cc, &conf->cc_conf);
+	san_pdl_cc_init(&c->cc, san_pdl_cc_kinds[conf->cc], &conf->cc_conf);
 	*out = c;
 	return 0;
 }

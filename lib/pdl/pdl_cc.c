@@ -2,8 +2,6 @@
 
 /* Congestion control: the list of algorithms, their common part, and the simplest one (RULE-12). */
 
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "pdl_cc.h"
@@ -23,6 +21,20 @@ const char *const san_pdl_cc_words[SAN_CC_MAX] = {
 	[SAN_CC_DCQCN] = "dcqcn",
 	[SAN_CC_FIXED] = "fixed",
 };
+
+void
+san_pdl_cc_init(struct san_pdl_cc *cc, const struct san_pdl_cc_ops *ops,
+		const struct san_pdl_cc_conf *conf)
+{
+	*cc = (struct san_pdl_cc){
+		.ops = ops,
+		.window = conf->window_init,
+		.host_window = conf->window_max,
+	};
+	san_pdl_cc_set_path(cc, conf, 0);
+	if (ops->init != NULL)
+		ops->init(cc, conf);
+}
 
 bool
 san_pdl_cc_may_cut(const struct san_pdl_cc *cc, uint64_t rtt_ns, uint64_t now_ns)
@@ -84,16 +96,6 @@ san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 /* ---- a constant window: for measurements, and for fabrics without congestion ---- */
 
 static void
-fixed_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
-{
-	*cc = (struct san_pdl_cc){
-		.ops = &san_pdl_cc_fixed,
-		.window = conf->window_init,
-		.host_window = conf->window_max,
-	};
-}
-
-static void
 fixed_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	     const struct san_pdl_cc_sample *s)
 {
@@ -121,7 +123,6 @@ fixed_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_fixed = {
-	.init = fixed_init,
 	.on_ack = fixed_on_ack,
 	.on_loss = fixed_on_loss,
 	.on_timeout = fixed_on_timeout,

@@ -45,11 +45,12 @@ struct san_pdl_cc {
 	uint64_t last_cut_ns;
 	uint64_t host_cut_ns;
 	uint32_t gain;    /**< growth per round trip in packets, more on a long path, Q16 */
-	uint32_t floor;   /**< least window of the path, Q16 packets; 0: not known yet */
+	uint32_t floor;   /**< least window of the path, Q16 packets */
 	uint64_t priv[5]; /**< private to the algorithm */
 };
 
 struct san_pdl_cc_ops {
+	/** Set the private part, which is zero; NULL: nothing to set. */
 	void (*init)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf);
 	void (*on_ack)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		       const struct san_pdl_cc_sample *s);
@@ -79,6 +80,9 @@ extern const struct san_pdl_cc_ops *const san_pdl_cc_kinds[SAN_CC_MAX];
 /** Their names. */
 extern const char *const san_pdl_cc_words[SAN_CC_MAX];
 
+/** Start with the initial window, by the algorithm *ops*. */
+void san_pdl_cc_init(struct san_pdl_cc *cc, const struct san_pdl_cc_ops *ops,
+		     const struct san_pdl_cc_conf *conf);
 /**
  * Update the window for the receiver's host, common to all algorithms: it shrinks while the
  * receiver's buffers are three quarters full, at most once per round trip.

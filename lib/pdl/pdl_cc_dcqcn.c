@@ -10,8 +10,6 @@
  * again only after an ACK has reported a mark: forged CNPs cause one cut.
  */
 
-#include <stddef.h>
-
 #include <rte_common.h>
 
 #include "pdl_cc.h"
@@ -30,11 +28,6 @@
 static void
 dcqcn_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
 {
-	*cc = (struct san_pdl_cc){
-		.ops = &san_pdl_cc_dcqcn,
-		.window = conf->window_init,
-		.host_window = conf->window_max,
-	};
 	cc->ALPHA = SAN_CC_ONE;
 	cc->GOAL = conf->window_init;
 }

@@ -32,8 +32,6 @@
  * as a round trip: with more gain, flows of 200 us and above take the shares of the others.
  */
 
-#include <stddef.h>
-
 #include <rte_common.h>
 
 #include "pdl_cc.h"
@@ -51,17 +49,6 @@
 #define LOSS_NOISE (65536u / 10)    /* share up to which loss means a bad link, not congestion */
 #define FLOOR_LOSS (4 * SAN_CC_ONE) /* below, the next loss would need a timeout */
 #define LEVEL_MAX  (SAN_CC_LEVELS - 1)
-
-static void
-swift_init(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf)
-{
-	*cc = (struct san_pdl_cc){
-		.ops = &san_pdl_cc_swift,
-		.window = conf->window_init,
-		.host_window = conf->window_max,
-	};
-	san_pdl_cc_set_path(cc, conf, 0);
-}
 
 /* The smaller of two delays, where 0 means none. */
 static uint64_t
@@ -203,7 +190,6 @@ swift_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_swift = {
-	.init = swift_init,
 	.on_ack = swift_on_ack,
 	.on_loss = swift_on_loss,
 	.on_timeout = swift_on_timeout,

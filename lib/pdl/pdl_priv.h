@@ -160,7 +160,6 @@ void san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_
 
 /* ---- pdl_rtt.c ---- */
 
-void san_pdl_rtt_init(struct san_pdl_rtt *r, const struct san_pdl_conf *conf);
 /** Add a round-trip sample; *level* is the congestion level, which raises the RTO (RT-9). */
 void san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
 			uint32_t level);

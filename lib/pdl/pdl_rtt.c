@@ -34,12 +34,6 @@
 #define JITTER_SHIFT  4  /* a timeout is up to 1/16 longer, so that flows desynchronise */
 
 void
-san_pdl_rtt_init(struct san_pdl_rtt *r, const struct san_pdl_conf *conf)
-{
-	*r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
-}
-
-void
 san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
 		   uint32_t level)
 {

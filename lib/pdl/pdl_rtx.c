@@ -574,7 +574,7 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	c->rtx_deadline_ns = s.next_ns;
 	if (s.timed_out) {
 		/* Packets of one window time out one by one. Together they cut the window once. */
-		if (cc->last_cut_ns == 0 || now_ns >= cc->last_cut_ns + c->rtt.rto_ns) {
+		if (san_pdl_cc_may_cut(cc, c->rtt.rto_ns, now_ns)) {
 			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}

@@ -103,35 +103,29 @@ static enum san_drop
 pdl_rx_place_pkt(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		 enum san_win win, uint64_t now_ns)
 {
-	static const enum san_drop drop_of[] = {
-		[SAN_POS_NEW] = SAN_DROP_NONE,
-		[SAN_POS_OLD] = SAN_DROP_OLD,
-		[SAN_POS_DUPLICATE] = SAN_DROP_DUPLICATE,
-		[SAN_POS_BEYOND] = SAN_DROP_BEYOND,
-	};
-	enum san_pdl_pos pos = san_pdl_win_rx_classify(&c->rx[win], p->psn);
+	enum san_drop pos = san_pdl_win_rx_classify(&c->rx[win], p->psn);
 
-	if (unlikely(pos == SAN_POS_NEW && !san_pdl_win_rx_reaches(&c->rx[win], p->psn) &&
+	if (unlikely(pos == SAN_DROP_NONE && !san_pdl_win_rx_reaches(&c->rx[win], p->psn) &&
 		     !pdl_rx_widen(pdl, c, &c->rx[win], now_ns)))
-		pos = SAN_POS_BEYOND; /* other windows use all the memory */
+		pos = SAN_DROP_BEYOND; /* other windows use all the memory */
 
 	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 	if (p->ce) {
 		c->ack.ce_count++;
 		san_pdl_ack_cnp(pdl, c, now_ns);
 	}
-	if (pos == SAN_POS_NEW) {
+	if (pos == SAN_DROP_NONE) {
 		c->nb_copies = 0;
 		return SAN_DROP_NONE;
 	}
-	if (pos == SAN_POS_BEYOND) {
+	if (pos == SAN_DROP_BEYOND) {
 		c->ack.oow |= win == SAN_WIN_REQ ? SAN_OOW_REQ : SAN_OOW_DATA;
 	} else {
 		c->nb_dup++;
 		san_pdl_plb_copy(pdl, c);
 	}
 	san_pdl_ack_owe(pdl, c, true);
-	return drop_of[pos];
+	return pos;
 }
 
 /*

@@ -38,24 +38,24 @@ san_pdl_win_rx_narrow(struct san_pdl_rxw *w)
 	return needless ? san_pdl_win_rx_close(w) : NULL;
 }
 
-enum san_pdl_pos
+enum san_drop
 san_pdl_win_rx_classify(const struct san_pdl_rxw *w, uint32_t psn)
 {
 	int32_t ahead = san_seq_diff(psn, w->base);
 
 	if (ahead < 0)
-		return SAN_POS_OLD;
+		return SAN_DROP_OLD;
 	if ((uint32_t)ahead >= w->size)
-		return SAN_POS_BEYOND;
+		return SAN_DROP_BEYOND;
 	return san_pdl_win_rx_reaches(w, psn) && san_bitmap_test(&w->rcvd, psn) ?
-		SAN_POS_DUPLICATE :
-		SAN_POS_NEW;
+		SAN_DROP_DUPLICATE :
+		SAN_DROP_NONE;
 }
 
 void
 san_pdl_win_rx_receive(struct san_pdl_rxw *w, uint32_t psn)
 {
-	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_POS_NEW &&
+	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_DROP_NONE &&
 		   san_pdl_win_rx_reaches(w, psn));
 	san_bitmap_set(&w->rcvd, psn);
 	w->high = san_seq_max(w->high, psn + 1);
@@ -81,7 +81,7 @@ san_pdl_win_rx_ack(struct san_pdl_rxw *w, uint32_t psn)
 void
 san_pdl_win_rx_take(struct san_pdl_rxw *w, uint32_t psn)
 {
-	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_POS_NEW);
+	SAN_ASSERT(san_pdl_win_rx_classify(w, psn) == SAN_DROP_NONE);
 	if (likely(psn == w->base && psn == w->high)) {
 		w->base++;
 		w->high++;

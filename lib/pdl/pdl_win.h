@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "san_bitmap.h"
+#include "san_drop.h"
 #include "san_holders.h"
 
 /** The two windows of a direction (RT-2). */
@@ -28,14 +29,6 @@ enum san_win {
 #define SAN_WIN_REQ_MAX  256 /**< packets; an ACK carries this many bits */
 #define SAN_WIN_DATA_MAX SAN_BITMAP_BITS
 #define SAN_WIN_MIN      2
-
-/** Position of a PSN in a receive window (RT-5). */
-enum san_pdl_pos {
-	SAN_POS_NEW,
-	SAN_POS_OLD,       /**< below the base */
-	SAN_POS_DUPLICATE, /**< its bit is set already */
-	SAN_POS_BEYOND,
-};
 
 /**
  * A receive window. Its bitmaps are narrow until a PSN beyond SAN_BITMAP_NARROW arrives. Then both
@@ -59,7 +52,8 @@ struct san_pdl_rxwords {
 };
 
 void san_pdl_win_rx_init(struct san_pdl_rxw *w, uint32_t psn, uint32_t size);
-enum san_pdl_pos san_pdl_win_rx_classify(const struct san_pdl_rxw *w, uint32_t psn);
+/** Find the position of a PSN (RT-5): NONE if it is new, else OLD, DUPLICATE or BEYOND. */
+enum san_drop san_pdl_win_rx_classify(const struct san_pdl_rxw *w, uint32_t psn);
 /** NEW → received. */
 void san_pdl_win_rx_receive(struct san_pdl_rxw *w, uint32_t psn);
 /** Received or NEW → acknowledged; slides the base over leading acknowledged bits. */

@@ -52,11 +52,11 @@ san_tl_piece_drop(struct san_tl *tl, struct san_tl_conn *tc, bool all, enum san_
 {
 	const struct san_pdl_conn *c = san_tl_pdl_conn(tl, tc);
 	struct rte_mbuf **at = &tc->pieces;
-	enum san_pdl_pos pos;
+	enum san_drop pos;
 
 	while (*at != NULL) {
 		pos = san_pdl_win_rx_classify(&c->rx[SAN_WIN_DATA], piece_pkt_of(*at)->psn);
-		if (all || pos != SAN_POS_NEW) /* received already, or outside the window */
+		if (all || pos != SAN_DROP_NONE) /* received already, or outside the window */
 			piece_drop(tl, tc, at, reason);
 		else
 			at = &san_wire_pkt(*at)->next;

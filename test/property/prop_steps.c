@@ -163,17 +163,17 @@ step_resize(struct real *r, struct model *m, uint32_t i)
 static void
 step_classify(struct real *r, struct model *m, uint32_t i)
 {
-	static const enum san_pdl_pos pos[] = {
-		[NEW] = SAN_POS_NEW,
-		[RECEIVED] = SAN_POS_DUPLICATE,
-		[ACKED] = SAN_POS_DUPLICATE,
+	static const enum san_drop pos[] = {
+		[NEW] = SAN_DROP_NONE,
+		[RECEIVED] = SAN_DROP_DUPLICATE,
+		[ACKED] = SAN_DROP_DUPLICATE,
 	};
 
 	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base + i) == pos[m->s[i]]);
-	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base - 1 - i) == SAN_POS_OLD);
-	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base - FAR - 1 + i) == SAN_POS_OLD);
-	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base + m->size + i) == SAN_POS_BEYOND);
-	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base + FAR - i) == SAN_POS_BEYOND);
+	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base - 1 - i) == SAN_DROP_OLD);
+	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base - FAR - 1 + i) == SAN_DROP_OLD);
+	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base + m->size + i) == SAN_DROP_BEYOND);
+	PROP_CHECK(san_pdl_win_rx_classify(&r->w, m->base + FAR - i) == SAN_DROP_BEYOND);
 }
 
 static void

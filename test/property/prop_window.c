@@ -48,17 +48,17 @@ arrive(void)
 	uint32_t base = model_window_base(m.acked);
 	uint32_t i = base + san_prng_below(&rnd, m.size + 4);
 	uint32_t back = san_prng_below(&rnd, 8) == 0 ? san_prng_below(&rnd, base + 1) : 0;
-	enum san_pdl_pos want = SAN_POS_NEW;
+	enum san_drop want = SAN_DROP_NONE;
 
 	i -= back;
 	if (i < base)
-		want = SAN_POS_OLD;
+		want = SAN_DROP_OLD;
 	else if (i >= base + m.size)
-		want = SAN_POS_BEYOND;
+		want = SAN_DROP_BEYOND;
 	else if (m.received[i])
-		want = SAN_POS_DUPLICATE;
+		want = SAN_DROP_DUPLICATE;
 	PROP_CHECK(san_pdl_win_rx_classify(rxw(), m.first_psn + i) == want);
-	if (want != SAN_POS_NEW || i >= m.nb)
+	if (want != SAN_DROP_NONE || i >= m.nb)
 		return; /* never sent: lost */
 	if (!san_pdl_win_rx_reaches(rxw(), m.first_psn + i)) {
 		san_pdl_win_rx_widen(rxw(), san_pool_take(&pdl->free_rxwords));

@@ -42,7 +42,7 @@ start(const struct san_pdl_cc_ops *ops)
 {
 	memset(&s, 0, sizeof(s));
 	s.now_ns = SAN_NS_PER_S;
-	ops->init(&cc, &conf);
+	san_pdl_cc_init(&cc, ops, &conf);
 	assert_ptr_equal(cc.ops, ops);
 	assert_true(san_pdl_cc_window(&cc) == conf.window_init);
 }

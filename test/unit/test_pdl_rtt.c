@@ -9,7 +9,7 @@ UNIT_CASE(san_pdl_rtt_sample__smooths)
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	struct san_pdl_rtt r;
 
-	san_pdl_rtt_init(&r, conf);
+	r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
 	assert_true(r.rto_ns == conf->rto_init_ns);
 	san_pdl_rtt_sample(&r, conf, 8000, 0);
 	assert_true(r.srtt_ns == 8000 && r.var_ns == 4000);
@@ -34,7 +34,7 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 	struct san_pdl_rtt r;
 
 	for (uint32_t i = 0; i < RTE_DIM(ms); i++) {
-		san_pdl_rtt_init(&r, conf);
+		r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
 		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
 		assert_true(r.rto_ns == r.srtt_ns + RTE_MAX(4 * r.var_ns, conf->rto_min_ns));
 		for (uint32_t n = 0; n < 200; n++)
@@ -66,7 +66,7 @@ UNIT_CASE(san_pdl_rtt_sample__level_raises_rto)
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
 	struct san_pdl_rtt r;
 
-	san_pdl_rtt_init(&r, conf);
+	r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
 	san_pdl_rtt_sample(&r, conf, 8000, 128);
 	assert_true(r.rto_ns == (8000 + conf->rto_min_ns) * 3 / 2);
 	san_pdl_rtt_sample(&r, conf, 8000, 0);
@@ -105,7 +105,7 @@ UNIT_CASE(san_pdl_rtt_timeout__fixed)
 	uint64_t t;
 
 	pdl->conf.rto_init_ns = pdl->conf.rto_min_ns = pdl->conf.rto_max_ns = fixed_ns;
-	san_pdl_rtt_init(&c->rtt, &pdl->conf);
+	c->rtt = (struct san_pdl_rtt){.rto_ns = pdl->conf.rto_init_ns};
 	for (int i = 0; i < 200; i++) {
 		t = san_pdl_rtt_timeout(pdl, c, (uint8_t)i);
 		assert_true(t >= fixed_ns && t < fixed_ns + fixed_ns / 16);
@@ -170,7 +170,7 @@ weigh(uint64_t delay_ns)
 static void
 path(uint64_t rtt_ns)
 {
-	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
+	pair.c[0]->rtt = (struct san_pdl_rtt){.rto_ns = pair.pdl[0]->conf.rto_init_ns};
 	san_pdl_rtt_path(pair.pdl[0], pair.c[0], rtt_ns);
 }
 
@@ -193,7 +193,7 @@ UNIT_CASE(san_pdl_rtt_weigh__short_path)
 	for (uint64_t ns = 5 * US; ns > 0; ns -= 500)
 		assert_true(weigh(ns) == ns);
 	/* without a measured handshake the first sample replaces it */
-	san_pdl_rtt_init(&pair.c[0]->rtt, &pair.pdl[0]->conf);
+	pair.c[0]->rtt = (struct san_pdl_rtt){.rto_ns = pair.pdl[0]->conf.rto_init_ns};
 	assert_true(weigh(4 * US) == 4 * US);
 	assert_true(weigh(90 * US) == 90 * US);
 }

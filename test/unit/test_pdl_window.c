@@ -9,9 +9,9 @@
 
 struct row {
 	uint32_t psn;
-	enum san_pdl_pos pos; /* position */
-	bool ack;             /* if new: acknowledge it at once, otherwise only received */
-	uint32_t base;        /* base afterwards */
+	enum san_drop pos; /* position */
+	bool ack;          /* if new: acknowledge it at once, otherwise only received */
+	uint32_t base;     /* base afterwards */
 };
 
 static void
@@ -21,13 +21,13 @@ play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
 
 	san_pdl_win_rx_init(&w, first, size);
 	for (size_t i = 0; i < n; i++) {
-		enum san_pdl_pos pos = san_pdl_win_rx_classify(&w, rows[i].psn);
+		enum san_drop pos = san_pdl_win_rx_classify(&w, rows[i].psn);
 
 		if (pos != rows[i].pos)
 			fail_msg("row %zu: psn %u stands at %d", i, rows[i].psn, pos);
-		if (pos == SAN_POS_NEW && rows[i].ack)
+		if (pos == SAN_DROP_NONE && rows[i].ack)
 			san_pdl_win_rx_ack(&w, rows[i].psn);
-		else if (pos == SAN_POS_NEW)
+		else if (pos == SAN_DROP_NONE)
 			san_pdl_win_rx_receive(&w, rows[i].psn);
 		if (w.base != rows[i].base)
 			fail_msg("row %zu: base %u", i, w.base);
@@ -39,20 +39,20 @@ play(uint32_t first, uint32_t size, const struct row *rows, size_t n)
 UNIT_CASE(san_pdl_win_rx_classify__rt5)
 {
 	static const struct row rows[] = {
-		/*  0 */ {99, SAN_POS_OLD, false, 100},
-		/*  1 */ {108, SAN_POS_BEYOND, false, 100},
-		/*  2 */ {107, SAN_POS_NEW, true, 100}, /* the last one inside */
-		/*  3 */ {107, SAN_POS_DUPLICATE, false, 100},
-		/*  4 */ {100, SAN_POS_NEW, true, 101},
-		/*  5 */ {100, SAN_POS_OLD, false, 101},
-		/*  6 */ {108, SAN_POS_NEW, false, 101}, /* the base has moved: inside now */
-		/*  7 */ {109, SAN_POS_BEYOND, false, 101},
-		/*  8 */ {101, SAN_POS_NEW, false, 101}, /* received is not acknowledged */
-		/*  9 */ {101, SAN_POS_DUPLICATE, false, 101},
-		/* 10 */ {102, SAN_POS_NEW, true, 101},
-		/* 11 */ {103, SAN_POS_NEW, true, 101},
-		/* 12 */ {0x80000000, SAN_POS_BEYOND, false, 101},
-		/* 13 */ {0x90000000, SAN_POS_OLD, false, 101}, /* over 2^31 ahead: behind */
+		/*  0 */ {99, SAN_DROP_OLD, false, 100},
+		/*  1 */ {108, SAN_DROP_BEYOND, false, 100},
+		/*  2 */ {107, SAN_DROP_NONE, true, 100}, /* the last one inside */
+		/*  3 */ {107, SAN_DROP_DUPLICATE, false, 100},
+		/*  4 */ {100, SAN_DROP_NONE, true, 101},
+		/*  5 */ {100, SAN_DROP_OLD, false, 101},
+		/*  6 */ {108, SAN_DROP_NONE, false, 101}, /* the base has moved: inside now */
+		/*  7 */ {109, SAN_DROP_BEYOND, false, 101},
+		/*  8 */ {101, SAN_DROP_NONE, false, 101}, /* received is not acknowledged */
+		/*  9 */ {101, SAN_DROP_DUPLICATE, false, 101},
+		/* 10 */ {102, SAN_DROP_NONE, true, 101},
+		/* 11 */ {103, SAN_DROP_NONE, true, 101},
+		/* 12 */ {0x80000000, SAN_DROP_BEYOND, false, 101},
+		/* 13 */ {0x90000000, SAN_DROP_OLD, false, 101}, /* over 2^31 ahead: behind */
 	};
 
 	play(100, 8, rows, RTE_DIM(rows));
@@ -62,16 +62,16 @@ UNIT_CASE(san_pdl_win_rx_classify__rt5)
 UNIT_CASE(san_pdl_win_rx_classify__wraps)
 {
 	static const struct row rows[] = {
-		/*  0 */ {0xfffffffd, SAN_POS_OLD, false, 0xfffffffe},
-		/*  1 */ {2, SAN_POS_BEYOND, false, 0xfffffffe},
-		/*  2 */ {1, SAN_POS_NEW, true, 0xfffffffe},
-		/*  3 */ {0xffffffff, SAN_POS_NEW, true, 0xfffffffe},
-		/*  4 */ {0xfffffffe, SAN_POS_NEW, true, 0},
-		/*  5 */ {0xffffffff, SAN_POS_OLD, false, 0},
-		/*  6 */ {1, SAN_POS_DUPLICATE, false, 0},
-		/*  7 */ {0, SAN_POS_NEW, true, 2},
-		/*  8 */ {5, SAN_POS_NEW, true, 2},
-		/*  9 */ {6, SAN_POS_BEYOND, false, 2},
+		/*  0 */ {0xfffffffd, SAN_DROP_OLD, false, 0xfffffffe},
+		/*  1 */ {2, SAN_DROP_BEYOND, false, 0xfffffffe},
+		/*  2 */ {1, SAN_DROP_NONE, true, 0xfffffffe},
+		/*  3 */ {0xffffffff, SAN_DROP_NONE, true, 0xfffffffe},
+		/*  4 */ {0xfffffffe, SAN_DROP_NONE, true, 0},
+		/*  5 */ {0xffffffff, SAN_DROP_OLD, false, 0},
+		/*  6 */ {1, SAN_DROP_DUPLICATE, false, 0},
+		/*  7 */ {0, SAN_DROP_NONE, true, 2},
+		/*  8 */ {5, SAN_DROP_NONE, true, 2},
+		/*  9 */ {6, SAN_DROP_BEYOND, false, 2},
 	};
 
 	play(0xfffffffe, 4, rows, RTE_DIM(rows));
@@ -86,7 +86,7 @@ UNIT_CASE(san_pdl_win_rx_ack__many_turns)
 	san_pdl_win_rx_init(&w, psn, SAN_WIN_DATA_MAX);
 	for (uint32_t i = 0; i < 5 * SAN_WIN_DATA_MAX; i += 2, psn += 2) {
 		/* swapped in pairs */
-		assert_int_equal(san_pdl_win_rx_classify(&w, psn + 1), SAN_POS_NEW);
+		assert_int_equal(san_pdl_win_rx_classify(&w, psn + 1), SAN_DROP_NONE);
 		san_pdl_win_rx_ack(&w, psn + 1);
 		assert_true(san_pdl_win_rx_has_gap(&w));
 		san_pdl_win_rx_ack(&w, psn);
@@ -124,11 +124,11 @@ UNIT_CASE(san_pdl_win_rx_revoke__received_only)
 	san_pdl_win_rx_revoke(&w, 4);
 	assert_true(w.high == 4);
 	san_pdl_win_rx_revoke(&w, 3);
-	assert_int_equal(san_pdl_win_rx_classify(&w, 3), SAN_POS_DUPLICATE);
+	assert_int_equal(san_pdl_win_rx_classify(&w, 3), SAN_DROP_DUPLICATE);
 	san_pdl_win_rx_revoke(&w, 1);
-	assert_int_equal(san_pdl_win_rx_classify(&w, 1), SAN_POS_NEW);
+	assert_int_equal(san_pdl_win_rx_classify(&w, 1), SAN_DROP_NONE);
 	san_pdl_win_rx_revoke(&w, 0xfffffffe); /* far behind */
-	assert_int_equal(san_pdl_win_rx_classify(&w, 0xfffffffe), SAN_POS_OLD);
+	assert_int_equal(san_pdl_win_rx_classify(&w, 0xfffffffe), SAN_DROP_OLD);
 	san_pdl_win_rx_check(&w);
 }
 
