@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "cm_priv.h"
-#include "cm.h"
 
 #define PORT_FIRST 49152 /* first dynamic port */
 #define NB_PORTS   16384

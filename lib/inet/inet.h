@@ -157,7 +157,7 @@ int san_inet_group_join(struct san_inet *in, const struct san_ip *group, uint64_
 /** Leave *group*. -ENOENT: not a member. */
 int san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64_t now_ns);
 /**
- * MAC addresses of our groups, each once. Returns their number; at most *n* are written. Every host
+ * MAC addresses of our groups, each once. Returns their number; *n* + 1: there are more. Every host
  * is a member of some groups: all systems, all nodes, solicited nodes.
  */
 uint32_t san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n);

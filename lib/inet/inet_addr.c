@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inet_priv.h"
@@ -12,19 +13,12 @@
 static int
 parse_prefix(const char *text, unsigned int max, unsigned int *out)
 {
-	unsigned int v = 0;
+	size_t len = strspn(text, "0123456789");
 
-	if (*text == '\0' || strlen(text) > 3)
+	if (len == 0 || len > 3 || text[len] != '\0')
 		return -EINVAL;
-	for (; *text != '\0'; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		v = v * 10 + (unsigned int)(*text - '0');
-	}
-	if (v > max)
-		return -EINVAL;
-	*out = v;
-	return 0;
+	*out = (unsigned int)strtoul(text, NULL, 10);
+	return *out <= max ? 0 : -EINVAL;
 }
 
 int
@@ -106,10 +100,9 @@ san_inet_addr_parse_route(const char *text, struct san_inet_route *out)
 const char *
 san_inet_addr_text(const struct san_ip *ip, char buf[SAN_INET_TEXT])
 {
-	bool v4 = san_wire_ip_is_v4(ip);
+	int family = san_wire_ip_is_v4(ip) ? AF_INET : AF_INET6;
 
-	if (inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? ip->b + INET_V4_OFF : ip->b, buf,
-		      SAN_INET_TEXT) == NULL)
+	if (inet_ntop(family, san_inet_raw(ip), buf, SAN_INET_TEXT) == NULL)
 		buf[0] = '\0';
 	return buf;
 }

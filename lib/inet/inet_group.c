@@ -266,30 +266,11 @@ san_inet_group_leave(struct san_inet *in, const struct san_ip *group, uint64_t n
 
 /* ---- MAC addresses ---- */
 
-/** True if an entry before *g* has the same MAC address, as 32 IPv4 groups do. */
-static bool
-is_repeated(const struct san_inet *in, const struct inet_group *g,
-	    const struct rte_ether_addr *mac)
-{
-	struct rte_ether_addr other;
-	const struct inet_group *o;
-
-	for (o = in->groups; o < g; o++) {
-		if (!group_has_members(o))
-			continue;
-		san_inet_route_group_mac(&o->ip, &other);
-		if (rte_is_same_ether_addr(&other, mac))
-			return true;
-	}
-	return false;
-}
-
 uint32_t
 san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint32_t n)
 {
 	struct rte_ether_addr mac;
-	uint32_t k = 0;
-	uint32_t i;
+	uint32_t i, j, k = 0;
 
 	for (i = 0; i < in->nb_groups; i++) {
 		const struct inet_group *g = &in->groups[i];
@@ -297,11 +278,14 @@ san_inet_group_all(const struct san_inet *in, struct rte_ether_addr *macs, uint3
 		if (!group_has_members(g))
 			continue;
 		san_inet_route_group_mac(&g->ip, &mac);
-		if (is_repeated(in, g, &mac))
+		/* 32 IPv4 groups have the same address. */
+		for (j = 0; j < k && !rte_is_same_ether_addr(&macs[j], &mac); j++)
+			;
+		if (j < k)
 			continue;
-		if (k < n)
-			macs[k] = mac;
-		k++;
+		if (k == n)
+			return n + 1;
+		macs[k++] = mac;
 	}
 	return k;
 }

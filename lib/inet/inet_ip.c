@@ -141,11 +141,9 @@ check_options(const uint8_t *opt, uint32_t len)
 static bool
 is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 {
-	static const uint8_t all_systems[4] = {224, 0, 0, 1};
-
 	if (!rx->group)
 		return san_inet_route_is_local(in, &rx->dst);
-	if (rx->proto == INET_PROTO_IGMP && memcmp(san_inet_raw(&rx->dst), all_systems, 4) == 0)
+	if (rx->proto == INET_PROTO_IGMP && san_inet_group_is_received(in, &rx->dst))
 		return true;
 	/* Answering every broadcast or multicast would amplify floods. */
 	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&

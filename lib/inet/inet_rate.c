@@ -11,10 +11,7 @@
 void
 san_inet_rate_init(struct san_inet_rate *r, uint64_t each_ns, uint32_t burst, uint32_t seed)
 {
-	memset(r, 0, sizeof(*r));
-	r->each_ns = each_ns;
-	r->burst = burst;
-	r->seed = seed;
+	*r = (struct san_inet_rate){.each_ns = each_ns, .burst = burst, .seed = seed};
 }
 
 bool

@@ -465,7 +465,7 @@ INET_CASE(groups__each_mac_once)
 	assert_int_equal(join("ff02::34"), -ENOSPC);
 	assert_int_equal(san_inet_group_all(h.in, macs, 5), 5);
 	assert_memory_equal(macs, want, sizeof(want));
-	assert_int_equal(san_inet_group_all(h.in, NULL, 0), 5);
+	assert_int_equal(san_inet_group_all(h.in, macs, 4), 5);
 	assert_int_equal(leave("239.1.2.3"), 0);
 	assert_int_equal(san_inet_group_all(h.in, macs, 5), 5);
 	assert_int_equal(leave("239.129.2.3"), 0);
