@@ -381,8 +381,8 @@ static inline void
 pair_open(struct stream_pair *p)
 {
 	pair_pump(p);
-	san_stream_on_open(p->end[1].s, true, p->now_ns);
-	san_stream_on_open(p->end[0].s, false, p->now_ns);
+	san_stream_on_open(p->end[1].s, true);
+	san_stream_on_open(p->end[0].s, false);
 }
 
 /* The connection ends: what is under way is forgotten, its requests complete with *status*. */
@@ -421,7 +421,7 @@ pair_post_send(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t
 		.sge = {{.addr = buf, .length = len}},
 	};
 
-	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
+	return san_stream_post_send(e->s, &wr, 1);
 }
 
 static inline uint32_t
@@ -430,7 +430,7 @@ pair_post_recv(struct pair_end *e, uint64_t id, void *buf, uint32_t len, uint8_t
 	struct san_ulp_recv r = {
 		.wr_id = id, .nb_sge = 1, .flags = flags, .sge = {{.addr = buf, .length = len}}};
 
-	return san_stream_recv_post(e->s, &r, 1, e->pair->now_ns);
+	return san_stream_recv_post(e->s, &r, 1);
 }
 
 static inline uint32_t
@@ -444,7 +444,7 @@ pair_ctl(struct pair_end *e, uint64_t id, uint8_t op, uint32_t imm, uint64_t val
 		.flags = RTSAN_WR_SIGNALED,
 	};
 
-	return san_stream_post_send(e->s, &wr, 1, e->pair->now_ns);
+	return san_stream_post_send(e->s, &wr, 1);
 }
 
 static inline bool

@@ -372,7 +372,7 @@ core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 		san_stream_post_send(s->session,
 				     &(struct san_ulp_wr){.wr_id = (uintptr_t)s,
 							  .op = SAN_WR_SHUTDOWN},
-				     1, now_ns);
+				     1);
 	/* Do this after the end of the connection, too: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
@@ -465,7 +465,7 @@ san_core_stream_post(struct san_core *core, struct core_stream *s, const struct 
 		     uint32_t n, uint64_t now_ns)
 {
 	core->stream_now_ns = now_ns;
-	return core_stream_take_posted(s, san_stream_post_send(s->session, wr, n, now_ns), now_ns);
+	return core_stream_take_posted(s, san_stream_post_send(s->session, wr, n), now_ns);
 }
 
 uint32_t
@@ -473,7 +473,7 @@ san_core_stream_post_recv(struct san_core *core, struct core_stream *s,
 			  const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
 {
 	core->stream_now_ns = now_ns;
-	return core_stream_take_posted(s, san_stream_recv_post(s->session, r, n, now_ns), now_ns);
+	return core_stream_take_posted(s, san_stream_recv_post(s->session, r, n), now_ns);
 }
 
 /* ---- connections ---- */
@@ -509,7 +509,7 @@ san_core_stream_opened(struct core_stream *s, uint64_t now_ns)
 {
 	s->core->stream_now_ns = now_ns;
 	s->is_open = true;
-	san_stream_on_open(s->session, s->accepted, now_ns);
+	san_stream_on_open(s->session, s->accepted);
 	core_stream_list_work(s);
 }
 

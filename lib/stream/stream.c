@@ -13,10 +13,8 @@
 
 #include <errno.h>
 
+#include "san_time.h"
 #include "stream_priv.h"
-
-#define NEVER UINT64_MAX
-#define MS    1000000ull
 
 #define SENDS_BESIDE 32 /* entries for writes and reads, besides those for messages */
 
@@ -35,7 +33,7 @@ san_stream_conf_default(struct san_stream_conf *conf)
 		.learn = 3,
 		.scans = 2,
 		.frags = 8,
-		.scan_ns = 10 * MS,
+		.scan_ns = 10 * SAN_NS_PER_MS,
 		.hold_ns = 20000,
 		.gather_ns = 20000,
 	};
@@ -90,16 +88,14 @@ san_stream_conf_check(const struct san_stream_conf *conf)
 static size_t
 stream_mem_layout(const struct san_stream_conf *conf, size_t at[5])
 {
-	uint32_t nb = (uint32_t)conf->nb_recv + conf->nb_store, held = 1;
+	uint32_t nb = (uint32_t)conf->nb_recv + conf->nb_store;
 
-	while (held < nb)
-		held *= 2;
 	at[0] = (sizeof(struct san_stream) + 63) & ~(size_t)63;
 	at[1] = at[0] + conf->sq_depth * sizeof(struct stream_sqe);
 	at[2] = at[1] + conf->rq_depth * sizeof(struct stream_rqe);
 	at[3] = at[2] + nb * sizeof(struct stream_buf);
 	at[4] = at[3] + conf->nb_send * sizeof(struct stream_buf);
-	return at[4] + held * sizeof(uint16_t);
+	return at[4] + san_spsc_size(nb) * sizeof(uint16_t);
 }
 
 uint64_t
@@ -224,7 +220,7 @@ san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, uint32_t
 			off -= sge[i].length;
 			continue;
 		}
-		bytes = sge[i].length - off < len ? sge[i].length - off : len;
+		bytes = san_stream_min(sge[i].length - off, len);
 		out[n++] = (struct rtsan_sge){
 			.addr = (uint8_t *)sge[i].addr + off,
 			.length = bytes,
@@ -261,14 +257,27 @@ san_stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb)
 		s->ops->dereg(s->arg, keys[--*nb]);
 }
 
-/*
- * ---- events ----
- */
+void
+san_stream_skip(struct san_sm_where *where, uint32_t bytes)
+{
+	uint8_t i, nb = 0;
+
+	for (i = 0; i < where->nb_seg; i++) {
+		struct san_sm_seg seg = where->seg[i];
+		uint32_t n = san_stream_min(bytes, seg.len);
+
+		bytes -= n;
+		if (seg.len > n)
+			where->seg[nb++] = (struct san_sm_seg){seg.addr + n, seg.len - n, seg.key};
+	}
+	where->nb_seg = nb;
+}
+
+/* ---- events ---- */
 
 void
-san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns)
+san_stream_on_open(struct san_stream *s, bool accepted)
 {
-	(void)now_ns;
 	s->open = true;
 	s->accepted = accepted;
 }
@@ -335,9 +344,7 @@ stream_sooner_ns(uint64_t a, uint64_t b)
 	return b != 0 && b < a ? b : a;
 }
 
-/*
- * 0 if *at* was due at the last pump: what it delayed waits for something else now, such as credit.
- */
+/* 0 if *at* was due at the last pump: what it delayed waits for something else now, e.g. credit. */
 static uint64_t
 stream_deadline_after(const struct san_stream *s, uint64_t at)
 {
@@ -347,10 +354,10 @@ stream_deadline_after(const struct san_stream *s, uint64_t at)
 uint64_t
 san_stream_deadline_ns(const struct san_stream *s)
 {
-	uint64_t at = NEVER;
+	uint64_t at = SAN_TIME_NEVER;
 
 	if (!s->open || s->fault != NULL)
-		return NEVER;
+		return SAN_TIME_NEVER;
 	at = stream_sooner_ns(at, s->scan_at);
 	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.adv_due));
 	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.posture_due));
@@ -367,9 +374,7 @@ san_stream_tick(struct san_stream *s, uint64_t now_ns)
 	san_stream_recv_scan(s);
 }
 
-/*
- * ---- results ----
- */
+/* ---- results ---- */
 
 uint32_t
 san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
@@ -394,12 +399,11 @@ san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
 }
 
 uint32_t
-san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n)
 {
 	uint32_t i;
 	bool taken;
 
-	(void)now_ns;
 	for (i = 0; i < n; i++) {
 		if (wr[i].op == RTSAN_WR_SEND || wr[i].op == SAN_WR_SHUTDOWN)
 			taken = san_stream_send_post(s, &wr[i]);
@@ -517,7 +521,8 @@ bool
 san_stream_orphan(struct san_stream *s)
 {
 	uint32_t at;
-	bool clean = s->rx.cur == s->rx.tail || san_stream_rqe(s, s->rx.cur)->nb_io == 0;
+	const struct stream_rqe *first = san_stream_recv_first(s);
+	bool clean = first == NULL || first->nb_io == 0;
 
 	for (at = s->tx.head; at != s->tx.tail; at++) {
 		const struct stream_sqe *e = san_stream_sqe(s, at);

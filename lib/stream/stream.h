@@ -70,9 +70,7 @@ struct san_stream_ops {
 		   uint64_t *addr, uint32_t *key);
 	/** On return the peer can no longer access the memory. Not for SAN_STREAM_LOCAL. */
 	void (*dereg)(void *arg, uint32_t key);
-	/**
-	 * Zeroed memory for message buffers and data in transit; NULL: none, or above the limit.
-	 */
+	/** Zeroed memory for message buffers and data in transit; NULL: none, or over a limit. */
 	void *(*alloc)(void *arg, size_t bytes);
 	void (*free)(void *arg, void *mem, size_t bytes);
 };
@@ -107,9 +105,7 @@ struct san_stream;
 void san_stream_conf_default(struct san_stream_conf *conf);
 /** NULL if valid, else what is wrong. */
 const char *san_stream_conf_check(const struct san_stream_conf *conf);
-/**
- * Most requests that a session has in progress, powers of two: queues of that depth never fill up.
- */
+/** Most requests that a session has in progress, powers of two: queues so deep never fill up. */
 void san_stream_depths(const struct san_stream_conf *conf, uint32_t *sq, uint32_t *rq);
 /**
  * Most bytes that the owner of such a stream may have to allocate for it: message buffers of the
@@ -131,12 +127,10 @@ void san_stream_destroy(struct san_stream *s);
 /** Live restart: set functions and *arg*. */
 void san_stream_resume(struct san_stream *s, const struct san_stream_ops *ops, void *arg);
 
-/*
- * ---- events ----
- */
+/* ---- events ---- */
 
 /** The connection is established. *accepted*: the peer requested it (AFC-18). */
-void san_stream_on_open(struct san_stream *s, bool accepted, uint64_t now_ns);
+void san_stream_on_open(struct san_stream *s, bool accepted);
 /** A request has completed: cookie in wr_id, *status*, *byte_len* for receives. */
 void san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t now_ns);
 /** The connection has ended, and all requests have completed: *status* is for posted work. */
@@ -144,15 +138,11 @@ void san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns);
 /** Process timers that are due; see san_stream_deadline_ns(). */
 void san_stream_tick(struct san_stream *s, uint64_t now_ns);
 
-/*
- * ---- posts of the application: return how many were accepted; the caller posts the rest later
- * ----
- */
+/* ---- posts of the application ---- */
 
-uint32_t san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n,
-			      uint64_t now_ns);
-uint32_t san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
-			      uint64_t now_ns);
+/** Return how many were accepted; the caller posts the rest later. */
+uint32_t san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t n);
+uint32_t san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n);
 /**
  * Return a message buffer that was lent (RTSAN_RECV_LOAN). Until then, or san_stream_destroy(), it
  * stays unchanged, even if the connection ends. False: it was not lent.
@@ -163,9 +153,7 @@ const void *san_stream_recv_loan(const struct san_stream *s, uint32_t loan);
 /** True if a buffer is lent. */
 bool san_stream_recv_has_lent(const struct san_stream *s);
 
-/*
- * ---- results ----
- */
+/* ---- results ---- */
 
 /**
  * Post to the provider whatever is possible, and copy data within *budget* bytes, so that one
@@ -206,9 +194,7 @@ bool san_stream_orphan(struct san_stream *s);
 /** True if posted work of the application names *key* (in rtsan_sge). */
 bool san_stream_show_names_key(const struct san_stream *s, uint32_t key);
 
-/*
- * ---- for show ----
- */
+/* ---- for show ---- */
 
 /* clang-format off */
 

@@ -22,20 +22,12 @@
 
 #define ADV_BYTES 80 /* most bytes of an advertisement in a message */
 
-/*
- * ---- our sets ----
- */
-
-static uint32_t
-adv_room_left(const struct stream_rqe *q)
-{
-	return q->room - q->filled;
-}
+/* ---- our sets ---- */
 
 static bool
 may_advertise(const struct san_stream *s)
 {
-	uint16_t max = s->peer_advs < STREAM_ADVS ? s->peer_advs : STREAM_ADVS;
+	uint32_t max = san_stream_min(s->peer_advs, STREAM_ADVS);
 
 	return s->hello_rcvd && !s->rx.fin && s->rx.nb_unread == 0 && s->rx.nb_advs < max &&
 		s->rx.way != STREAM_RX_OFFER && /* after an offer we read (AFC-10) */
@@ -59,8 +51,7 @@ next_set(struct san_stream *s)
 	if (rx->way == STREAM_RX_NOTICE) {
 		if (rx->adv_room >= rx->rest)
 			return NULL;
-		if (rx->rest - rx->adv_room < need)
-			need = rx->rest - rx->adv_room;
+		need = san_stream_min(rx->rest - rx->adv_room, need);
 	} else if (rx->mode != SAN_SM_LARGE_RECV) {
 		return NULL;
 	}
@@ -71,14 +62,14 @@ next_set(struct san_stream *s)
 	 */
 	if (rx->adv_next != rx->cur) {
 		prev = san_stream_rqe(s, rx->adv_next - 1);
-		if (prev->adv != STREAM_ADV_SENT || (prev->flags & RTSAN_RECV_WAITALL) != 0 ||
+		if (!prev->is_adv || (prev->flags & RTSAN_RECV_WAITALL) != 0 ||
 		    prev->room < s->threshold)
 			return NULL;
 	}
 	q = san_stream_rqe(s, rx->adv_next);
-	if (!san_stream_recv_is_set(q) || q->adv != STREAM_ADV_NONE || q->nb_io > 0)
+	if (!san_stream_recv_is_set(q) || q->is_adv || q->nb_io > 0)
 		return NULL;
-	return adv_room_left(q) >= need ? q : NULL;
+	return san_stream_recv_room_left(q) >= need ? q : NULL;
 }
 
 bool
@@ -94,14 +85,15 @@ adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	struct stream_rx *rx = &s->rx;
 	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint64_t addrs[RTSAN_SGE_MAX];
-	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, adv_room_left(q), part);
+	uint32_t room = san_stream_recv_room_left(q);
+	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, room, part);
 
 	if (san_stream_reg(s, part, nb, SAN_STREAM_PUSH, addrs, q->keys) != 0)
 		return false;
 	q->nb_keys = nb;
-	q->adv = STREAM_ADV_SENT;
+	q->is_adv = true;
 	q->adv_id = ++rx->adv_id;
-	q->adv_bytes = adv_room_left(q);
+	q->adv_bytes = room;
 	rx->nb_advs++;
 	rx->adv_room += q->adv_bytes;
 	rx->adv_next++;
@@ -137,10 +129,10 @@ san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
 void
 san_stream_adv_end(struct san_stream *s, struct stream_rqe *q)
 {
-	if (q->adv == STREAM_ADV_NONE)
+	if (!q->is_adv)
 		return;
 	san_stream_dereg(s, q->keys, &q->nb_keys);
-	q->adv = STREAM_ADV_NONE;
+	q->is_adv = false;
 	s->rx.nb_advs--;
 	s->rx.adv_room -= q->adv_bytes;
 	if (s->rx.nb_advs == 0)
@@ -166,7 +158,7 @@ san_stream_adv_returned(struct san_stream *s, uint32_t id)
 	for (at = s->rx.cur; at != s->rx.tail; at++) {
 		struct stream_rqe *q = san_stream_rqe(s, at);
 
-		if (q->adv == STREAM_ADV_SENT && san_seq_le(q->adv_id, id))
+		if (q->is_adv && san_seq_le(q->adv_id, id))
 			san_stream_adv_end(s, q);
 	}
 }
@@ -178,7 +170,7 @@ san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 
 	if (s->orphan)
 		return; /* the receive ended before: the data is not needed */
-	if (q == NULL || q->adv != STREAM_ADV_SENT || q->adv_id != id || bytes > adv_room_left(q)) {
+	if (q == NULL || !q->is_adv || q->adv_id != id || bytes > san_stream_recv_room_left(q)) {
 		san_stream_break(s, "wrote into a buffer that was not advertised");
 		return;
 	}
@@ -191,32 +183,7 @@ san_stream_adv_wrote(struct san_stream *s, uint32_t id, uint32_t bytes)
 		san_stream_recv_complete(s, q, 0);
 }
 
-/*
- * ---- the peer's sets ----
- */
-
-/* An initial portion occupies the first *bytes* of *a*. */
-static void
-adv_skip_bytes(struct san_stream *s, struct stream_adv *a, uint32_t bytes)
-{
-	uint8_t i, nb = 0;
-
-	if (bytes >= a->room) {
-		san_stream_break(s, "advertises a buffer smaller than a message");
-		return;
-	}
-	a->room -= bytes;
-	for (i = 0; i < a->where.nb_seg; i++) {
-		struct san_sm_seg seg = a->where.seg[i];
-		uint32_t n = bytes < seg.len ? bytes : seg.len;
-
-		bytes -= n;
-		if (seg.len == n)
-			continue;
-		a->where.seg[nb++] = (struct san_sm_seg){seg.addr + n, seg.len - n, seg.key};
-	}
-	a->where.nb_seg = nb;
-}
+/* ---- the peer's sets ---- */
 
 /* The advertisement crossed our notice or offer. */
 static void
@@ -224,7 +191,13 @@ adv_crossed_data(struct san_stream *s, struct stream_adv *a)
 {
 	struct stream_sqe *e = san_stream_sqe(s, s->tx.cur);
 
-	adv_skip_bytes(s, a, s->tx.nb_initial);
+	if (s->tx.nb_initial >= a->room) {
+		san_stream_break(s, "advertises a buffer smaller than a message");
+		return;
+	}
+	/* The initial portion occupies its first bytes. */
+	a->room -= s->tx.nb_initial;
+	san_stream_skip(&a->where, s->tx.nb_initial);
 	s->tx.nb_initial = 0;
 	if (e->way != STREAM_WAY_OFFERED)
 		return;
@@ -278,7 +251,7 @@ san_stream_adv_on_msg(struct san_stream *s, const struct san_sm *m)
 		san_stream_break(s, "counts data that was not sent");
 		return;
 	}
-	s->tx.posture = STREAM_POSTURE_NONE;
+	s->tx.small_posted = false;
 	for (i = 0; i < m->nb_adv && s->fault == NULL; i++)
 		adv_on_adv(s, m, &m->adv[i]);
 }

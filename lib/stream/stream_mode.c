@@ -39,7 +39,7 @@ stream_mode_set(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns
 		.why = why,
 	};
 	tx->mode = mode;
-	tx->posture = STREAM_POSTURE_NONE;
+	tx->small_posted = false;
 }
 
 void
@@ -47,13 +47,11 @@ san_stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns)
 {
 	struct stream_tx *tx = &s->tx;
 
-	if (cls == tx->cls && tx->nb_cls > 0) {
-		if (tx->nb_cls < UINT8_MAX)
-			tx->nb_cls++;
-	} else {
-		tx->cls = cls;
-		tx->nb_cls = 1;
-	}
+	if (cls != tx->cls)
+		tx->nb_cls = 0;
+	tx->cls = cls;
+	if (tx->nb_cls < UINT8_MAX)
+		tx->nb_cls++;
 	if (tx->mode == SAN_SM_DISCOVERY) {
 		if (tx->nb_cls >= s->conf.learn)
 			stream_mode_set(s, cls, SAN_STREAM_WHY_LEARNT, now_ns);
@@ -75,10 +73,10 @@ san_stream_mode_way(struct san_stream *s, uint64_t now_ns)
 	uint8_t way;
 
 	/* The application is known not to post a buffer: do not wait for one (AFC-22). */
-	if (s->tx.mode == SAN_SM_LARGE_RECV && s->tx.posture == STREAM_POSTURE_SMALL)
+	if (s->tx.mode == SAN_SM_LARGE_RECV && s->tx.small_posted)
 		san_stream_mode_leave(s, SAN_STREAM_WHY_SMALL, now_ns);
 	way = ways[s->tx.mode];
-	if (way == STREAM_WAY_NEW && s->tx.posture == STREAM_POSTURE_SMALL)
+	if (way == STREAM_WAY_NEW && s->tx.small_posted)
 		way = STREAM_WAY_NOTICED; /* large receive mode was set by option */
 	if (way == STREAM_WAY_NEW && s->conf.read == RTSAN_STREAM_READ_ALWAYS)
 		way = STREAM_WAY_OFFERED;
@@ -88,9 +86,7 @@ san_stream_mode_way(struct san_stream *s, uint64_t now_ns)
 	return way;
 }
 
-/*
- * ---- order in which the application receives and sends (AFC-11) ----
- */
+/* ---- order in which the application receives and sends (AFC-11) ---- */
 
 enum {
 	SEEN_NOTHING = 0,

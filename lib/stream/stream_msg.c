@@ -25,9 +25,7 @@ san_stream_msg_stall(struct san_stream *s, enum stream_stall why)
 	s->stats.nb_stalls_set += why == STREAM_STALL_SET;
 }
 
-/*
- * ---- sending ----
- */
+/* ---- sending ---- */
 
 static bool
 wdone_ready(const struct san_stream *s)
@@ -120,7 +118,7 @@ put_parts(struct san_stream *s, struct san_sm *m)
 static void
 msg_build(struct san_stream *s, enum stream_want want, struct san_sm *m, struct stream_buf *b)
 {
-	uint32_t size = b->size < s->peer_msg ? b->size : s->peer_msg;
+	uint32_t size = san_stream_min(b->size, s->peer_msg);
 	uint32_t nb_advs = s->rx.nb_advs;
 
 	put_parts(s, m);
@@ -237,9 +235,7 @@ san_stream_msg_send(struct san_stream *s, uint64_t now_ns)
 	return msg_send_one(s, at, want, update);
 }
 
-/*
- * ---- receiving ----
- */
+/* ---- receiving ---- */
 
 static bool
 msg_check_hello(struct san_stream *s, const struct san_sm *m)

@@ -66,7 +66,7 @@ san_stream_offer_rest_came(struct san_stream *s, uint32_t bytes)
 {
 	struct stream_rx *rx = &s->rx;
 
-	rx->rest -= bytes < rx->rest ? bytes : rx->rest;
+	rx->rest -= san_stream_min(bytes, rx->rest);
 	if (rx->rest > 0)
 		return;
 	if (rx->way == STREAM_RX_OFFER)
@@ -116,8 +116,7 @@ read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 
 	while (off >= seg->len)
 		off -= seg++->len;
-	if (bytes > seg->len - off)
-		bytes = seg->len - off;
+	bytes = san_stream_min(bytes, seg->len - off);
 	nb = san_stream_slice(q->sge, q->nb_sge, at, bytes, part);
 	rc = s->ops->read(s->arg, san_stream_cookie(STREAM_REQ_READ, 0, place), part, nb,
 			  seg->addr + off, seg->key);
@@ -133,11 +132,8 @@ bool
 san_stream_offer_read(struct san_stream *s, struct stream_rqe *q)
 {
 	struct stream_rx *rx = &s->rx;
-	uint32_t left = q->room - q->filled - q->nb_io_bytes;
-	uint32_t rest = rx->rest - q->nb_io_bytes;
+	uint32_t left = san_stream_min(san_stream_recv_room_left(q), rx->rest) - q->nb_io_bytes;
 
-	if (rest < left)
-		left = rest;
 	if (rx->cls == SAN_SM_MODES) /* of the first buffer for the rest (AFC-22) */
 		rx->cls = q->after ? SAN_SM_SMALL_LARGE : SAN_SM_LARGE_RECV;
 	rx->scans = 0;

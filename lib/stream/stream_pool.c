@@ -48,7 +48,6 @@ san_stream_pool_fini(struct san_stream *s, struct stream_pool *p)
 		s->ops->free(s->arg, p->old_mem, p->old_bytes);
 	if (p->mem != NULL)
 		s->ops->free(s->arg, p->mem, (size_t)p->nb * p->size);
-	p->mem = p->old_mem = NULL;
 }
 
 /* Move a free buffer to its place in the new memory. */

@@ -7,11 +7,6 @@
  * Definitions shared by the files of this folder: the session behind stream.h. Its two directions
  * are independent; they only share messages. tx sends what our application posts, rx fills the
  * buffers in which it receives. (AFC-1)
- *
- * Rules by file: credits stream_credit.c, modes stream_mode.c, advertisements stream_adv.c, read
- * offers stream_offer.c, message buffers stream_pool.c, their size stream_resize.c, the send queue
- * stream_send.c, the receive queue and unread data stream_recv.c, waits and the urgent byte
- * stream_wait.c, sending and receiving messages stream_msg.c, the rest stream.c.
  */
 
 #include <string.h>
@@ -77,9 +72,7 @@ struct stream_pool {
 	size_t old_bytes;
 };
 
-/*
- * ---- queues of the application ----
- */
+/* ---- queues of the application ---- */
 
 enum stream_way {
 	STREAM_WAY_NEW = 0,  /* nothing was sent */
@@ -117,11 +110,6 @@ struct stream_sqe {
 	bool notified; /* completed to the application, if a completion is due */
 };
 
-enum stream_adv_state {
-	STREAM_ADV_NONE = 0,
-	STREAM_ADV_SENT, /* the peer may write into it */
-};
-
 struct stream_rqe {
 	uint64_t wr_id;
 	struct rtsan_sge sge[RTSAN_SGE_MAX];
@@ -132,10 +120,10 @@ struct stream_rqe {
 	uint16_t nb_io;
 	uint8_t nb_sge, nb_keys;
 	uint8_t flags; /* enum rtsan_recv_flags */
-	uint8_t adv;   /* enum stream_adv_state */
 	uint8_t status;
 	bool after; /* posted when the application knew of data: no direct transfer (AFC-22) */
 	bool cancelled;
+	bool is_adv;      /* advertised: the peer may write into it */
 	bool unreachable; /* its memory could not be registered: messages fill it */
 	uint32_t loan;    /* LOAN: index of the buffer, plus 1 */
 };
@@ -174,8 +162,8 @@ enum stream_stall {
 	STREAM_STALL_STORE,   /* its application does not read */
 	STREAM_STALL_BUFFERS, /* all our message buffers are in use */
 	STREAM_STALL_SET,     /* large receive mode, and no buffer is known */
-	STREAM_STALLS
 };
+
 struct stream_tx {
 	struct stream_sqe *sq;
 	uint32_t head, cur, tail, notified; /* ring indices; head <= cur, notified <= tail */
@@ -183,7 +171,7 @@ struct stream_tx {
 	uint8_t mode_reported;              /* mode in our last message */
 	/* class of the last transfers, and their number (AFC-6) */
 	uint8_t cls, nb_cls;
-	uint8_t posture; /* reported by the peer unasked: enum stream_posture */
+	bool small_posted; /* the peer reported it unasked: a small buffer, or a wait for data */
 	uint8_t scans;
 	uint32_t send_id;     /* of the last notice or offer */
 	uint32_t notice_seq;  /* number of the message that carried it */
@@ -202,7 +190,7 @@ struct stream_tx {
 	uint32_t buf_head, buf_tail;
 	uint64_t gather_until; /* 0: not gathering (AFC-11) */
 	bool fin_posted, fin_sent;
-	uint8_t stall; /* enum san_stream_msg_stall */
+	uint8_t stall; /* enum stream_stall */
 	/* resize (AFC-18) */
 	uint32_t nb_frags, largest;
 	uint32_t asked, new_size, new_after;
@@ -249,9 +237,8 @@ struct stream_credit {
 	int32_t other;           /* OtherSidesSendCredit (AFC-15) */
 	uint32_t peer_seq;       /* number of the newest header */
 	uint32_t peer_pr, peer_lrsq;
-	uint32_t nb_payload; /* messages with payload sent */
-	/* of those, the peer has room for again */
-	uint32_t peer_freed;
+	uint32_t nb_payload;                                /* messages with payload sent */
+	uint32_t peer_freed;                                /* of those, read by the peer */
 	uint32_t nb_payload_rcvd, nb_freed, freed_reported; /* likewise for received messages */
 	uint16_t *held;                                     /* messages out of order, by number */
 	uint32_t held_mask;
@@ -359,9 +346,6 @@ san_stream_spend(struct san_stream *s, uint32_t bytes)
 	s->budget -= san_stream_min(bytes, s->budget);
 }
 
-/* Record why data is not sent; counted when the reason begins. NONE: it is sent. */
-void san_stream_msg_stall(struct san_stream *s, enum stream_stall why);
-
 /* ---- lists of memory pieces ---- */
 
 /* Store the part of *sge* from *off* on, at most *len* bytes, in *out*; returns its elements. */
@@ -371,6 +355,8 @@ uint8_t san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, 
 int san_stream_reg(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb,
 		   enum san_stream_right right, uint64_t *addrs, uint32_t *keys);
 void san_stream_dereg(struct san_stream *s, uint32_t *keys, uint8_t *nb);
+/* Remove the first *bytes*. */
+void san_stream_skip(struct san_sm_where *where, uint32_t bytes);
 
 /* ---- stream_pool.c ---- */
 
@@ -401,11 +387,6 @@ bool san_stream_credit_may_update(const struct san_stream *s);
 bool san_stream_credit_has_room(const struct san_stream *s);
 
 /* ---- stream_mode.c ---- */
-
-enum stream_posture {
-	STREAM_POSTURE_NONE = 0,
-	STREAM_POSTURE_SMALL, /* a small buffer is posted, or the application waits for data */
-};
 
 /* Buffers of *cls* were used for the rest of a large send. */
 void san_stream_mode_learn(struct san_stream *s, uint8_t cls, uint64_t now_ns);
@@ -516,6 +497,12 @@ void san_stream_recv_cancel(struct san_stream *s);
 /* The sender gives up the rest of a large send (AFC-28). */
 void san_stream_recv_withdrawn(struct san_stream *s);
 void san_stream_recv_scan(struct san_stream *s);
+static inline uint32_t
+san_stream_recv_room_left(const struct stream_rqe *q)
+{
+	return q->room - q->filled;
+}
+/* True if the peer may write into it. */
 static inline bool
 san_stream_recv_is_set(const struct stream_rqe *q)
 {
@@ -539,6 +526,8 @@ bool san_stream_wait_for_data(const struct san_stream *s);
 
 /* ---- stream_msg.c ---- */
 
+/* Record why data is not sent; counted when the reason begins. NONE: it is sent. */
+void san_stream_msg_stall(struct san_stream *s, enum stream_stall why);
 /* Send one message if there is something to send and it is allowed. */
 bool san_stream_msg_send(struct san_stream *s, uint64_t now_ns);
 /* Process a received message. */

@@ -11,15 +11,7 @@
 
 #define RECV_MAX (1u << 30) /* maximum bytes of one receive */
 
-static uint32_t
-stream_recv_room_left(const struct stream_rqe *q)
-{
-	return q->room - q->filled;
-}
-
-/*
- * ---- unread data ----
- */
+/* ---- unread data ---- */
 
 static struct stream_buf *
 first_piece(struct san_stream *s)
@@ -76,9 +68,7 @@ san_stream_recv_payload(struct san_stream *s, uint16_t at, const struct san_sm *
 	s->stats.rx.message += b->len;
 }
 
-/*
- * ---- completion ----
- */
+/* ---- completion ---- */
 
 void
 san_stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t status)
@@ -99,9 +89,9 @@ san_stream_recv_complete(struct san_stream *s, struct stream_rqe *q, uint8_t sta
 static bool
 stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
 {
-	uint32_t need = s->rx.rest < s->threshold ? s->rx.rest : s->threshold;
+	uint32_t need = san_stream_min(s->rx.rest, s->threshold);
 
-	return san_stream_recv_is_set(q) && stream_recv_room_left(q) >= need;
+	return san_stream_recv_is_set(q) && san_stream_recv_room_left(q) >= need;
 }
 
 static void
@@ -156,7 +146,7 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = first_piece(s);
 	bool initial = (b->piece & STREAM_PIECE_INITIAL) != 0;
-	uint32_t bytes = b->len < stream_recv_room_left(q) ? b->len : stream_recv_room_left(q);
+	uint32_t bytes = san_stream_min(b->len, san_stream_recv_room_left(q));
 
 	note_large(s, q, b);
 	rx->begun |= initial;
@@ -165,10 +155,10 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	b->off += bytes;
 	b->len -= bytes;
 	rx->unread_bytes -= bytes;
-	if (q->adv == STREAM_ADV_SENT && initial) {
+	if (q->is_adv && initial) {
 		q->adv_bytes -= bytes;
 		rx->adv_room -= bytes;
-	} else if (q->adv == STREAM_ADV_SENT) {
+	} else if (q->is_adv) {
 		san_stream_adv_end(s, q); /* this message ends the advertisement (AFC-12) */
 	}
 	if (b->len > 0)
@@ -180,7 +170,7 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	 */
 	if (!initial || rx->nb_unread > 0)
 		return false;
-	return q->adv == STREAM_ADV_SENT ||
+	return q->is_adv ||
 		(rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
 }
 
@@ -190,20 +180,19 @@ take_unread(struct san_stream *s, struct stream_rqe *q)
 	bool open = false, marked = false;
 	struct stream_buf *b;
 
-	while (stream_recv_room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
+	while (san_stream_recv_room_left(q) > 0 && !open && (b = first_piece(s)) != NULL) {
 		/*
 		 * A receive ends before the urgent byte (AFC-1), unless the sender expects that its
 		 * message fills the advertised set.
 		 */
-		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 &&
-			q->adv == STREAM_ADV_NONE;
+		marked = (b->piece & STREAM_PIECE_MARK) != 0 && q->filled > 0 && !q->is_adv;
 		if (marked)
 			break;
 		if (is_spent(s))
 			return;
 		open = stream_recv_take_piece(s, q);
 	}
-	if (stream_recv_room_left(q) == 0 || marked ||
+	if (san_stream_recv_room_left(q) == 0 || marked ||
 	    (!open && (q->flags & RTSAN_RECV_WAITALL) == 0))
 		san_stream_recv_complete(s, q, 0);
 }
@@ -233,7 +222,7 @@ stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 	uint16_t at = s->rx.unread_head;
 	bool marked = false;
 
-	for (; left > 0 && stream_recv_room_left(q) > 0; left--) {
+	for (; left > 0 && san_stream_recv_room_left(q) > 0; left--) {
 		const struct stream_buf *b = &s->rpool.bufs[at];
 
 		if (skip > 0) {
@@ -246,12 +235,12 @@ stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 			break;
 		if (is_spent(s))
 			return;
-		bytes = b->len < stream_recv_room_left(q) ? b->len : stream_recv_room_left(q);
+		bytes = san_stream_min(b->len, san_stream_recv_room_left(q));
 		stream_recv_copy_out(s, q, b->data + b->off, bytes);
 		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
 		at = b->next;
 	}
-	if (stream_recv_room_left(q) > 0 && !marked && (q->flags & RTSAN_RECV_WAITALL) != 0 &&
+	if (san_stream_recv_room_left(q) > 0 && !marked && (q->flags & RTSAN_RECV_WAITALL) != 0 &&
 	    (q->flags & RTSAN_RECV_DONTWAIT) == 0 && more_may_come(s))
 		return;
 	san_stream_recv_complete(s, q, 0);
@@ -310,7 +299,7 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 			san_stream_offer_read(s, q);
 		return false;
 	}
-	if (q->cancelled && q->adv == STREAM_ADV_NONE) {
+	if (q->cancelled && !q->is_adv) {
 		san_stream_recv_complete(s, q, q->filled > 0 ? 0 : RTSAN_WC_CANCELLED);
 	} else if (rx->nb_unread > 0) {
 		if ((q->flags & RTSAN_RECV_PEEK) != 0)
@@ -323,9 +312,9 @@ stream_recv_match_data(struct san_stream *s, struct stream_rqe *q)
 		return q != san_stream_recv_first(s) || rx->nb_unread == 0;
 	} else if (ended) {
 		san_stream_recv_complete(s, q, q->filled > 0 || rx->fin ? 0 : s->over_status);
-	} else if (rx->way != STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && take_rest(s, q)) {
+	} else if (rx->way != STREAM_RX_NONE && !q->is_adv && take_rest(s, q)) {
 		return true;
-	} else if (rx->way == STREAM_RX_NONE && q->adv == STREAM_ADV_NONE && q->filled > 0 &&
+	} else if (rx->way == STREAM_RX_NONE && !q->is_adv && q->filled > 0 &&
 		   (q->flags & RTSAN_RECV_WAITALL) == 0) {
 		san_stream_recv_complete(s, q, 0); /* it is open, but no more data arrives */
 	} else if ((q->flags & RTSAN_RECV_DONTWAIT) != 0) {
@@ -376,19 +365,15 @@ san_stream_recv_run(struct san_stream *s, uint64_t now_ns)
 	stream_recv_report_posture(s, q, now_ns);
 }
 
-/*
- * ---- calls of the application ----
- */
+/* ---- calls of the application ---- */
 
 uint32_t
-san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n,
-		     uint64_t now_ns)
+san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_t n)
 {
 	struct stream_rx *rx = &s->rx;
 	uint32_t i;
 	uint8_t k;
 
-	(void)now_ns;
 	for (i = 0; i < n && rx->tail - rx->head < s->conf.rq_depth; i++) {
 		struct stream_rqe *q = san_stream_rqe(s, rx->tail);
 
@@ -400,8 +385,7 @@ san_stream_recv_post(struct san_stream *s, const struct san_ulp_recv *r, uint32_
 		};
 		for (k = 0; k < r[i].nb_sge; k++) {
 			q->sge[k] = r[i].sge[k];
-			if (q->sge[k].length > RECV_MAX - q->room)
-				q->sge[k].length = RECV_MAX - q->room;
+			q->sge[k].length = san_stream_min(q->sge[k].length, RECV_MAX - q->room);
 			q->room += q->sge[k].length;
 		}
 		if (q->room >= s->threshold && san_stream_recv_is_set(q))
@@ -459,10 +443,8 @@ san_stream_recv_withdrawn(struct san_stream *s)
 		return;
 	}
 	san_stream_offer_give_back(s, SAN_SM_MODES);
-	/*
-	 * When the set is returned, the application gets the bytes before it at once.
-	 */
-	if (q != NULL && q->adv == STREAM_ADV_SENT && q->filled > 0) {
+	/* When the set is returned, the application gets the bytes before it at once. */
+	if (q != NULL && q->is_adv && q->filled > 0) {
 		q->cancelled |= (q->flags & RTSAN_RECV_WAITALL) == 0;
 		san_stream_adv_withdraw(s);
 	}

@@ -19,12 +19,11 @@ void
 san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 {
 	struct stream_tx *tx = &s->tx;
-	uint32_t most = e->len < s->threshold ? e->len : s->threshold - 1;
-	uint32_t want = most + SAN_SM_HDR;
+	uint32_t want = san_stream_min(e->len, s->threshold - 1) + SAN_SM_HDR;
 
 	tx->nb_frags++;
 	if (want > tx->largest)
-		tx->largest = want < s->conf.msg_max ? want : s->conf.msg_max;
+		tx->largest = san_stream_min(want, s->conf.msg_max);
 	if (tx->nb_frags < s->conf.frags || tx->asked != 0 || tx->new_size != 0 ||
 	    tx->largest <= s->peer_msg)
 		return;
@@ -38,8 +37,7 @@ san_stream_resize_on_request(struct san_stream *s, uint32_t size)
 	if (s->accepted && s->tx.asked != 0)
 		return;
 	s->tx.asked = 0; /* crossed: ours is not answered */
-	if (size > s->conf.msg_max)
-		size = s->conf.msg_max;
+	size = san_stream_min(size, s->conf.msg_max);
 	if (size > s->rpool.size && san_stream_pool_resize(s, &s->rpool, size) == 0)
 		s->stats.nb_resizes++;
 	else
@@ -73,19 +71,15 @@ void
 san_stream_resize_run(struct san_stream *s)
 {
 	struct stream_tx *tx = &s->tx;
+	int rc = 0;
 
 	if (tx->new_size == 0 || san_seq_lt(s->cr.peer_lrsq, tx->new_after))
 		return;
-	if (s->spool.size < tx->new_size) {
-		int rc = san_stream_pool_resize(s, &s->spool, tx->new_size);
-
-		if (rc == -EBUSY)
-			return;
-		/* Without memory of our own the old size stays. */
-		if (rc == 0)
-			s->peer_msg = tx->new_size;
-	} else {
+	if (s->spool.size < tx->new_size)
+		rc = san_stream_pool_resize(s, &s->spool, tx->new_size);
+	if (rc == -EBUSY)
+		return;
+	if (rc == 0) /* without memory of our own the old size stays */
 		s->peer_msg = tx->new_size;
-	}
 	tx->new_size = 0;
 }

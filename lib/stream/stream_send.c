@@ -14,11 +14,13 @@
 
 /* ---- memory of an entry ---- */
 
-static const struct rtsan_sge *
-stream_send_sges(const struct stream_sqe *e, uint8_t *nb)
+/* As san_stream_slice(), of the payload. */
+static uint8_t
+stream_send_slice(const struct stream_sqe *e, uint32_t off, uint32_t len, struct rtsan_sge *out)
 {
-	*nb = e->inlined ? 1 : e->nb_sge;
-	return e->inlined ? &e->inl : e->sge;
+	if (e->inlined)
+		return san_stream_slice(&e->inl, 1, off, len, out);
+	return san_stream_slice(e->sge, e->nb_sge, off, len, out);
 }
 
 /* Bytes without the urgent one. */
@@ -39,10 +41,8 @@ stream_send_copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *
 		    uint32_t bytes)
 {
 	struct rtsan_sge part[RTSAN_SGE_MAX];
-	uint8_t i, nb;
-	const struct rtsan_sge *sge = stream_send_sges(e, &nb);
+	uint8_t i, nb = stream_send_slice(e, off, bytes, part);
 
-	nb = san_stream_slice(sge, nb, off, bytes, part);
 	san_stream_spend(s, bytes);
 	for (i = 0; i < nb; i++) {
 		memcpy(to, part[i].addr, part[i].length);
@@ -50,9 +50,7 @@ stream_send_copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *
 	}
 }
 
-/*
- * ---- completion of an entry ----
- */
+/* ---- completion of an entry ---- */
 
 static void
 stream_send_finish_entry(struct san_stream *s, struct stream_sqe *e, uint8_t status)
@@ -97,9 +95,7 @@ stream_send_retire_done(struct san_stream *s)
 	}
 }
 
-/*
- * ---- calls of the application ----
- */
+/* ---- calls of the application ---- */
 
 bool
 san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
@@ -285,15 +281,13 @@ stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct
 	uint16_t done = tx->wdone_tail % STREAM_WDONES;
 	uint16_t place = (uint16_t)(tx->cur & (s->conf.sq_depth - 1));
 	uint32_t off = tx->adv_off, bytes;
-	const struct rtsan_sge *sge;
 	uint8_t nb;
 	int rc;
 
 	while (off >= seg->len)
 		off -= seg++->len;
-	bytes = seg->len - off < stream_send_left(e) ? seg->len - off : stream_send_left(e);
-	sge = stream_send_sges(e, &nb);
-	nb = san_stream_slice(sge, nb, e->off, bytes, part);
+	bytes = san_stream_min(seg->len - off, stream_send_left(e));
+	nb = stream_send_slice(e, e->off, bytes, part);
 	rc = s->ops->write(s->arg, san_stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
 			   seg->addr + off, seg->key);
 	if (rc != 0)
@@ -355,11 +349,8 @@ stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint32_t no_keys[RTSAN_SGE_MAX];
 	uint64_t no_addrs[RTSAN_SGE_MAX];
-	const struct rtsan_sge *sge;
-	uint8_t nb;
+	uint8_t nb = stream_send_slice(e, e->off, stream_send_left(e), part);
 
-	sge = stream_send_sges(e, &nb);
-	nb = san_stream_slice(sge, nb, e->off, stream_send_left(e), part);
 	if (way == STREAM_WAY_OFFERED) {
 		if (e->nb_keys == 0 &&
 		    san_stream_reg(s, part, nb, SAN_STREAM_PULL, e->addrs, e->keys) == 0)
@@ -548,7 +539,7 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 		if (!e->counted && stream_send_left(e) > room)
 			san_stream_resize_count(s, e);
 		e->counted = true;
-		bytes = stream_send_left(e) < room - m->len ? stream_send_left(e) : room - m->len;
+		bytes = san_stream_min(stream_send_left(e), room - m->len);
 		stream_send_copy_in(s, payload + m->len, e, e->off, bytes);
 		e->off += bytes;
 		m->len = (uint16_t)(m->len + bytes);
@@ -563,24 +554,16 @@ static void
 stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
 {
 	struct rtsan_sge part[RTSAN_SGE_MAX];
-	const struct rtsan_sge *sge;
-	uint8_t i, nb;
+	uint8_t i;
 
-	sge = stream_send_sges(e, &nb);
-	nb = san_stream_slice(sge, nb, e->off, stream_send_left(e), part);
-	where->nb_seg = 0;
-	for (i = 0; i < nb; i++) {
-		uint32_t n = bytes < part[i].length ? bytes : part[i].length;
-
-		bytes -= n;
-		if (n == part[i].length)
-			continue;
-		where->seg[where->nb_seg++] = (struct san_sm_seg){
-			.addr = e->addrs[i] + n,
-			.len = part[i].length - n,
+	where->nb_seg = stream_send_slice(e, e->off, stream_send_left(e), part);
+	for (i = 0; i < where->nb_seg; i++)
+		where->seg[i] = (struct san_sm_seg){
+			.addr = e->addrs[i],
+			.len = part[i].length,
 			.key = e->keys[i],
 		};
-	}
+	san_stream_skip(where, bytes);
 }
 
 static void
@@ -643,7 +626,7 @@ san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
 
 	if (id == 0) {
-		tx->posture = STREAM_POSTURE_SMALL;
+		tx->small_posted = true;
 		return;
 	}
 	/* ignore a late answer: the send has switched to messages */
@@ -654,9 +637,7 @@ san_stream_send_small(struct san_stream *s, uint32_t id, uint64_t now_ns)
 	san_stream_mode_learn(s, SAN_SM_SMALL_RECV, now_ns);
 }
 
-/*
- * ---- no buffer is posted (AFC-13) ----
- */
+/* ---- no buffer is posted (AFC-13) ---- */
 
 /* True if *cur* waits for an advertisement. */
 bool

@@ -32,7 +32,7 @@ san_stream_show_why_name(uint8_t why)
 void
 san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 {
-	uint32_t i, nb = s->nb_change < SAN_STREAM_EVENTS ? s->nb_change : SAN_STREAM_EVENTS;
+	uint32_t i, nb = san_stream_min(s->nb_change, SAN_STREAM_EVENTS);
 
 	*out = (struct san_stream_view){
 		.mode = s->tx.mode,
@@ -137,7 +137,7 @@ check_recvs(const struct san_stream *s)
 
 		SAN_VERIFY(q->filled + q->nb_io_bytes <= q->room);
 		SAN_VERIFY(q->nb_io == 0 || at == rx->cur);
-		if (q->adv == STREAM_ADV_SENT) {
+		if (q->is_adv) {
 			SAN_VERIFY(first_is_set); /* no gap: sets are filled in order */
 			SAN_VERIFY(rx->nb_unread == 0 && rx->way != STREAM_RX_OFFER);
 			nb++;

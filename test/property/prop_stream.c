@@ -201,7 +201,7 @@ do_send(struct app *a)
 		wr.flags |= RTSAN_WR_OOB;
 	}
 	a->nb_sends++;
-	PROP_CHECK(san_stream_post_send(a->e->s, &wr, 1, pair.now_ns) == 1);
+	PROP_CHECK(san_stream_post_send(a->e->s, &wr, 1) == 1);
 }
 
 static void
@@ -216,7 +216,7 @@ post_recv(struct app *a, uint32_t len, uint8_t flags)
 	if ((flags & RTSAN_RECV_LOAN) == 0)
 		split(r.sge, &r.nb_sge, p->buf, len);
 	a->recv_tail++;
-	PROP_CHECK(san_stream_recv_post(a->e->s, &r, 1, pair.now_ns) == 1);
+	PROP_CHECK(san_stream_recv_post(a->e->s, &r, 1) == 1);
 }
 
 static void

@@ -565,7 +565,7 @@ raw_open(void)
 	raw.lrsq = conf[1].first_seq - 1;
 	pair_create(&pair, &conf[0], &conf[1]);
 	pair_pump_one(to);
-	san_stream_on_open(to->s, !raw.accepts, pair.now_ns);
+	san_stream_on_open(to->s, !raw.accepts);
 	raw_run();
 }
 

@@ -123,7 +123,7 @@ ST_OPEN(build__pieces)
 
 	for (i = 0; i < 4; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
-	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1), 1);
 	st_send_settle(from, 40000);
 	assert_int_equal(st_sent(from), 40000);
 	for (i = 0; i < 4; i++)

@@ -52,7 +52,7 @@ ST_TEST(small__inlined)
 
 	st_start();
 	memcpy(wr.data, st_of(from)->src, 40);
-	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	memset(wr.data, 0, sizeof(wr.data));
 	st_settle();
 	st_read(to, 40, 40);
@@ -73,12 +73,12 @@ ST_OPEN(small__unsignaled)
 
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 100};
 	st_of(from)->src_used = 100;
-	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	st_send_settle(from, 100);
 	assert_int_equal(st_sent(from), 100);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	pair_end_now(from, RTSAN_WC_FLUSHED);
-	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	pair_pump_one(from);
 	assert_int_equal(st_sent_as(from, RTSAN_WC_FLUSHED), 0);
 }
@@ -224,7 +224,7 @@ ST_TEST(stream_send_prepare__one_piece_of_three)
 	from->max_regs = 2;
 	for (i = 0; i < 3; i++)
 		wr.sge[i] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 10000};
-	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	st_settle();
 	assert_int_equal(st_sent_as(from, RTSAN_WC_NO_BUFFERS), 0);
 	assert_int_equal(from->nb_regs, 0);
@@ -362,7 +362,7 @@ pieces_one_by_one(void)
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].buf = st_of(to)->dst;
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].flags = 0;
 	r.wr_id = st_of(to)->recv_tail++;
-	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1), 1);
 	st_settle();
 	st_send(from, 30000);
 	pair_pump(&pair);
@@ -440,7 +440,7 @@ ST_TEST(cancel__not_the_urgent_byte)
 	raw_start();
 	RAW_PUT(raw_msg(0), sm.pr = 1);
 	memcpy(wr.data, &byte, 1);
-	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(to->s, &wr, 1), 1);
 	st_send(to, 100);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
@@ -453,7 +453,7 @@ ST_TEST(cancel__not_the_urgent_byte)
 	/* behind the end it was never announced, and fails */
 	pair_ctl(to, 2, SAN_WR_SHUTDOWN, 0, 0);
 	RAW_PUT(raw_msg(0), sm.pr = 1);
-	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(to->s, &wr, 1), 1);
 	pair_ctl(to, 3, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 	raw_run();
 	raw_put(raw_msg(0));

@@ -84,9 +84,9 @@ ST_OPEN(names_key__of_posted_work)
 	wr.sge[0] = (struct rtsan_sge){.addr = side->src, .length = 10, .lkey = 6};
 	wr.sge[1] = (struct rtsan_sge){.addr = side->src + 10, .length = LARGE, .lkey = 7};
 	side->src_used = LARGE + 10;
-	assert_int_equal(san_stream_post_send(to->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(to->s, &wr, 1), 1);
 	r.sge[0] = (struct rtsan_sge){.addr = side->dst, .length = 100, .lkey = 8};
-	assert_int_equal(san_stream_recv_post(to->s, &r, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_recv_post(to->s, &r, 1), 1);
 	st_settle();
 	assert_true(san_stream_show_names_key(to->s, 6));
 	assert_true(san_stream_show_names_key(to->s, 7));
@@ -107,7 +107,7 @@ ST_TEST(names_key__copied)
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	wr.sge[0] = (struct rtsan_sge){.addr = st_of(from)->src, .length = LARGE, .lkey = 6};
-	assert_int_equal(san_stream_post_send(from->s, &wr, 1, pair.now_ns), 1);
+	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	assert_true(san_stream_show_names_key(from->s, 6));
 	pair_pump(&pair);
 	assert_false(san_stream_show_names_key(from->s, 6));

@@ -358,7 +358,7 @@ san_verbs_stream_renew(struct verbs_qp *q)
 
 /* Pass posted requests to the session, as far as it takes them. */
 static void
-take_posted(struct verbs_stream *s, bool recvs, uint64_t now_ns)
+take_posted(struct verbs_stream *s, bool recvs)
 {
 	struct san_spsc_cons *c = recvs ? &s->wq.rq : &s->wq.sq;
 	_Atomic uint32_t *tail = recvs ? &s->wq.wq->rq_tail : &s->wq.wq->sq_tail;
@@ -369,8 +369,8 @@ take_posted(struct verbs_stream *s, bool recvs, uint64_t now_ns)
 		at = c->head & c->mask;
 		if (n > c->mask + 1 - at)
 			n = c->mask + 1 - at;
-		taken = recvs ? san_stream_recv_post(s->session, &s->wq.rqe[at], n, now_ns) :
-				san_stream_post_send(s->session, &s->wq.sqe[at], n, now_ns);
+		taken = recvs ? san_stream_recv_post(s->session, &s->wq.rqe[at], n) :
+				san_stream_post_send(s->session, &s->wq.sqe[at], n);
 		san_spsc_pop(c, head, taken);
 		if (taken < n)
 			return;
@@ -428,8 +428,8 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 	bool is_up;
 
 	if (s->wq.wq != NULL) {
-		take_posted(s, false, now_ns);
-		take_posted(s, true, now_ns);
+		take_posted(s, false);
+		take_posted(s, true);
 	}
 	verbs_stream_hand_over(s, now_ns);
 	if (!s->is_armed) {
@@ -440,7 +440,7 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 		san_stream_tick(s->session, now_ns);
 	/* post the end of what is sent, unless the program has done so */
 	if (s->is_open && s->is_closing && !san_stream_is_shut(s->session))
-		san_stream_post_send(s->session, &end, 1, now_ns);
+		san_stream_post_send(s->session, &end, 1);
 	left = san_stream_pump(s->session, ROUND, now_ns);
 	san_verbs_qp_post(q);
 	/* end the connection in order once all is sent and one side has ended */
@@ -470,7 +470,7 @@ san_verbs_stream_opened(struct verbs_qp *q)
 	struct verbs_stream *s = q->stream;
 
 	s->is_open = true;
-	san_stream_on_open(s->session, q->is_acceptor, san_verbs_now_ns());
+	san_stream_on_open(s->session, q->is_acceptor);
 }
 
 void
