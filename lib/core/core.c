@@ -55,7 +55,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	rc = san_tl_create(&conf->tl, core->pdl, &core->death, &core->tl);
 	if (rc != 0)
 		return rc;
-	san_ulp_set_tl(core->ulp, core->tl, core->pdl);
+	san_ulp_set_tl(core->ulp, core->tl);
 	conf->cm.max_conns = conf->pdl.max_conns;
 	rc = san_cm_create(&conf->cm, core->pdl, &core->cm);
 	if (rc != 0)
@@ -78,33 +78,15 @@ create_layers(struct san_core *core, uint64_t now_ns)
 	return san_sock_table_create(conf->mem, conf->max_socks, &core->socks);
 }
 
-/* Posts of socket streams. */
-static uint32_t
-sock_post(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
-{
-	return san_core_post(arg, qp, wr, n, now_ns);
-}
-
-static uint32_t
-sock_post_recv(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
-{
-	return san_core_post_recv(arg, qp, r, n, now_ns);
-}
-
+/* Direct the posts of socket streams to *core*, in this process. */
 static void
-sock_set_timeouts(void *arg, uint32_t qp, const struct san_sock_timeouts *p, uint64_t now_ns)
-{
-	san_core_conn_set_timeouts(arg, qp, p, now_ns);
-}
-
-void
-san_core_set_sock_work(struct san_core *core)
+set_sock_work(struct san_core *core)
 {
 	const struct san_sock_work work = {
-		.post = sock_post,
-		.post_recv = sock_post_recv,
-		.set_timeouts = sock_set_timeouts,
-		.arg = core,
+		.post = san_core_post,
+		.post_recv = san_core_post_recv,
+		.set_timeouts = san_core_conn_set_timeouts,
+		.core = core,
 	};
 
 	if (core->socks != NULL)
@@ -125,6 +107,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 	if (core == NULL)
 		return -ENOMEM;
 	core->conf = *conf;
+	TAILQ_INIT(&core->stream_work);
 	san_wheel_init(&core->stream_wheel, now_ns);
 	core->slot_of_qp = san_mem_calloc(mem, conf->ulp.max_qps, sizeof(*core->slot_of_qp));
 	core->draining = san_mem_calloc(mem, conf->pdl.max_conns, sizeof(*core->draining));
@@ -139,7 +122,7 @@ san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_co
 		san_core_destroy(core);
 		return rc;
 	}
-	san_core_set_sock_work(core);
+	set_sock_work(core);
 	*out = core;
 	return 0;
 }
@@ -161,20 +144,70 @@ san_core_destroy(struct san_core *core)
 	san_visit_spare_empty(&core->spare);
 	if (core->socks != NULL)
 		san_sock_table_destroy(core->socks);
-	if (core->inet != NULL)
-		san_inet_destroy(core->inet);
-	if (core->cm != NULL)
-		san_cm_destroy(core->cm);
-	if (core->tl != NULL)
-		san_tl_destroy(core->tl);
-	if (core->ulp != NULL)
-		san_ulp_destroy(core->ulp);
-	if (core->pdl != NULL)
-		san_pdl_destroy(core->pdl);
+	san_inet_destroy(core->inet);
+	san_cm_destroy(core->cm);
+	san_tl_destroy(core->tl);
+	san_ulp_destroy(core->ulp);
+	san_pdl_destroy(core->pdl);
 	san_mem_end(mem, core->streams);
 	san_mem_end(mem, core->draining);
 	san_mem_end(mem, core->slot_of_qp);
 	san_mem_end(mem, core);
+}
+
+/*
+ * ---- handing over a core from one process to another (live restart) ----
+ *
+ * Its state is in memory that both map at the same address, so nothing is copied or translated. The
+ * first process releases what the second cannot use, mbufs and DPDK objects, and the second
+ * provides its own. Only the reorder engine holds packets; they are dropped, and peers resend them
+ * (RULE-2).
+ */
+
+void
+san_core_park(struct san_core *core, uint64_t now_ns)
+{
+	san_tl_park(core->tl, now_ns);
+	san_tl_death_flush(&core->death);
+	san_visit_spare_empty(&core->spare);
+	san_inet_destroy(core->inet);
+	core->inet = NULL;
+}
+
+bool
+san_core_park_lies_in(const struct san_core *core, const struct san_mem *mem)
+{
+	if (!san_mem_has(mem, core, sizeof(*core)))
+		return false;
+	return san_mem_has(mem, core->pdl, 1) && san_mem_has(mem, core->tl, 1) &&
+		san_mem_has(mem, core->cm, 1) && san_mem_has(mem, core->ulp, 1) &&
+		(core->socks == NULL || san_mem_has(mem, core->socks, 1));
+}
+
+int
+san_core_park_resume(struct san_core *core, const struct san_core_conf *conf)
+{
+	const struct rte_ether_addr old = core->conf.inet.mac;
+	int rc;
+
+	core->conf.pool = core->conf.inet.pool = conf->pool;
+	core->conf.inet.mac = conf->inet.mac;
+	core->inet_deadline_ns = 0;
+	rc = san_inet_create(&core->conf.inet, &core->inet);
+	if (rc == 0)
+		rc = san_tl_park_resume(core->tl, &conf->tl);
+	if (rc != 0) {
+		san_inet_destroy(core->inet);
+		core->inet = NULL;
+		return rc;
+	}
+	san_pdl_resume(core->pdl, &conf->pdl);
+	san_pdl_set_mac(core->pdl, &old, &conf->inet.mac);
+	set_sock_work(core);
+	san_ulp_resume(core->ulp, &conf->ulp);
+	san_core_stream_resume_all(core);
+	san_cm_resume(core->cm, &conf->cm);
+	return 0;
 }
 
 /* ---- receive ---- */

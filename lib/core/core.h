@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 #include "cm.h"
-#include "core_stream.h"
 #include "express.h"
 #include "inet.h"
 #include "pdl.h"
 #include "sock.h"
+#include "stream.h"
 #include "tl.h"
 #include "ulp.h"
 
@@ -62,9 +62,7 @@ struct san_core;
 
 /** Set all defaults for *max_conns* connections over a link with *mtu* (IP bytes). */
 void san_core_conf_default(struct san_core_conf *conf, uint32_t max_conns, uint16_t mtu);
-/**
- * -EINVAL: a value is out of range; -ENOMEM.
- */
+/** -EINVAL: a value is out of range; -ENOMEM. */
 int san_core_create(const struct san_core_conf *conf, uint64_t now_ns, struct san_core **out);
 void san_core_destroy(struct san_core *core);
 
@@ -150,8 +148,63 @@ void san_core_conn_set_timeouts(struct san_core *core, uint32_t qp,
 				const struct san_sock_timeouts *p, uint64_t now_ns);
 
 /*
- * ---- layers, for owners that configure and show ----
+ * ---- streams: queue pairs whose work a session (lib/stream) does (AFC-1 ... AFC-28) ----
+ *
+ * Work, connections and time use the calls above.
  */
+
+#define SAN_CORE_ALONE UINT32_MAX /**< user: the application owns the core; no limits apply */
+
+struct san_core_stream_conf {
+	struct san_ulp_qp_conf qp;     /**< queues and depths for the application */
+	struct san_stream_conf stream; /**< the depths are ignored; those of *qp* count */
+	bool is_sock;                  /**< completions go to carried socket *sock* instead */
+	uint32_t sock;
+	uint32_t user; /**< user that the stream counts for; or SAN_CORE_ALONE */
+};
+
+/**
+ * Create a queue pair that is a stream. It is connected, posted to and disconnected as others are;
+ * its connection must be ordered and not relaxed.
+ *
+ * @return
+ *   0; -EINVAL: see san_stream_conf_check(); -ENOSPC; -ENOMEM: also if conf.stream_mem or the
+ *   user's part of it is used up.
+ */
+int san_core_stream_create(struct san_core *core, const struct san_core_stream_conf *conf,
+			   uint64_t now_ns, uint32_t *qp);
+/**
+ * It must have no connection (see san_core_conn_abort()). Posted work is flushed. -EBUSY,
+ * -EINVAL.
+ */
+int san_core_stream_destroy(struct san_core *core, uint32_t qp);
+/**
+ * The application has ended: its memory and queues are no longer accessed. The stream continues
+ * sending for at most conf.linger_ns; then the queue pair is destroyed.
+ *
+ * @return
+ *   False: nothing is left to send, or it needs memory of the application, or orphaned streams
+ *   already have half of the queue pairs or of conf.stream_mem. Nothing changed.
+ */
+bool san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns);
+/** End all orphaned streams now, whatever they still have to send. */
+void san_core_stream_cut_all(struct san_core *core, uint64_t now_ns);
+/** The session of *qp*; NULL: it is not a stream. */
+const struct san_stream *san_core_stream(const struct san_core *core, uint32_t qp);
+/** True if a work request or receive of a stream names *key*. Scans all of them. */
+bool san_core_stream_names_key(const struct san_core *core, uint32_t key);
+/** Number of streams, and used bytes of conf.stream_mem; then those of orphaned streams. */
+uint32_t san_core_stream_nb(const struct san_core *core);
+uint64_t san_core_share_stream_bytes(const struct san_core *core);
+uint32_t san_core_share_nb_orphans(const struct san_core *core);
+uint64_t san_core_share_orphan_bytes(const struct san_core *core);
+/** Orphaned streams of *user*. */
+uint32_t san_core_share_user_orphans(const struct san_core *core, uint32_t user);
+/** Most bytes that a stream holds at any time. (SYS-5) */
+uint64_t san_core_stream_bytes_max(const struct san_stream_conf *conf);
+
+/* ---- layers, for owners that configure and show ---- */
+
 struct san_cm *san_core_cm(struct san_core *core);
 struct san_ulp *san_core_ulp(struct san_core *core);
 struct san_pdl *san_core_pdl(struct san_core *core);
@@ -192,7 +245,7 @@ struct san_core_pool {
 };
 #define SAN_CORE_POOLS 13
 
-/** All of them: core_pool.c. */
+/** All of them; doc/deadlock.md has the share of a host of each. */
 void san_core_pools(const struct san_core *core, struct san_core_pool pools[SAN_CORE_POOLS]);
 /** Verify every invariant of every layer. For tests. */
 void san_core_check(const struct san_core *core);

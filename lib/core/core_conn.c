@@ -10,10 +10,11 @@
 
 #include "core_priv.h"
 
-static uint32_t
-core_conn_place_of(const struct san_core *core, uint32_t qp)
+/* The slot of *qp*, or NO_SLOT. */
+static uint32_t *
+core_conn_slot_of(const struct san_core *core, uint32_t qp)
 {
-	return san_ulp_qp_index(&core->conf.ulp, qp);
+	return &core->slot_of_qp[san_ulp_qp_index(&core->conf.ulp, qp)];
 }
 
 /* ---- connection events: from cm to the other layers, then to the owner ---- */
@@ -88,7 +89,7 @@ conn_over(struct san_core *core, const struct san_cm_change *cev, uint64_t now_n
 	san_ulp_qp_unbind(core->ulp, qp);
 	if (s != NULL)
 		san_core_stream_ended(s, status, now_ns);
-	core->slot_of_qp[core_conn_place_of(core, qp)] = NO_SLOT;
+	*core_conn_slot_of(core, qp) = NO_SLOT;
 	san_cm_release(core->cm, cev->slot, now_ns);
 }
 
@@ -105,8 +106,7 @@ take_cm_events(struct san_core *core, uint64_t now_ns)
 		case SAN_CM_EV_REJECTED:
 		case SAN_CM_EV_UNREACHABLE:
 			san_tl_conn_close(core->tl, change.slot, RTSAN_WC_FLUSHED, 0);
-			core->slot_of_qp[core_conn_place_of(core, (uint32_t)change.cookie)] =
-				NO_SLOT;
+			*core_conn_slot_of(core, (uint32_t)change.cookie) = NO_SLOT;
 			break;
 		default:
 			conn_over(core, &change, now_ns);
@@ -163,46 +163,7 @@ take_slot(struct san_core *core, uint32_t qp, uint16_t slot, bool ordered, bool 
 	san_tl_conn_prepare(core->tl, slot, ordered);
 	san_pdl_conn_give(core->pdl, &core->pdl->conns[slot],
 			  (uint8_t)san_ulp_qp_owner(core->ulp, qp));
-	core->slot_of_qp[core_conn_place_of(core, qp)] = slot;
-}
-
-static int
-core_conn_renew_qp(struct san_core *core, uint32_t qp, uint64_t now_ns)
-{
-	struct core_stream *s = san_core_stream_at(core, qp);
-	int rc = san_ulp_qp_renew(core->ulp, qp);
-
-	return rc == 0 && s != NULL ? san_core_stream_renew(s, now_ns) : rc;
-}
-
-int
-san_core_conn_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
-		      uint64_t service, const struct san_cm_param *param, uint64_t now_ns)
-{
-	struct san_cm_param own = *param;
-	struct san_ip local;
-	uint16_t slot;
-	int rc;
-
-	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
-		return -EISCONN;
-	own.stream = san_core_stream_at(core, qp) != NULL;
-	if (own.stream && (!param->ordered || param->relaxed || param->ends))
-		return -EINVAL;
-	rc = core_conn_renew_qp(core, qp, now_ns);
-	if (rc != 0)
-		return rc;
-	rc = san_inet_route_source(core->inet, peer, &local);
-	if (rc != 0)
-		return rc;
-	if (!san_tl_may_prepare(core->tl, param->ordered))
-		return -ENOSPC;
-	own.mtu = san_wire_payload_max(core->conf.mtu, !san_wire_ip_is_v4(peer));
-	rc = san_cm_fsm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
-	if (rc != 0)
-		return rc;
-	take_slot(core, qp, slot, param->ordered, false);
-	return 0;
+	*core_conn_slot_of(core, qp) = slot;
 }
 
 /* Check that *qp* may get a connection, and compute its offer to *peer*. */
@@ -210,12 +171,40 @@ static int
 ready_qp(struct san_core *core, uint32_t qp, const struct san_ip *peer, bool ordered,
 	 const struct san_cm_param *param, struct san_cm_param *own, uint64_t now_ns)
 {
+	struct core_stream *s = san_core_stream_at(core, qp);
+	int rc;
+
+	if (*core_conn_slot_of(core, qp) != NO_SLOT)
+		return -EISCONN;
 	if (!san_tl_may_prepare(core->tl, ordered))
 		return -ENOSPC;
 	*own = *param;
 	own->mtu = san_wire_payload_max(core->conf.mtu, !san_wire_ip_is_v4(peer));
-	own->stream = san_core_stream_at(core, qp) != NULL;
-	return core_conn_renew_qp(core, qp, now_ns);
+	own->stream = s != NULL;
+	rc = san_ulp_qp_renew(core->ulp, qp);
+	return rc == 0 && s != NULL ? san_core_stream_renew(s, now_ns) : rc;
+}
+
+int
+san_core_conn_connect(struct san_core *core, uint32_t qp, const struct san_ip *peer,
+		      uint64_t service, const struct san_cm_param *param, uint64_t now_ns)
+{
+	struct san_cm_param own;
+	struct san_ip local;
+	uint16_t slot;
+	int rc;
+
+	if (san_core_stream_at(core, qp) != NULL &&
+	    (!param->ordered || param->relaxed || param->ends))
+		return -EINVAL;
+	rc = ready_qp(core, qp, peer, param->ordered, param, &own, now_ns);
+	if (rc == 0)
+		rc = san_inet_route_source(core->inet, peer, &local);
+	if (rc == 0)
+		rc = san_cm_fsm_connect(core->cm, &local, peer, service, &own, qp, now_ns, &slot);
+	if (rc == 0)
+		take_slot(core, qp, slot, param->ordered, false);
+	return rc;
 }
 
 int
@@ -227,8 +216,6 @@ san_core_conn_accept(struct san_core *core, uint64_t request, uint32_t qp,
 	bool ordered;
 	int rc;
 
-	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
-		return -EISCONN;
 	/* Once accepted, the request no longer exists. */
 	if (c == NULL || san_cm_state(core->cm, c->slot) != SAN_CM_WAIT_ACCEPT)
 		return -ENOENT;
@@ -258,8 +245,6 @@ san_core_conn_request_adopt(struct san_core *core, const struct san_cm_moved *mo
 	uint16_t slot;
 	int rc;
 
-	if (core->slot_of_qp[core_conn_place_of(core, qp)] != NO_SLOT)
-		return -EISCONN;
 	rc = ready_qp(core, qp, &moved->path.dst, moved->offer.pdl.ordered, param, &own, now_ns);
 	if (rc == 0)
 		rc = san_cm_move_in(core->cm, moved, &own, qp, now_ns, &slot);
@@ -273,9 +258,7 @@ san_core_conn_request_settle(struct san_core *core, uint64_t request, bool adopt
 {
 	const struct san_pdl_conn *c = core_conn_find_request(core, request);
 
-	/*
-	 * If the request has ended meanwhile, the peer knows that, and ends the adopted connection.
-	 */
+	/* If the request has ended meanwhile, the peer knows and ends the adopted connection. */
 	if (c != NULL)
 		san_cm_move_done(core->cm, c->slot, adopted, now_ns);
 }
@@ -295,7 +278,7 @@ san_core_conn_reject(struct san_core *core, uint64_t request, const void *privat
 int
 san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
+	uint32_t slot = *core_conn_slot_of(core, qp);
 	int rc;
 
 	if (slot == NO_SLOT)
@@ -321,7 +304,7 @@ san_core_conn_disconnect(struct san_core *core, uint32_t qp, bool hard, uint64_t
 __rte_noinline void
 san_core_conn_abort(struct san_core *core, uint32_t qp, uint64_t now_ns)
 {
-	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
+	uint32_t slot = *core_conn_slot_of(core, qp);
 
 	if (slot == NO_SLOT)
 		return;
@@ -342,7 +325,7 @@ san_core_conn_set_timeouts(struct san_core *core, uint32_t qp, const struct san_
 		.probes = p->probes,
 		.is_lazy = true,
 	};
-	uint32_t slot = core->slot_of_qp[core_conn_place_of(core, qp)];
+	uint32_t slot = *core_conn_slot_of(core, qp);
 
 	if (slot == NO_SLOT)
 		return;
@@ -387,4 +370,93 @@ san_core_conn_check_draining(struct san_core *core, uint64_t now_ns)
 			i++;
 		}
 	}
+}
+
+/* ---- MAC addresses that change during open connections: a peer's, and our own (RT-38) ---- */
+
+/* Shorter silences are caused by congestion and loss: the neighbour entry stays valid. */
+#define SILENT_NS (100 * SAN_NS_PER_MS)
+
+static __rte_noinline void
+ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	struct rte_ether_addr mac;
+
+	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is requesting it */
+		return;
+	core->inet_deadline_ns = 0;
+	if (san_inet_route_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
+		c->path.dst_mac = mac;
+}
+
+/*
+ * A silent peer, or the gateway to it, may have another MAC address: its IP address may have moved
+ * to another machine. The neighbour table is asked only then, so packets cost nothing more.
+ */
+void
+san_core_mac_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
+{
+	if (now_ns >= c->last_rx_ns + SILENT_NS && c->state != SAN_CONN_FREE)
+		ask_again(core, c, now_ns);
+}
+
+/*
+ * A peer may not be silent although its MAC address changed: if only the peer sends, it receives
+ * none of our ACKs. Then it sends PROBEs and duplicates from a MAC address other than the one we
+ * send to. A router may do that, too, so the address is verified and not just taken over.
+ */
+void
+san_core_mac_follow_deaf(struct san_core *core, struct san_pdl_conn *c, const struct rte_mbuf *m,
+			 uint64_t now_ns)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+
+	if (!rte_is_same_ether_addr(&eth->src_addr, &c->path.dst_mac))
+		ask_again(core, c, now_ns);
+}
+
+void
+san_core_mac_set(struct san_core *core, const struct rte_ether_addr *mac, bool announce)
+{
+	const struct rte_ether_addr old = core->conf.inet.mac;
+
+	core->conf.inet.mac = core->conf.cm.path.src_mac = *mac;
+	san_pdl_set_mac(core->pdl, &old, mac);
+	san_cm_set_mac(core->cm, mac);
+	san_inet_own_set_mac(core->inet, mac, announce);
+	core->inet_deadline_ns = 0;
+}
+
+/*
+ * ---- several lcores on one port: the lcore of a received packet (SYS-1, ARCH-4) ----
+ *
+ * A CID names its lcore. A request to connect names none: all its copies must come to the same
+ * lcore, whichever it is. RESET names the CID of its sender, so only the lcore with that peer can
+ * check it: all get a copy. All also get neighbour messages, because each lcore has its own table;
+ * only one answers.
+ */
+
+static uint32_t
+of_cid(uint32_t cid, uint32_t nb_lcores)
+{
+	uint32_t lcore = san_pdl_cid_lcore(cid);
+
+	return lcore < nb_lcores ? lcore : 0;
+}
+
+uint32_t
+san_core_owner(struct rte_mbuf *m, uint16_t udp_port, uint32_t nb_lcores)
+{
+	struct san_wire_peek peek;
+
+	if (unlikely(!san_wire_peek(m, udp_port, &peek)) &&
+	    !(san_wire_peek_untag(m) && san_wire_peek(m, udp_port, &peek)))
+		return san_wire_peek_is_neigh(m) ? SAN_OWNER_ALL : 0;
+	if (likely(peek.cm_msg == 0))
+		return of_cid(peek.cid, nb_lcores);
+	if (peek.cm_msg == SAN_CM_RESET)
+		return SAN_OWNER_ALL;
+	if (peek.cm_msg == SAN_CM_REQ)
+		return (uint32_t)((uint64_t)peek.cm_attempt * nb_lcores >> 32);
+	return of_cid(peek.cm_cid, nb_lcores);
 }

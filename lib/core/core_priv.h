@@ -2,11 +2,7 @@
 #ifndef CORE_PRIV_H
 #define CORE_PRIV_H
 
-/**
- * @file
- * Definitions shared by core.c (packets, time), core_conn.c (connections) and core_stream.c
- * (streams).
- */
+/** @file Definitions shared by the files of this folder. */
 
 #include <sys/queue.h>
 
@@ -36,7 +32,7 @@ struct core_stream {
 	struct san_stream *session;
 	struct san_ulp_cq *own;               /* completions of the session's requests */
 	struct san_ulp_cq *send_cq, *recv_cq; /* the application's; NULL: ended, or none */
-	struct core_stream *next;             /* next listed stream */
+	TAILQ_ENTRY(core_stream) work_link;   /* if *is_listed* */
 	uint64_t armed_ns;                    /* deadline of *timer*; SAN_TIME_NEVER: not armed */
 	uint64_t linger_ns;                   /* when an orphan is ended; NEVER_ORPHANED */
 	uint64_t retry_ns;                    /* delay before a full queue is tried again */
@@ -81,8 +77,8 @@ struct san_core {
 	/* core_stream.c */
 	struct core_stream **streams; /* by san_ulp_qp_index() */
 	uint32_t nb_streams;
-	struct core_stream *stream_head, *stream_tail; /* list of streams to be processed */
-	uint64_t stream_now_ns;                        /* time for requests of sessions */
+	TAILQ_HEAD(core_streams, core_stream) stream_work; /* streams to be processed */
+	uint64_t stream_now_ns;                            /* time for requests of sessions */
 	struct san_wheel stream_wheel;
 	/* core_share.c */
 	LIST_HEAD(, core_user) users;
@@ -96,7 +92,7 @@ void san_core_conn_cm_events(struct san_core *core, uint64_t now_ns);
 /** Continue disconnects whose outstanding work is done. */
 void san_core_conn_check_draining(struct san_core *core, uint64_t now_ns);
 
-/** If the peer of *c* is silent, find out whether its MAC address has changed. (core_mac.c) */
+/** If the peer of *c* is silent, find out whether its MAC address has changed. */
 void san_core_mac_follow_peer(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns);
 /** The peer of *c* sent *m*, which shows that it does not receive our packets: likewise. */
 void san_core_mac_follow_deaf(struct san_core *core, struct san_pdl_conn *c,
@@ -105,12 +101,7 @@ void san_core_mac_follow_deaf(struct san_core *core, struct san_pdl_conn *c,
 /** Like san_core_conn_disconnect(), on the level of ulp: without the end of a stream. */
 int san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint64_t now_ns);
 
-/** Direct the posts of socket streams to *core*, in this process. */
-void san_core_set_sock_work(struct san_core *core);
-
-/*
- * ---- core_stream.c; called only if there are streams ----
- */
+/* ---- core_stream.c; called only if there are streams ---- */
 
 /** The stream of *qp*; NULL: it is not a stream. */
 struct core_stream *san_core_stream_at(const struct san_core *core, uint32_t qp);

@@ -66,9 +66,7 @@ san_core_share_fini(struct san_core *core, struct core_share *share)
 	san_mem_free(core->conf.mem, u, sizeof(*u));
 }
 
-/*
- * ---- limits: an application that owns its core has only stream_mem ----
- */
+/* ---- limits: an application that owns its core has only stream_mem ---- */
 
 static uint64_t
 orphan_bytes_left(const struct san_core *core)
@@ -148,9 +146,7 @@ san_core_share_inner_bytes(const struct san_stream_conf *conf)
 	return san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) + san_ulp_cq_own_bytes(cq_depth);
 }
 
-/*
- * ---- for show ----
- */
+/* ---- for show ---- */
 
 uint64_t
 san_core_share_stream_bytes(const struct san_core *core)
@@ -176,6 +172,39 @@ san_core_share_user_orphans(const struct san_core *core, uint32_t user)
 	const struct core_user *u = core_share_find_user(core, user);
 
 	return u != NULL ? u->nb_orphans : 0;
+}
+
+/* ---- pools that the connections of an lcore share (RT-35) ---- */
+
+static struct san_core_pool
+pool_of(const char *name, const struct san_pool *p)
+{
+	return (struct san_core_pool){.name = name, .used = p->max - p->nb, .max = p->max};
+}
+
+void
+san_core_pools(const struct san_core *core, struct san_core_pool pools[SAN_CORE_POOLS])
+{
+	const struct san_pdl *pdl = core->pdl;
+	const struct san_tl *tl = core->tl;
+	const struct san_core_pool all[] = {
+		{"connections", pdl->nb_conns, pdl->conf.max_conns},
+		{"packets in flight", pdl->inflight, pdl->conf.budget_pkts},
+		pool_of("transmit blocks", &pdl->free_wide),
+		pool_of("receive words", &pdl->free_rxwords),
+		pool_of("initiator's records", &tl->free_txns),
+		pool_of("initiator's rings", &tl->free_rings),
+		pool_of("target's records", &tl->free_rxns),
+		pool_of("refusals", &tl->free_refused),
+		{"CAM", tl->cam.nb_used, tl->conf.max_txns + tl->conf.max_rxns},
+		{"held packets", tl->nb_held, tl->conf.max_held},
+		{"incast budget", tl->budget_used, tl->conf.budget_bytes},
+		{"expired grants", tl->expired_used, tl->conf.expired_bytes},
+		{"long paths", tl->path_used, tl->conf.path_bytes},
+	};
+
+	static_assert(RTE_DIM(all) == SAN_CORE_POOLS, "each pool");
+	memcpy(pools, all, sizeof(all));
 }
 
 /* ---- for tests ---- */

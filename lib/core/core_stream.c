@@ -42,29 +42,19 @@
 static void
 core_stream_list_work(struct core_stream *s)
 {
-	struct san_core *core = s->core;
-
 	if (s->is_listed)
 		return;
 	s->is_listed = true;
-	s->next = NULL;
-	if (core->stream_tail != NULL)
-		core->stream_tail->next = s;
-	else
-		core->stream_head = s;
-	core->stream_tail = s;
+	TAILQ_INSERT_TAIL(&s->core->stream_work, s, work_link);
 }
 
-static struct core_stream *
-core_stream_unlist_work(struct san_core *core)
+static void
+core_stream_unlist_work(struct core_stream *s)
 {
-	struct core_stream *s = core->stream_head;
-
-	core->stream_head = s->next;
-	if (core->stream_head == NULL)
-		core->stream_tail = NULL;
+	if (!s->is_listed)
+		return;
 	s->is_listed = false;
-	return s;
+	TAILQ_REMOVE(&s->core->stream_work, s, work_link);
 }
 
 struct core_stream *
@@ -220,15 +210,8 @@ static void
 stream_free(struct core_stream *s)
 {
 	struct san_core *core = s->core;
-	struct core_stream *last = core->stream_tail, *at;
 
-	/* One turn through the list: the others keep their order. */
-	if (s->is_listed)
-		do {
-			at = core_stream_unlist_work(core);
-			if (at != s)
-				core_stream_list_work(at);
-		} while (at != last);
+	core_stream_unlist_work(s);
 	san_wheel_cancel(&core->stream_wheel, &s->timer);
 	if (s->send_cq != NULL) {
 		san_ulp_cq_drop(s->send_cq);
@@ -365,14 +348,12 @@ static uint32_t
 core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 {
 	struct san_core *core = s->core;
+	const struct san_ulp_wr end = {.wr_id = (uintptr_t)s, .op = SAN_WR_SHUTDOWN};
 	bool is_full;
 
 	/* Shut down sending, unless the application has done so. */
 	if (s->is_open && s->closing && !san_stream_is_shut(s->session))
-		san_stream_post_send(s->session,
-				     &(struct san_ulp_wr){.wr_id = (uintptr_t)s,
-							  .op = SAN_WR_SHUTDOWN},
-				     1);
+		san_stream_post_send(s->session, &end, 1);
 	/* Do this after the end of the connection, too: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
@@ -407,9 +388,10 @@ san_core_stream_run_all(struct san_core *core, uint64_t now_ns)
 	while ((own = san_ulp_cq_next_own(core->ulp)) != NULL)
 		core_stream_hand_over(core, own, now_ns);
 	/* Streams listed meanwhile are left to the next round, or this one might never end. */
-	last = core->stream_tail;
-	while (last != NULL && core->stream_head != NULL && budget > 0) {
-		s = core_stream_unlist_work(core);
+	last = TAILQ_LAST(&core->stream_work, core_streams);
+	while (last != NULL && budget > 0) {
+		s = TAILQ_FIRST(&core->stream_work);
+		core_stream_unlist_work(s);
 		if (s == last)
 			last = NULL;
 		budget = core_stream_work_once(s, budget, now_ns);
@@ -435,14 +417,12 @@ san_core_stream_tick_all(struct san_core *core, uint64_t now_ns)
 uint64_t
 san_core_stream_deadline_ns(const struct san_core *core)
 {
-	if (core->stream_head != NULL || san_ulp_cq_has_own(core->ulp))
+	if (!TAILQ_EMPTY(&core->stream_work) || san_ulp_cq_has_own(core->ulp))
 		return 0;
 	return san_wheel_deadline_ns(&core->stream_wheel);
 }
 
-/*
- * ---- work of applications ----
- */
+/* ---- work of applications ---- */
 
 /*
  * Work posted to a stream that has ended completes at once, as with an ended queue pair: the
@@ -596,7 +576,7 @@ san_core_stream_check_all(const struct san_core *core)
 	SAN_VERIFY(nb == core->nb_streams);
 	SAN_VERIFY(bytes == core->stream_bytes);
 	san_core_share_check(core);
-	for (s = core->stream_head; s != NULL; s = s->next)
-		SAN_VERIFY(s->is_listed && (s->next != NULL || s == core->stream_tail));
+	TAILQ_FOREACH(s, &core->stream_work, work_link)
+		SAN_VERIFY(s->is_listed);
 	san_wheel_check(&core->stream_wheel);
 }

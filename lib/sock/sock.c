@@ -30,7 +30,8 @@ san_sock_table_create(struct san_mem *mem, uint32_t max, struct san_socks **out)
 	}
 	for (i = 0; i < PORTS; i++)
 		all->ports[i] = SOCK_NONE;
-	all->wake_head = all->work_head = all->work_tail = SOCK_NONE;
+	LIST_INIT(&all->woken);
+	TAILQ_INIT(&all->works);
 	*out = all;
 	return 0;
 }
@@ -61,7 +62,7 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 	if (all->free.nb == 0)
 		return -ENOSPC;
 	s = san_pool_take(&all->free);
-	*id = (uint32_t)(s - all->socks);
+	*id = san_sock_id(all, s);
 	*s = (struct san_sock){
 		.shm = shm,
 		.rx = san_sock_shm_rx_ring(shm),
@@ -75,34 +76,6 @@ san_sock_add(struct san_socks *all, struct san_sock_shm *shm, uint32_t rx_bytes,
 	return 0;
 }
 
-static void
-forget_wake(struct san_socks *all, struct san_sock *s)
-{
-	uint32_t *at = &all->wake_head;
-
-	while (s->is_woken && &all->socks[*at] != s)
-		at = &all->socks[*at].wake_next;
-	if (s->is_woken)
-		*at = s->wake_next;
-}
-
-static void
-forget_work(struct san_socks *all, struct san_sock *s)
-{
-	uint32_t i, before = SOCK_NONE;
-
-	for (i = all->work_head; s->is_work && &all->socks[i] != s; i = all->socks[i].work_next)
-		before = i;
-	if (!s->is_work)
-		return;
-	if (before == SOCK_NONE)
-		all->work_head = s->work_next;
-	else
-		all->socks[before].work_next = s->work_next;
-	if (s->work_next == SOCK_NONE)
-		all->work_tail = before;
-}
-
 void
 san_sock_del(struct san_socks *all, uint32_t id)
 {
@@ -110,8 +83,10 @@ san_sock_del(struct san_socks *all, uint32_t id)
 
 	SAN_VERIFY(id < all->max && s->shm != NULL);
 	san_sock_find_unlink(all, s);
-	forget_wake(all, s);
-	forget_work(all, s);
+	if (s->is_woken)
+		LIST_REMOVE(s, wake_link);
+	if (s->is_work)
+		TAILQ_REMOVE(&all->works, s, work_link);
 	s->shm = NULL;
 	san_pool_give(&all->free, s);
 }
@@ -173,8 +148,7 @@ san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new)
 	    s->is_woken)
 		return;
 	s->is_woken = true;
-	s->wake_next = all->wake_head;
-	all->wake_head = (uint32_t)(s - all->socks);
+	LIST_INSERT_HEAD(&all->woken, s, wake_link);
 }
 
 int
@@ -183,9 +157,8 @@ san_sock_wake_next(struct san_socks *all, bool *ends)
 	uint32_t state;
 	struct san_sock *s;
 
-	while (unlikely(all->wake_head != SOCK_NONE)) {
-		s = &all->socks[all->wake_head];
-		all->wake_head = s->wake_next;
+	while (unlikely((s = LIST_FIRST(&all->woken)) != NULL)) {
+		LIST_REMOVE(s, wake_link);
 		s->is_woken = false;
 		state = SAN_SOCK_TO_NOTIFY;
 		*ends = sock_has_end(s);
@@ -210,12 +183,7 @@ san_sock_doorbell(struct san_socks *all, uint32_t id)
 	if (id >= all->max || s->shm == NULL || s->is_work)
 		return;
 	s->is_work = true;
-	s->work_next = SOCK_NONE;
-	if (all->work_tail == SOCK_NONE)
-		all->work_head = id;
-	else
-		all->socks[all->work_tail].work_next = id;
-	all->work_tail = id;
+	TAILQ_INSERT_TAIL(&all->works, s, work_link);
 }
 
 void
@@ -250,5 +218,5 @@ san_sock_table_has_room(struct san_socks *all)
 bool
 san_sock_table_has_work(const struct san_socks *all)
 {
-	return all->work_head != SOCK_NONE;
+	return !TAILQ_EMPTY(&all->works);
 }

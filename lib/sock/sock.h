@@ -54,15 +54,17 @@ struct san_sock_timeouts {
 	uint8_t probes;             /**< unanswered probes at most; 0: no limit */
 };
 
-/** Where streams post their work requests: see core.h. */
+struct san_core;
+
+/** Where streams post their work requests: see core.h. *core* is passed on and not accessed. */
 struct san_sock_work {
-	uint32_t (*post)(void *arg, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
-			 uint64_t now_ns);
-	uint32_t (*post_recv)(void *arg, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
-			      uint64_t now_ns);
-	void (*set_timeouts)(void *arg, uint32_t qp, const struct san_sock_timeouts *p,
+	uint32_t (*post)(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr,
+			 uint32_t n, uint64_t now_ns);
+	uint32_t (*post_recv)(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r,
+			      uint32_t n, uint64_t now_ns);
+	void (*set_timeouts)(struct san_core *core, uint32_t qp, const struct san_sock_timeouts *p,
 			     uint64_t now_ns);
-	void *arg;
+	struct san_core *core;
 };
 
 struct san_socks;
@@ -114,6 +116,7 @@ void san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_ine
 bool san_sock_uses_link(const struct san_socks *all, uint32_t id);
 /** The next call of the socket's program fails with *err*. */
 void san_sock_dgram_fail(struct san_socks *all, uint32_t id, int err);
+
 /* ---- streams: sock_stream.c ---- */
 
 /** Set it for all streams, before the first one is added. */

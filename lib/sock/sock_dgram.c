@@ -127,7 +127,7 @@ san_sock_dgram_error(struct san_socks *all, const struct san_inet_result *r)
 		return false;
 	/* a socket that is not connected sends to many peers, and an error does not name one */
 	if (s->names.peer_port != 0 && r->hard)
-		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), r->err);
+		san_sock_dgram_fail(all, san_sock_id(all, s), r->err);
 	return true;
 }
 
@@ -195,7 +195,7 @@ send_next(struct san_socks *all, struct san_sock *s, struct san_inet *in, uint32
 	if (left > s->tx_mask + 1 || rec.bytes > SAN_SOCK_DGRAM ||
 	    san_sock_shm_rec_bytes(rec.bytes) > RTE_MIN(left, room)) {
 		s->is_broken = true;
-		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), EIO);
+		san_sock_dgram_fail(all, san_sock_id(all, s), EIO);
 		return 0;
 	}
 	rc = dgram_send_rec(s, in, &rec, at + sizeof(rec), now_ns);
@@ -208,7 +208,7 @@ send_next(struct san_socks *all, struct san_sock *s, struct san_inet *in, uint32
 		return 0;
 	}
 	if (rc != -ENOMEM)
-		san_sock_dgram_fail(all, (uint32_t)(s - all->socks), -rc);
+		san_sock_dgram_fail(all, san_sock_id(all, s), -rc);
 	return 0;
 }
 
@@ -231,31 +231,28 @@ dgram_visit_sock(struct san_socks *all, struct san_sock *s, struct san_inet *in,
 	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
 		san_sock_mirror(all, s, false);
 	if (!s->is_broken && s->tx_head != tail)
-		san_sock_doorbell(all, (uint32_t)(s - all->socks));
+		san_sock_doorbell(all, san_sock_id(all, s));
 	return rc;
 }
 
 __rte_noinline void
 san_sock_dgram_pump(struct san_socks *all, struct san_inet *in, uint64_t now_ns)
 {
-	uint32_t last = all->work_tail, id;
+	const struct san_sock *last = TAILQ_LAST(&all->works, sock_works);
 	struct san_sock *s;
 
 	/* visit each socket once: one with more datagrams is appended behind *last* */
 	do {
-		id = all->work_head;
-		if (id == SOCK_NONE)
+		s = TAILQ_FIRST(&all->works);
+		if (s == NULL)
 			return;
-		s = &all->socks[id];
-		all->work_head = s->work_next;
-		if (all->work_head == SOCK_NONE)
-			all->work_tail = SOCK_NONE;
+		TAILQ_REMOVE(&all->works, s, work_link);
 		s->is_work = false;
 		if (san_sock_is_stream(s))
 			san_sock_stream_visit(all, s, now_ns);
 		else if (dgram_visit_sock(all, s, in, now_ns) == -EAGAIN)
 			return;
-	} while (id != last);
+	} while (s != last);
 }
 
 bool

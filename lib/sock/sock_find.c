@@ -20,7 +20,7 @@ san_sock_find_link(struct san_socks *all, struct san_sock *s)
 	if (s->names.port == 0)
 		return;
 	s->next = all->ports[s->names.port];
-	all->ports[s->names.port] = (uint32_t)(s - all->socks);
+	all->ports[s->names.port] = san_sock_id(all, s);
 	s->is_named = true;
 }
 

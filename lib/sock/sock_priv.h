@@ -4,6 +4,8 @@
 
 /** @file Shared by the files of this folder. (UDP-6) */
 
+#include <sys/queue.h>
+
 #include "san_pool.h"
 #include "sock.h"
 
@@ -36,11 +38,11 @@ struct san_sock {
 	uint32_t rx_mask, tx_mask;
 	uint32_t rx_base;
 	uint32_t rx_tail, tx_head; /**< authoritative; those in *shm* are copies for programs */
-	uint32_t next;             /**< of the sockets of its port, or of the free ones */
-	uint32_t wake_next;        /**< of the sockets to wake */
-	uint32_t work_next;        /**< of the sockets that notified */
+	uint32_t next;             /**< of the sockets of its port */
 	int wake_fd;
-	bool is_woken, is_work; /**< is in that list */
+	bool is_woken, is_work;          /**< is in the list */
+	LIST_ENTRY(san_sock) wake_link;  /**< sockets to wake */
+	TAILQ_ENTRY(san_sock) work_link; /**< sockets that notified */
 	bool is_named;
 	bool is_broken; /**< its program wrote something invalid: nothing is sent any more */
 	uint32_t nb_groups;
@@ -56,13 +58,25 @@ struct san_socks {
 	uint32_t max;
 	uint32_t if_index;
 	struct san_pool free;
-	uint32_t wake_head;
-	uint32_t work_head, work_tail;
+	LIST_HEAD(, san_sock) woken;
+	TAILQ_HEAD(sock_works, san_sock) works;
 	struct san_sock_work work;
 	bool has_room;   /**< a send ring that was full has room, which is not reported yet */
 	uint32_t *ports; /**< for each local port, the socket that was named last */
 	struct san_sock *socks;
 };
+
+static inline uint32_t
+san_sock_id(const struct san_socks *all, const struct san_sock *s)
+{
+	return (uint32_t)(s - all->socks);
+}
+
+static inline bool
+san_sock_is_stream(const struct san_sock *s)
+{
+	return s->stream.qp != SAN_QPN_NONE;
+}
 
 /* ---- sock_find.c ---- */
 
@@ -73,12 +87,6 @@ struct san_sock *san_sock_find(struct san_socks *all, const struct san_inet_dgra
 /** Of the sockets that receive *d*, sent to a group, the one behind *s*; the first if NULL. */
 struct san_sock *san_sock_find_next(struct san_socks *all, const struct san_inet_dgram *d,
 				    struct san_sock *s);
-
-static inline bool
-san_sock_is_stream(const struct san_sock *s)
-{
-	return s->stream.qp != SAN_QPN_NONE;
-}
 
 /* ---- sock_stream.c ---- */
 

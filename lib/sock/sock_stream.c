@@ -26,12 +26,6 @@
 #include "sock_priv.h"
 #include "wire.h"
 
-static uint32_t
-id_of(const struct san_socks *all, const struct san_sock *s)
-{
-	return (uint32_t)(s - all->socks);
-}
-
 /* End the sending direction. Receiving continues: the session may hold more bytes. */
 static void
 tx_over(struct san_socks *all, struct san_sock *s, int err)
@@ -94,7 +88,7 @@ static void
 sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
 {
 	struct sock_stream *st = &s->stream;
-	struct san_ulp_recv r = {.wr_id = id_of(all, s)};
+	struct san_ulp_recv r = {.wr_id = san_sock_id(all, s)};
 	/* pairs with the release of the reader, which frees the place */
 	uint32_t used = s->rx_tail - atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	uint32_t size = s->rx_mask + 1;
@@ -114,7 +108,7 @@ sock_stream_post_recv(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 		return;
 	}
 	r.nb_sge = sock_stream_ring_sges(s->rx, s->rx_mask, s->rx_tail, size - used, r.sge);
-	if (all->work.post_recv(all->work.arg, st->qp, &r, 1, now_ns) != 1)
+	if (all->work.post_recv(all->work.core, st->qp, &r, 1, now_ns) != 1)
 		return;
 	st->has_recv = true;
 	if (unlikely(atomic_load_explicit(&s->shm->rx_waits, memory_order_relaxed) != 0))
@@ -137,11 +131,11 @@ sock_stream_post_send(struct san_socks *all, struct san_sock *s, struct san_ulp_
 {
 	struct sock_stream *st = &s->stream;
 
-	wr->wr_id = id_of(all, s);
+	wr->wr_id = san_sock_id(all, s);
 	wr->op = RTSAN_WR_SEND;
 	wr->flags = RTSAN_WR_SIGNALED;
 	wr->length = len;
-	if (all->work.post(all->work.arg, st->qp, wr, 1, now_ns) != 1)
+	if (all->work.post(all->work.core, st->qp, wr, 1, now_ns) != 1)
 		return false;
 	st->len[(st->first + st->nb_sends++) % SOCK_SENDS] = from_ring;
 	st->tx_posted += from_ring;
@@ -175,12 +169,12 @@ sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_n
 	}
 	if (ends && st->tx_posted == tail) {
 		const struct san_ulp_wr wr = {
-			.wr_id = id_of(all, s),
+			.wr_id = san_sock_id(all, s),
 			.op = SAN_WR_SHUTDOWN,
 			.flags = RTSAN_WR_SIGNALED,
 		};
 
-		st->shut_posted = all->work.post(all->work.arg, st->qp, &wr, 1, now_ns) == 1;
+		st->shut_posted = all->work.post(all->work.core, st->qp, &wr, 1, now_ns) == 1;
 	}
 }
 
@@ -224,7 +218,7 @@ sock_stream_set_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now
 		keep_alive(&p, timeout_ms, idle_s,
 			   atomic_load_explicit(&shm->every_s, memory_order_relaxed),
 			   atomic_load_explicit(&shm->probes, memory_order_relaxed));
-	all->work.set_timeouts(all->work.arg, s->stream.qp, &p, now_ns);
+	all->work.set_timeouts(all->work.core, s->stream.qp, &p, now_ns);
 }
 
 /* ---- completions and doorbells ---- */

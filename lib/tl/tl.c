@@ -460,7 +460,7 @@ san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 	san_tl_admit_run(tl, now_ns);
 }
 
-/* ---- handover: see core_park.c ---- */
+/* ---- handover: see core.c ---- */
 
 void
 san_tl_park(struct san_tl *tl, uint64_t now_ns)

@@ -115,10 +115,8 @@ san_ulp_resume(struct san_ulp *ulp, const struct san_ulp_conf *conf)
 }
 
 void
-san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl)
+san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl)
 {
-	/* Everything goes through tl, which kicks the connections. */
-	(void)pdl;
 	ulp->tl = tl;
 }
 

@@ -81,7 +81,7 @@ void san_ulp_destroy(struct san_ulp *ulp);
  */
 void san_ulp_resume(struct san_ulp *ulp, const struct san_ulp_conf *conf);
 /** Second step of construction, because tl is created after ulp. */
-void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl, struct san_pdl *pdl);
+void san_ulp_set_tl(struct san_ulp *ulp, struct san_tl *tl);
 
 /* ---- regions ---- */
 
@@ -147,9 +147,7 @@ size_t san_ulp_cq_own_bytes(uint32_t depth);
 struct san_ulp_cq *san_ulp_cq_next_own(struct san_ulp *ulp);
 /** True if san_ulp_cq_next_own() would return one. */
 bool san_ulp_cq_has_own(const struct san_ulp *ulp);
-/**
- * -EBUSY: a queue pair uses it.
- */
+/** -EBUSY: a queue pair uses it. */
 int san_ulp_cq_destroy(struct san_ulp *ulp, struct san_ulp_cq *cq);
 /** True if the queue belongs to this lcore. */
 bool san_ulp_cq_is_of(const struct san_ulp *ulp, const struct san_ulp_cq *cq);

@@ -22,6 +22,22 @@
 #include "san_assert.h"
 #include "ulp_priv.h"
 
+/* A queue over *mem*, which is not listed; NULL: no memory. */
+static struct san_ulp_cq *
+cq_alloc(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem, int waiter)
+{
+	struct san_ulp_cq *cq = san_mem_aligned(ulp->conf.mem, sizeof(*cq));
+
+	if (cq == NULL)
+		return NULL;
+	cq->mem = mem;
+	cq->waiter = waiter;
+	TAILQ_INIT(&cq->full);
+	san_spsc_prod_init(&cq->q, depth);
+	san_spsc_cons_init(&cq->consumer, depth);
+	return cq;
+}
+
 int
 san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 		     struct san_ulp_cq **out)
@@ -31,14 +47,9 @@ san_ulp_cq_create_at(struct san_ulp *ulp, uint32_t depth, struct san_cq *mem,
 
 	if (depth < 2 || !rte_is_power_of_2(depth))
 		return -EINVAL;
-	cq = san_mem_aligned(ulp->conf.mem, sizeof(*cq));
+	cq = cq_alloc(ulp, depth, mem, -1);
 	if (cq == NULL)
 		return -ENOMEM;
-	cq->mem = mem;
-	cq->waiter = -1;
-	TAILQ_INIT(&cq->full);
-	san_spsc_prod_init(&cq->q, depth);
-	san_spsc_cons_init(&cq->consumer, depth);
 	rc = san_ulp_cq_join(ulp, cq);
 	if (rc != 0)
 		san_mem_free(ulp->conf.mem, cq, sizeof(*cq));
@@ -79,30 +90,25 @@ san_ulp_cq_create_own(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **o
 {
 	struct san_mem *mem = ulp->conf.mem;
 	struct san_ulp_cq *cq;
+	struct san_cq *entries;
 
 	if (depth < 2 || depth > SAN_ULP_CQ_MAX || !rte_is_power_of_2(depth))
 		return -EINVAL;
-	cq = san_mem_aligned(mem, sizeof(*cq));
-	if (cq == NULL)
+	entries = san_mem_aligned(mem, san_wr_cq_bytes(depth));
+	if (entries == NULL)
 		return -ENOMEM;
-	cq->mem = san_mem_aligned(mem, san_wr_cq_bytes(depth));
-	if (cq->mem == NULL) {
-		san_mem_free(mem, cq, sizeof(*cq));
+	cq = cq_alloc(ulp, depth, entries, SAN_ULP_CQ_OWN);
+	if (cq == NULL) {
+		san_mem_free(mem, entries, san_wr_cq_bytes(depth));
 		return -ENOMEM;
 	}
-	cq->waiter = SAN_ULP_CQ_OWN;
 	cq->ulp = ulp;
-	TAILQ_INIT(&cq->full);
-	san_spsc_prod_init(&cq->q, depth);
-	san_spsc_cons_init(&cq->consumer, depth);
 	LIST_INSERT_HEAD(&ulp->owns, cq, own_link);
 	*out = cq;
 	return 0;
 }
 
-/*
- * ---- notification ----
- */
+/* ---- notification ---- */
 
 static struct san_ulp_cq **
 ulp_cq_notified_list(struct san_ulp_cq *cq)

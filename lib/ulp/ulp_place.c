@@ -68,9 +68,7 @@ open_region(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rxn *r,
 	return status;
 }
 
-/*
- * ---- receives reserved for solicited sends (RULE-4) ----
- */
+/* ---- receives reserved for solicited sends (RULE-4) ---- */
 
 bool
 san_tl_ulp_reserve(void *arg, uint16_t slot)
@@ -250,9 +248,7 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
 		san_ulp_qp_return_recv(qp, e);
 }
 
-/*
- * ---- express: pushes of one packet ----
- */
+/* ---- express: pushes of one packet ---- */
 
 void
 san_ulp_place_express_start(const struct san_ulp *ulp, uint16_t slot, struct san_ulp_express *x)

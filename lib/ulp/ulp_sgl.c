@@ -6,7 +6,7 @@
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "ulp_sgl.h"
+#include "ulp_priv.h"
 
 /** Move to the element that holds *offset*; false: the list ends before it. */
 static bool

@@ -237,9 +237,7 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	}
 }
 
-/*
- * ---- callbacks of tl ----
- */
+/* ---- callbacks of tl ---- */
 
 void
 san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst,

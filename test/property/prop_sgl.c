@@ -11,7 +11,7 @@
 
 #include <rte_mbuf.h>
 
-#include "ulp_sgl.h"
+#include "ulp_priv.h"
 
 #define AREA     4096 /* each part has an area of its own, so that a slip is seen */
 #define NB_STEPS 60

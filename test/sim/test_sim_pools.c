@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RT-35: each pool that the connections of an lcore share (core_pool.c), with a hostile host that
+ * RT-35: each pool that the connections of an lcore share (core_share.c), with a hostile host that
  * takes as much of it as it can, and an innocent one. Node 0 has the pools, node 1 is innocent.
  */
 

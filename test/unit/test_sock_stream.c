@@ -30,9 +30,10 @@ static struct {
 } qp;
 
 static uint32_t
-post(void *arg, uint32_t number, const struct san_ulp_wr *wr, uint32_t n, uint64_t now_ns)
+post(struct san_core *core, uint32_t number, const struct san_ulp_wr *wr, uint32_t n,
+     uint64_t now_ns)
 {
-	(void)arg;
+	(void)core;
 	(void)now_ns;
 	assert_int_equal(number, QP);
 	assert_int_equal(n, 1);
@@ -43,9 +44,10 @@ post(void *arg, uint32_t number, const struct san_ulp_wr *wr, uint32_t n, uint64
 }
 
 static uint32_t
-post_recv(void *arg, uint32_t number, const struct san_ulp_recv *r, uint32_t n, uint64_t now_ns)
+post_recv(struct san_core *core, uint32_t number, const struct san_ulp_recv *r, uint32_t n,
+	  uint64_t now_ns)
 {
-	(void)arg;
+	(void)core;
 	(void)now_ns;
 	assert_int_equal(number, QP);
 	assert_int_equal(n, 1);
@@ -54,9 +56,10 @@ post_recv(void *arg, uint32_t number, const struct san_ulp_recv *r, uint32_t n, 
 }
 
 static void
-set_timeouts(void *arg, uint32_t number, const struct san_sock_timeouts *p, uint64_t now_ns)
+set_timeouts(struct san_core *core, uint32_t number, const struct san_sock_timeouts *p,
+	     uint64_t now_ns)
 {
-	(void)arg;
+	(void)core;
 	(void)now_ns;
 	assert_int_equal(number, QP);
 	qp.timeouts = *p;

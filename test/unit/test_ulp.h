@@ -91,7 +91,7 @@ test_ulp_open(uint32_t sq_depth, uint32_t rq_depth, uint32_t cq_depth)
 
 	test_ulp_conf(&conf);
 	assert_int_equal(san_ulp_create(&conf, &t.ulp), 0);
-	san_ulp_set_tl(t.ulp, &fake.tl, NULL);
+	san_ulp_set_tl(t.ulp, &fake.tl);
 	assert_int_equal(san_ulp_cq_create(t.ulp, cq_depth, &t.send_cq), 0);
 	assert_int_equal(san_ulp_cq_create(t.ulp, cq_depth, &t.recv_cq), 0);
 	qp_conf.send_cq = t.send_cq;
