@@ -464,19 +464,10 @@ peek_recv(struct san_stream *s, struct san_ulp_wc *wc)
 bool
 san_stream_peek(struct san_stream *s, bool recv, struct san_ulp_wc *wc)
 {
-	const struct stream_done *d = &s->dones[s->done_head % STREAM_DONES];
-
 	if (recv)
 		return peek_recv(s, wc);
 	if (s->done_head != s->done_tail) {
-		*wc = (struct san_ulp_wc){
-			.wr_id = d->wr_id,
-			.op = d->op,
-			.status = d->status,
-			.imm = d->imm,
-			.byte_len = d->byte_len,
-			.has_imm = true,
-		};
+		*wc = s->dones[s->done_head % STREAM_DONES];
 		return true;
 	}
 	return peek_send(s, wc);

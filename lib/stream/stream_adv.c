@@ -146,7 +146,7 @@ san_stream_adv_withdraw(struct san_stream *s)
 		return;
 	s->rx.withdrawing = true;
 	s->cancel = s->rx.adv_id;
-	s->cancel_due = true;
+	s->due |= SAN_SM_CANCEL;
 }
 
 void
@@ -279,5 +279,5 @@ san_stream_adv_forget(struct san_stream *s, uint32_t id)
 	while (san_stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
 		tx->adv_head++;
 	tx->cancelled = id;
-	s->cancelled_due = true;
+	s->due |= SAN_SM_CANCELLED;
 }

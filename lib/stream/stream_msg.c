@@ -59,60 +59,46 @@ adv_due(struct san_stream *s, uint64_t now_ns)
 	return now_ns >= rx->adv_due;
 }
 
+/* What is due and may be said now: that sets are returned, only after the data written before. */
+static uint32_t
+due_now(const struct san_stream *s)
+{
+	return s->tx.wdone_head == s->tx.wdone_tail ? s->due : s->due & ~SAN_SM_CANCELLED;
+}
+
 static bool
 has_to_say(struct san_stream *s, uint64_t now_ns)
 {
-	return adv_due(s, now_ns) || wdone_ready(s) || s->facts != 0 || s->rdone_due ||
-		s->small_due || s->resize_due || s->resized_due || s->cancel_due ||
-		(s->cancelled_due && s->tx.wdone_head == s->tx.wdone_tail) || s->urg.tx_due ||
+	return adv_due(s, now_ns) || wdone_ready(s) || due_now(s) != 0 ||
 		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_reported != SAN_SM_LARGE_RECV);
-}
-
-/* Put *flag* into the message if *due* is set, and clear it. True if it was set. */
-static bool
-msg_take_flag(bool *due, struct san_sm *m, uint32_t flag)
-{
-	if (!*due)
-		return false;
-	*due = false;
-	m->flags |= flag;
-	return true;
 }
 
 static void
 put_parts(struct san_stream *s, struct san_sm *m)
 {
 	const struct stream_wdone *w;
+	uint32_t due;
 
-	m->flags |= s->facts;
-	s->facts = 0;
 	while (m->nb_wdone < SAN_SM_WDONES && wdone_ready(s)) {
 		w = &s->tx.wdone[s->tx.wdone_head++ % STREAM_WDONES];
 		m->flags |= SAN_SM_WDONE;
 		m->wdone[m->nb_wdone].id = w->id;
 		m->wdone[m->nb_wdone++].bytes = w->bytes;
 	}
-	if (msg_take_flag(&s->rdone_due, m, SAN_SM_RDONE)) {
-		m->rdone.id = s->rdone.id;
-		m->rdone.bytes = s->rdone.bytes;
-		m->rdone.mode = s->rdone.mode;
-	}
-	if (msg_take_flag(&s->small_due, m, SAN_SM_SMALL))
-		m->small_id = s->small_id;
-	if (msg_take_flag(&s->resize_due, m, SAN_SM_RESIZE))
-		m->resize = s->tx.asked;
-	if (msg_take_flag(&s->resized_due, m, SAN_SM_RESIZED)) {
-		m->resized.bytes = s->resized;
-		m->resized.after = s->resized_after;
-	}
-	if (msg_take_flag(&s->urg.tx_due, m, SAN_SM_URGENT))
-		m->urgent = s->urg.tx_mark;
-	if (msg_take_flag(&s->cancel_due, m, SAN_SM_CANCEL))
-		m->cancel = s->cancel;
-	/* after the data written before */
-	if (s->tx.wdone_head == s->tx.wdone_tail &&
-	    msg_take_flag(&s->cancelled_due, m, SAN_SM_CANCELLED))
-		m->cancelled = s->tx.cancelled;
+	due = due_now(s);
+	s->due &= ~due;
+	m->flags |= due;
+	/* The flags decide which of these are sent. */
+	m->rdone.id = s->rdone.id;
+	m->rdone.bytes = s->rdone.bytes;
+	m->rdone.mode = s->rdone.mode;
+	m->small_id = s->small_id;
+	m->resize = s->tx.asked;
+	m->resized.bytes = s->resized;
+	m->resized.after = s->resized_after;
+	m->urgent = s->urg.tx_mark;
+	m->cancel = s->cancel;
+	m->cancelled = s->tx.cancelled;
 }
 
 static void

@@ -83,7 +83,7 @@ san_stream_offer_give_back(struct san_stream *s, uint8_t cls)
 	s->rdone.id = rx->send_id;
 	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
 	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
-	s->rdone_due = true;
+	s->due |= SAN_SM_RDONE;
 	san_stream_offer_rest_void(s);
 }
 
@@ -97,7 +97,7 @@ san_stream_offer_answer_small(struct san_stream *s)
 		return;
 	}
 	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
-	s->small_due = true;
+	s->due |= SAN_SM_SMALL;
 	san_stream_offer_rest_void(s);
 }
 

@@ -248,7 +248,6 @@ struct stream_credit {
 
 struct stream_urgent {
 	uint32_t tx_mark;
-	bool tx_due;           /* to be announced */
 	bool announced, there; /* rx: it was announced; it has arrived */
 	uint8_t byte;
 };
@@ -258,13 +257,7 @@ struct stream_wait {
 	uint32_t events;
 };
 
-/* A completion outside the queues: of waits, cancels etc. */
-struct stream_done {
-	uint64_t wr_id;
-	uint32_t imm, byte_len;
-	uint8_t op, status;
-};
-#define STREAM_DONES 64
+#define STREAM_DONES 64 /* completions outside the queues: of waits, cancels etc. */
 
 struct san_stream {
 	struct san_stream_conf conf;
@@ -289,15 +282,13 @@ struct san_stream {
 	struct stream_urgent urg;
 	struct stream_wait wait[SAN_STREAM_WAIT_MAX];
 	uint32_t nb_waits;
-	struct stream_done dones[STREAM_DONES];
+	struct san_ulp_wc dones[STREAM_DONES];
 	uint32_t done_head, done_tail;
 	uint64_t scan_at; /* next scan; 0: none */
 	uint64_t pumped_ns;
 	uint32_t budget; /* bytes that may still be copied in this turn */
-	/* content of the next message besides data */
-	uint32_t facts; /* REDISCOVER, WITHDRAW */
-	bool rdone_due, small_due, resize_due, resized_due, cancel_due, cancelled_due;
-	uint16_t stuck; /* a message that the provider had no room for, or NONE */
+	uint32_t due;    /* enum san_sm_flag: content of the next message besides data and WDONE */
+	uint16_t stuck;  /* a message that the provider had no room for, or NONE */
 	uint32_t stuck_len;
 	struct {
 		uint32_t id, bytes;

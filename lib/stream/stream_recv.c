@@ -122,7 +122,7 @@ note_large(struct san_stream *s, const struct stream_rqe *q, const struct stream
 	    rx->redisc_reported || q->room < s->threshold || !san_stream_recv_is_set(q))
 		return;
 	rx->redisc_reported = true;
-	s->facts |= SAN_SM_REDISCOVER;
+	s->due |= SAN_SM_REDISCOVER;
 }
 
 /*

@@ -28,7 +28,7 @@ san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 	    tx->largest <= s->peer_msg)
 		return;
 	tx->asked = tx->largest;
-	s->resize_due = true;
+	s->due |= SAN_SM_RESIZE;
 }
 
 void
@@ -44,7 +44,7 @@ san_stream_resize_on_request(struct san_stream *s, uint32_t size)
 		s->stats.nb_resizes_refused++;
 	s->resized = s->rpool.size;
 	s->resized_after = s->conf.first_seq - 1 + s->cr.nb_posted_ever;
-	s->resized_due = true;
+	s->due |= SAN_SM_RESIZED;
 }
 
 void

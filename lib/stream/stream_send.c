@@ -128,7 +128,7 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	tx->fin_posted |= e->fin;
 	if (e->status == 0 && e->oob) {
 		s->urg.tx_mark = tx->post_pos;
-		s->urg.tx_due = true;
+		s->due |= SAN_SM_URGENT;
 	}
 	if (!e->fin && e->len < s->threshold)
 		san_stream_mode_see(s, STREAM_SEE_SEND);
@@ -230,7 +230,7 @@ san_stream_send_cancel(struct san_stream *s)
 		}
 		e->cancelled = true;
 		if (e->way == STREAM_WAY_OFFERED || e->way == STREAM_WAY_NOTICED)
-			s->facts |= SAN_SM_WITHDRAW;
+			s->due |= SAN_SM_WITHDRAW;
 	}
 }
 

@@ -14,10 +14,11 @@ stream_wait_ctl_done(struct san_stream *s, uint64_t wr_id, uint8_t op, uint8_t s
 		     uint32_t imm, uint32_t byte_len)
 {
 	SAN_ASSERT(s->done_tail - s->done_head < STREAM_DONES);
-	s->dones[s->done_tail++ % STREAM_DONES] = (struct stream_done){
+	s->dones[s->done_tail++ % STREAM_DONES] = (struct san_ulp_wc){
 		.wr_id = wr_id,
 		.imm = imm,
 		.byte_len = byte_len,
+		.has_imm = true,
 		.op = op,
 		.status = status,
 	};
