@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ofi_priv.h"
-#include "san_rate.h"
+#include "san_time.h"
 
 #define GUESSES         64   /* of a connection */
 #define GUESSES_AN_HOUR 1000 /* of an origin; half of them at once */

@@ -193,32 +193,14 @@ san_bitmap_clear_range(struct san_bitmap *b, uint32_t seq, uint32_t n)
 		san_bitmap_andnot64(b, seq + i, san_bitmap_mask64(n - i));
 }
 
-/** Number of consecutive set bits from *seq* on, at most *max*. */
+/** Offset of the first bit in [seq, seq + max) that is set once inverted by *flip*, or *max*. */
 static inline uint32_t
-san_bitmap_leading_ones(const struct san_bitmap *b, uint32_t seq, uint32_t max)
+san_bitmap_first(const struct san_bitmap *b, uint32_t seq, uint32_t max, uint64_t flip)
 {
 	uint32_t n = 0;
 
 	while (n < max) {
-		uint64_t inv = ~san_bitmap_get64(b, seq + n);
-
-		if (inv != 0) {
-			n += (uint32_t)__builtin_ctzll(inv);
-			break;
-		}
-		n += 64;
-	}
-	return n < max ? n : max;
-}
-
-/** Offset of the first set bit in [seq, seq + max), or *max* if there is none. */
-static inline uint32_t
-san_bitmap_first_one(const struct san_bitmap *b, uint32_t seq, uint32_t max)
-{
-	uint32_t n = 0;
-
-	while (n < max) {
-		uint64_t v = san_bitmap_get64(b, seq + n);
+		uint64_t v = san_bitmap_get64(b, seq + n) ^ flip;
 
 		if (v != 0) {
 			n += (uint32_t)__builtin_ctzll(v);
@@ -227,6 +209,20 @@ san_bitmap_first_one(const struct san_bitmap *b, uint32_t seq, uint32_t max)
 		n += 64;
 	}
 	return n < max ? n : max;
+}
+
+/** Number of consecutive set bits from *seq* on, at most *max*. */
+static inline uint32_t
+san_bitmap_leading_ones(const struct san_bitmap *b, uint32_t seq, uint32_t max)
+{
+	return san_bitmap_first(b, seq, max, UINT64_MAX);
+}
+
+/** Offset of the first set bit in [seq, seq + max), or *max* if there is none. */
+static inline uint32_t
+san_bitmap_first_one(const struct san_bitmap *b, uint32_t seq, uint32_t max)
+{
+	return san_bitmap_first(b, seq, max, 0);
 }
 
 #endif /* SAN_BITMAP_H */

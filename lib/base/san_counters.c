@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "san_drop.h"
-#include "san_hold.h"
+#include "san_counters.h"
 
 #define NAME_OF(reason, name, help) #name,
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "rtsan_abi.h"
 #include "san_spsc.h"
@@ -172,7 +173,24 @@ san_wr_cq_bytes(uint32_t depth)
 }
 
 /** Called by the consumer: take at most *n* completions, oldest first. Returns their number. */
-uint32_t san_wr_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc,
-			uint32_t n);
+static inline uint32_t
+san_wr_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc, uint32_t n)
+{
+	uint32_t count = san_spsc_count(c, &q->tail);
+	uint32_t head, first;
+
+	if (count == 0)
+		return 0;
+	if (count < n) /* a caller that asks for all gets all */
+		count = san_spsc_count_now(c, &q->tail);
+	n = n < count ? n : count;
+	head = c->head & c->mask;
+	first = c->mask + 1 - head;
+	first = first < n ? first : n;
+	memcpy(wc, &q->wc[head], first * sizeof(wc[0]));
+	memcpy(wc + first, q->wc, (n - first) * sizeof(wc[0]));
+	san_spsc_pop(c, &q->head, n);
+	return n;
+}
 
 #endif /* SAN_WR_H */

@@ -16,7 +16,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
-#include "san_drop.h"
+#include "san_counters.h"
 #include "wire.h"
 
 struct san_inet_addr {

@@ -3,7 +3,7 @@
 /* Rate limits for answers, by host. (RT-36) */
 
 #include "inet_rate.h"
-#include "san_rate.h"
+#include "san_time.h"
 
 #define HOST_SHARE   4  /* one part in this many is guaranteed to each host */
 #define REHASH_SHIFT 30 /* ns, about a second: then hosts get other budgets */

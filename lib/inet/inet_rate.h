@@ -38,7 +38,7 @@ struct san_inet_rate {
 	uint64_t each_ns; /**< time between two answers */
 	uint32_t burst;   /**< answers at once after silence */
 	uint32_t seed;
-	uint64_t taken_ns;                           /**< all hosts together; see san_rate.h */
+	uint64_t taken_ns;                           /**< all hosts together; see san_time.h */
 	uint64_t host_taken_ns[SAN_INET_RATE_HOSTS]; /**< each budget */
 };
 

@@ -25,8 +25,6 @@
 #include "pdl_cc.h"
 #include "pdl_win.h"
 #include "san_counters.h"
-#include "san_drop.h"
-#include "san_hold.h"
 #include "san_mem.h"
 #include "san_pool.h"
 #include "san_prng.h"

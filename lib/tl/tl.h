@@ -414,7 +414,7 @@ struct san_tl_host {
 	uint32_t nb_rxns;            /**< target's records in use */
 	uint32_t nb_heads[2];        /**< connections whose base has a record: others, solicited */
 	uint32_t nb_pullers;         /**< connections with an executed pull below the base */
-	uint64_t nacks_ns;           /**< rate limit of NACKs, see san_rate.h */
+	uint64_t nacks_ns;           /**< rate limit of NACKs, see san_time.h */
 	struct san_tl_conns admit;   /**< its connections that have something to grant */
 	struct san_tl_conns want;    /**< those that wait for its share of records and rings */
 	struct san_tl_path paths[2]; /**< pulled, and granted */

@@ -22,7 +22,6 @@
 
 #include <rte_jhash.h>
 
-#include "san_rate.h"
 #include "san_time.h"
 #include "ulp_priv.h"
 

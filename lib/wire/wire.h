@@ -6,7 +6,7 @@
  * @file
  * Parse and build RT packets in host order. No other module touches packet bytes.
  *
- * The byte layouts are in wire_bth.h, wire_rt.h, wire_cm.h; doc/wire.md is the authority. No state,
+ * The byte layouts are in wire_bth.h and wire_rt.h; doc/wire.md is the authority. No state,
  * no policy. (RT-3, RT-29, RT-31, SYS-1, ARCH-3)
  */
 
@@ -18,7 +18,7 @@
 #include <rte_mbuf.h>
 
 #include "rtsan_abi.h"
-#include "san_drop.h"
+#include "san_counters.h"
 
 #define SAN_WIRE_PORT        4791 /**< UDP destination port unless configured */
 #define SAN_WIRE_VERSION     1

@@ -87,6 +87,12 @@ put_remote(struct wire_remote *x, const struct san_wire_pkt *p)
 	x->addr = rte_cpu_to_be_64(p->addr);
 }
 
+static inline void
+put_result(struct wire_result *x, const struct san_wire_pkt *p)
+{
+	*x = (struct wire_result){.offset = rte_cpu_to_be_32(p->offset), .status = p->status};
+}
+
 /** Write the extended header, except that of an ACK, which is not in *p*. */
 static inline void
 put_ext(void *ext, const struct san_wire_pkt *p)
@@ -107,11 +113,8 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		};
 		break;
 	case SAN_OP_PUSH_GRNT:
-		*(struct wire_grnt *)ext = (struct wire_grnt){
-			.ssn = rte_cpu_to_be_32(p->ssn),
-			.offset = rte_cpu_to_be_32(p->offset),
-			.status = p->status,
-		};
+		((struct wire_grnt *)ext)->ssn = rte_cpu_to_be_32(p->ssn);
+		put_result(&((struct wire_grnt *)ext)->result, p);
 		break;
 	case SAN_OP_PUSH_SLCTD_DATA:
 		((struct wire_slctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
@@ -121,10 +124,7 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		((struct wire_unslctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
 		break;
 	case SAN_OP_PULL_DATA:
-		*(struct wire_pull_data *)ext = (struct wire_pull_data){
-			.offset = rte_cpu_to_be_32(p->offset),
-			.status = p->status,
-		};
+		put_result(ext, p);
 		break;
 	case SAN_OP_PUSH_PACKED:
 		*(struct wire_packed *)ext = (struct wire_packed){.count = (uint8_t)p->length};

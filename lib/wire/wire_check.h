@@ -208,12 +208,4 @@ san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t 
 	return SAN_DROP_NONE;
 }
 
-static inline enum san_drop
-san_wire_check_parse_unslctd_data(const struct wire_unslctd_data *x, struct san_wire_pkt *p)
-{
-	enum san_drop drop = san_wire_check_parse_remote(&x->remote, p);
-
-	return drop != SAN_DROP_NONE ? drop : san_wire_check_parse_offset(x->offset, p, p->length);
-}
-
 #endif /* WIRE_CHECK_H */

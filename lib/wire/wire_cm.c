@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "san_assert.h"
-#include "wire_cm.h"
 #include "wire_priv.h"
 
 /**

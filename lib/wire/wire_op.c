@@ -32,7 +32,7 @@ const struct wire_op san_wire_ops[] = {
 		.payload = WIRE_ANY_LEN,
 	},
 	[OP_INDEX(SAN_OP_PULL_DATA)] = {
-		.ext_len = sizeof(struct wire_pull_data),
+		.ext_len = sizeof(struct wire_result),
 		.flags = SAN_F_LAST | SAN_F_PIECE,
 		.payload = WIRE_ANY_LEN,
 	},

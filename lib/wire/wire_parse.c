@@ -195,26 +195,60 @@ parse_atomic_req(const struct wire_atomic_req *x, struct san_wire_pkt *p)
 }
 
 static inline enum san_drop
-parse_grnt(const struct wire_grnt *x, struct san_wire_pkt *p)
+parse_result(const struct wire_result *x, struct san_wire_pkt *p)
 {
 	if (!is_rsvd_zero(x->rsvd))
 		return SAN_DROP_RESERVED;
-	p->ssn = rte_be_to_cpu_32(x->ssn);
 	p->status = x->status;
 	if (p->status >= SAN_ST_MAX)
 		return SAN_DROP_FIELD;
 	return san_wire_check_parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
 }
 
-static inline enum san_drop
-parse_pull_data(const struct wire_pull_data *x, struct san_wire_pkt *p)
+/* ---- packed messages (RT-34) ---- */
+
+/* Check one message within the *left* bytes at *off*. *len*: its length. */
+static enum san_drop
+check_msg(const struct rte_mbuf *m, uint32_t off, uint32_t left, uint32_t *len)
 {
-	if (!is_rsvd_zero(x->rsvd))
-		return SAN_DROP_RESERVED;
-	p->status = x->status;
-	if (p->status >= SAN_ST_MAX)
+	static const uint8_t zero[3];
+	struct wire_msg copy;
+	uint8_t bytes[sizeof(zero)];
+	const struct wire_msg *x;
+	uint32_t length, pad;
+
+	if (left < offsetof(struct wire_msg, key))
 		return SAN_DROP_FIELD;
-	return san_wire_check_parse_offset(x->offset, p, SAN_WIRE_LENGTH_MAX);
+	x = rte_pktmbuf_read(m, off, offsetof(struct wire_msg, key), &copy);
+	if (x->rsvd != 0)
+		return SAN_DROP_RESERVED;
+	if (x->kind > SAN_KIND_PUSH_IMM)
+		return SAN_DROP_FIELD;
+	length = rte_be_to_cpu_16(x->length);
+	*len = san_wire_pack_len(x->kind, length);
+	if (*len > left)
+		return SAN_DROP_FIELD;
+	pad = -length & 3;
+	if (pad != 0 && memcmp(rte_pktmbuf_read(m, off + *len - pad, pad, bytes), zero, pad) != 0)
+		return SAN_DROP_RESERVED;
+	return SAN_DROP_NONE;
+}
+
+enum san_drop
+san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	uint32_t off = p->payload_off, left = p->payload_len;
+	uint32_t i, len;
+
+	for (i = 0; i < p->length; i++) {
+		enum san_drop drop = check_msg(m, off, left, &len);
+
+		if (drop != SAN_DROP_NONE)
+			return drop;
+		off += len;
+		left -= len;
+	}
+	return left == 0 ? SAN_DROP_NONE : SAN_DROP_FIELD;
 }
 
 static inline enum san_drop
@@ -302,6 +336,8 @@ static inline enum san_drop
 parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 	  struct san_wire_ack *ack)
 {
+	enum san_drop drop;
+
 	switch (p->op) {
 	case SAN_OP_PUSH_SLCTD_REQ:
 		p->ssn = rte_be_to_cpu_32(((const struct wire_slctd_req *)ext)->ssn);
@@ -311,14 +347,19 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 	case SAN_OP_ATOMIC_REQ:
 		return parse_atomic_req(ext, p);
 	case SAN_OP_PUSH_GRNT:
-		return parse_grnt(ext, p);
+		p->ssn = rte_be_to_cpu_32(((const struct wire_grnt *)ext)->ssn);
+		return parse_result(&((const struct wire_grnt *)ext)->result, p);
 	case SAN_OP_PUSH_SLCTD_DATA:
 		return san_wire_check_parse_offset(((const struct wire_slctd_data *)ext)->offset, p,
 						   SAN_WIRE_LENGTH_MAX);
 	case SAN_OP_PUSH_UNSLCTD_DATA:
-		return san_wire_check_parse_unslctd_data(ext, p);
+		drop = san_wire_check_parse_remote(ext, p);
+		if (drop != SAN_DROP_NONE)
+			return drop;
+		return san_wire_check_parse_offset(((const struct wire_unslctd_data *)ext)->offset,
+						   p, p->length);
 	case SAN_OP_PULL_DATA:
-		return parse_pull_data(ext, p);
+		return parse_result(ext, p);
 	case SAN_OP_PUSH_PACKED:
 		return parse_packed(m, ext, p);
 	case SAN_OP_ACK:

@@ -14,7 +14,6 @@
 #include <rte_udp.h>
 
 #include "wire_bth.h"
-#include "wire_cm.h"
 #include "wire_rt.h"
 
 #define ND_SOLICIT 135

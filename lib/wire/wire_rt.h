@@ -15,6 +15,8 @@
 #include <rte_byteorder.h>
 #include <rte_common.h>
 
+#include "wire.h"
+
 #define WIRE_RT_VERSION_SHIFT 4
 #define WIRE_RT_RESERVED      0x0f /**< low nibble of the version byte */
 
@@ -71,11 +73,17 @@ struct wire_atomic_req {
 } __rte_packed;
 static_assert(sizeof(struct wire_atomic_req) == 16, "ATOMIC_REQ");
 
-struct wire_grnt {
-	rte_be32_t ssn;
+/** PULL_DATA, and the end of a grant. */
+struct wire_result {
 	rte_be32_t offset;
 	uint8_t status;
 	uint8_t rsvd[3];
+} __rte_packed;
+static_assert(sizeof(struct wire_result) == 8, "PULL_DATA");
+
+struct wire_grnt {
+	rte_be32_t ssn;
+	struct wire_result result;
 } __rte_packed;
 static_assert(sizeof(struct wire_grnt) == 12, "PUSH_GRNT");
 
@@ -89,13 +97,6 @@ struct wire_packed {
 	uint8_t rsvd[3];
 } __rte_packed;
 static_assert(sizeof(struct wire_packed) == 4, "PUSH_PACKED");
-
-struct wire_pull_data {
-	rte_be32_t offset;
-	uint8_t status;
-	uint8_t rsvd[3];
-} __rte_packed;
-static_assert(sizeof(struct wire_pull_data) == 8, "PULL_DATA");
 
 struct wire_resync {
 	uint8_t code;
@@ -130,5 +131,43 @@ struct wire_ack {
 } __rte_packed;
 static_assert(sizeof(struct wire_ack) == 20, "ACK");
 static_assert(offsetof(struct wire_ack, bits) == 18, "ACK bits");
+
+/**
+ * A connection management message. All of them have the same structure and are always sent whole,
+ * so that no answer is longer than its request (RULE-17).
+ */
+struct wire_cm {
+	uint8_t msg;
+	uint8_t flags;
+	uint8_t reason;
+	uint8_t nb_ports;
+	rte_be32_t xid;
+	rte_be32_t src_cid;
+	rte_be32_t src_tag;
+	rte_be32_t dst_cid;
+	rte_be32_t dst_tag;
+	rte_be32_t req_psn;
+	rte_be32_t data_psn;
+	rte_be32_t first_rsn;
+	rte_be32_t features;
+	rte_be16_t mtu;
+	rte_be16_t req_win;
+	rte_be16_t data_win;
+	rte_be16_t first_win;
+	rte_be16_t max_txn;
+	rte_be16_t rnr_ms;
+	rte_be16_t keepalive_ms;
+	rte_be16_t private_len;
+	rte_be64_t service;
+	uint8_t cookie[SAN_WIRE_COOKIE];
+	rte_be16_t ports[SAN_WIRE_CM_PORTS];
+	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+} __rte_packed;
+static_assert(offsetof(struct wire_cm, mtu) == 40, "CM mtu");
+static_assert(offsetof(struct wire_cm, service) == 56, "CM service");
+static_assert(offsetof(struct wire_cm, cookie) == 64, "CM cookie");
+static_assert(offsetof(struct wire_cm, ports) == 84, "CM ports");
+static_assert(offsetof(struct wire_cm, private_data) == 100, "CM private data");
+static_assert(sizeof(struct wire_cm) == 164, "CM message");
 
 #endif /* WIRE_RT_H */

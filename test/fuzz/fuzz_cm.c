@@ -17,7 +17,7 @@
 #include "fuzz.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
-#include "wire_cm.h"
+#include "wire_rt.h"
 
 #define NB_CONNS 4
 #define SERVICE  7

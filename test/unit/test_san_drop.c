@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "unit.h"
-#include "san_drop.h"
+#include "san_counters.h"
 
 /* RT-21: every drop reason has its own name, usable in show, telemetry and as a JSON key. */
 UNIT_CASE(san_drop_name__all_different)

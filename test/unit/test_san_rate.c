@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* A rate limit in one word. (RT-36; san_rate.h) */
+/* A rate limit in one word. (RT-36; san_time.h) */
 
 #include "unit.h"
-#include "san_rate.h"
 #include "san_time.h"
 
 #define EACH  (10 * SAN_NS_PER_US)

@@ -14,7 +14,7 @@
 
 #include "engine.h"
 #include "engine_busy.h"
-#include "san_hold.h"
+#include "san_counters.h"
 #include "view.h"
 
 #define VIEW_APP_ANY UINT16_MAX
