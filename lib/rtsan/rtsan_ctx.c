@@ -32,7 +32,7 @@ rtsan_provider_host(void)
 void *
 rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *provider)
 {
-	return ctx->provider == provider ? ctx->priv : NULL;
+	return ctx->ops == provider ? ctx->priv : NULL;
 }
 
 /*
@@ -132,8 +132,7 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 
 	if (ctx == NULL)
 		return rtsan_fail(-ENOMEM, "no memory for a context");
-	ctx->provider = provider;
-	ctx->ops = provider->ops;
+	ctx->ops = provider;
 	ctx->priv = priv;
 	if (rtsan_turn_init(&ctx->events) != 0) {
 		free(ctx);
@@ -199,12 +198,12 @@ rtsan_open(const char *spec, struct rtsan_ctx **ctx)
 	if (rc != 0)
 		return rc;
 	rtsan_error_clear();
-	rc = provider->ops->open(args, &host, &priv);
+	rc = provider->open(args, &host, &priv);
 	if (rc != 0)
 		return rtsan_fail_else(rc, "rtsan_open");
 	rc = rtsan_provider_attach(provider, priv, ctx);
 	if (rc != 0)
-		provider->ops->close(priv);
+		provider->close(priv);
 	return rc;
 }
 

@@ -69,7 +69,7 @@ mr_find_slot(struct rtsan_ctx *ctx)
 	return NULL;
 }
 
-/* *map_size*: bytes that we mapped and must unmap. *fd*: see struct rtsan_provider_ops. */
+/* *map_size*: bytes that we mapped and must unmap. *fd*: see struct rtsan_provider. */
 static int
 mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, struct rtsan_mr **out)
 {

@@ -93,8 +93,7 @@ struct rtsan_qp_place {
 };
 
 struct rtsan_ctx {
-	const struct rtsan_provider *provider;
-	const struct rtsan_provider_ops *ops;
+	const struct rtsan_provider *ops;
 	void *priv;
 	struct rtsan_caps caps;
 	pthread_mutex_t lock;       /**< protects the tables and lists below, except look-ups */

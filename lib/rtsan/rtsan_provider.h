@@ -29,7 +29,7 @@
 #include "shmq_req.h"
 
 /** Changes whenever a struct of this file, shmq_req.h or san_wr.h does. */
-#define RTSAN_PROVIDER_ABI 7
+#define RTSAN_PROVIDER_ABI 8
 #define RTSAN_PROVIDER_SYM "rtsan_provider_"
 
 /** Functions of librtsan for providers. */
@@ -52,9 +52,15 @@ struct rtsan_provider_qp {
 	struct san_wq *wq; /**< of the provider, valid until qp_destroy is called */
 };
 
-struct rtsan_provider_ops {
+struct rtsan_provider {
+	uint32_t abi; /**< RTSAN_PROVIDER_ABI; the first field, so that it can always be checked */
+
 	/** *args*: the spec after the colon. */
 	int (*open)(const char *args, const struct rtsan_host *host, void **priv);
+	/**
+	 * All listeners were removed before, and all queue pairs were destroyed. Completion queues
+	 * and regions may be left.
+	 */
 	void (*close)(void *priv);
 	int (*progress)(void *priv);
 	void (*query)(void *priv, struct rtsan_caps *caps);
@@ -92,12 +98,6 @@ struct rtsan_provider_ops {
 	/** Like cq_fd and cq_arm, for events. */
 	int (*event_fd)(void *priv);
 	int (*event_arm)(void *priv);
-};
-
-struct rtsan_provider {
-	uint32_t abi; /**< RTSAN_PROVIDER_ABI; the first field, so that it can always be checked */
-	const char *name;
-	const struct rtsan_provider_ops *ops;
 };
 
 /*

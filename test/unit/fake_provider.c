@@ -181,7 +181,13 @@ fake_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 	return 0;
 }
 
-static const struct rtsan_provider_ops ops = {
+#ifdef FAKE_OLD
+EXPORT const struct rtsan_provider rtsan_provider_old = {
+	.abi = RTSAN_PROVIDER_ABI + 1,
+#else
+EXPORT const struct rtsan_provider rtsan_provider_fake = {
+	.abi = RTSAN_PROVIDER_ABI,
+#endif
 	.open = fake_open,
 	.close = fake_close,
 	.progress = fake_progress,
@@ -197,17 +203,3 @@ static const struct rtsan_provider_ops ops = {
 	.doorbell = fake_doorbell,
 	.event_poll = fake_event_poll,
 };
-
-#ifdef FAKE_OLD
-EXPORT const struct rtsan_provider rtsan_provider_old = {
-	.abi = RTSAN_PROVIDER_ABI + 1,
-	.name = "old",
-	.ops = &ops,
-};
-#else
-EXPORT const struct rtsan_provider rtsan_provider_fake = {
-	.abi = RTSAN_PROVIDER_ABI,
-	.name = "fake",
-	.ops = &ops,
-};
-#endif

@@ -111,7 +111,7 @@ TEST(rtsan_provider_priv__other_provider)
 	static const struct rtsan_provider other = {.abi = RTSAN_PROVIDER_ABI};
 
 	assert_null(rtsan_provider_priv(ctx, &other));
-	assert_ptr_equal(rtsan_provider_priv(ctx, ctx->provider), fake);
+	assert_ptr_equal(rtsan_provider_priv(ctx, ctx->ops), fake);
 }
 
 TEST(rtsan_version__text)

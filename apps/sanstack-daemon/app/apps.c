@@ -40,7 +40,7 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 	struct app_port *port = &all->ports[all->nb_ports];
 	const struct san_core_conf *core = &san_engine_conf_of(ctx->port)->core;
 
-	rtsan_provider_dpdk.ops->query(ctx, &port->caps);
+	rtsan_provider_dpdk.query(ctx, &port->caps);
 	port->ctx = ctx;
 	port->name = name;
 	port->conf = all->conf;

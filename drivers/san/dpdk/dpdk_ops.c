@@ -571,7 +571,8 @@ dpdk_ops_doorbell(void *priv, uint32_t qp)
 	san_engine_loop_doorbell(san_engine_at(ctx->port, ops_lcore_of(ctx, qp)), qp);
 }
 
-static const struct rtsan_provider_ops ops = {
+const struct rtsan_provider rtsan_provider_dpdk = {
+	.abi = RTSAN_PROVIDER_ABI,
 	.open = dpdk_ops_open,
 	.close = dpdk_ops_close,
 	.progress = dpdk_ops_progress,
@@ -590,10 +591,4 @@ static const struct rtsan_provider_ops ops = {
 	.event_poll = san_dpdk_call_event_poll,
 	.event_fd = dpdk_ops_event_fd,
 	.event_arm = dpdk_ops_event_arm,
-};
-
-const struct rtsan_provider rtsan_provider_dpdk = {
-	.abi = RTSAN_PROVIDER_ABI,
-	.name = "dpdk",
-	.ops = &ops,
 };

@@ -522,7 +522,8 @@ unix_event_poll(void *priv, struct shmq_event *ev)
 	return 1;
 }
 
-static const struct rtsan_provider_ops ops = {
+const struct rtsan_provider rtsan_provider_unix = {
+	.abi = RTSAN_PROVIDER_ABI,
 	.open = unix_open,
 	.close = unix_close,
 	.progress = unix_progress,
@@ -541,12 +542,4 @@ static const struct rtsan_provider_ops ops = {
 	.event_poll = unix_event_poll,
 	.event_fd = unix_event_fd,
 	.event_arm = unix_event_arm,
-};
-
-extern const struct rtsan_provider rtsan_provider_unix;
-
-const struct rtsan_provider rtsan_provider_unix = {
-	.abi = RTSAN_PROVIDER_ABI,
-	.name = "unix",
-	.ops = &ops,
 };

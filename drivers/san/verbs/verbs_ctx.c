@@ -414,7 +414,8 @@ verbs_ctx_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 	return 0;
 }
 
-static const struct rtsan_provider_ops verbs_ops = {
+const struct rtsan_provider rtsan_provider_verbs = {
+	.abi = RTSAN_PROVIDER_ABI,
 	.open = verbs_ctx_open,
 	.close = verbs_ctx_close,
 	.progress = verbs_ctx_progress,
@@ -433,10 +434,4 @@ static const struct rtsan_provider_ops verbs_ops = {
 	.event_poll = san_verbs_conn_event_poll,
 	.event_fd = san_verbs_conn_event_fd,
 	.event_arm = san_verbs_conn_event_arm,
-};
-
-const struct rtsan_provider rtsan_provider_verbs = {
-	.abi = RTSAN_PROVIDER_ABI,
-	.name = "verbs",
-	.ops = &verbs_ops,
 };
