@@ -100,8 +100,6 @@ rc_of(uint8_t status)
 	}
 }
 
-typedef int (*post_fn)(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id);
-
 /* Reserve *ctl*: a stream has one control request at a time. The caller posts it next. */
 static void
 begin_ctl(struct rtsan_stream *s)
@@ -124,11 +122,16 @@ finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 	return rc;
 }
 
+/* Cancel *op*, which is part of *work*, and wait until its memory belongs to the caller again. */
 static int
-stream_io_post_control(struct rtsan_stream *s, post_fn post, uint32_t arg, struct rtsan_wc *wc)
+stream_io_cancel_op(struct rtsan_stream *s, const struct rtsan_stream_op *op, uint32_t work)
 {
+	struct rtsan_wc wc;
+	int rc;
+
 	begin_ctl(s);
-	return finish_ctl(s, post(s->qp, arg, (uintptr_t)&s->ctl), wc);
+	rc = finish_ctl(s, rtsan_stream_cancel(s->qp, work, (uintptr_t)&s->ctl), &wc);
+	return rc == 0 && op->posted ? wait_op(s, op, -1) : rc;
 }
 
 /* Wait for the request just posted. Returns bytes, or -errno. */
@@ -136,12 +139,9 @@ static ssize_t
 finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int timeout_ms)
 {
 	int rc = wait_op(s, op, rtsan_turn_end_ms(timeout_ms));
-	struct rtsan_wc wc;
 
-	if (rc == -EAGAIN) { /* revoke its memory: then it is done soon */
-		rc = stream_io_post_control(s, rtsan_stream_cancel, work, &wc);
-		rc = rc != 0 ? rc : wait_op(s, op, -1);
-	}
+	if (rc == -EAGAIN)
+		rc = stream_io_cancel_op(s, op, work);
 	if (rc != 0)
 		return rc;
 	if (op->wc.byte_len != 0)
@@ -370,28 +370,22 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 
 /* ---- requests besides the data ---- */
 
-static int
-stream_io_post_urgent(struct rtsan_qp *qp, uint32_t arg, uint64_t wr_id)
+/* Take the lock and reserve *ctl*. The caller posts it next. */
+static void
+stream_io_begin_ask(struct rtsan_stream *s)
 {
-	(void)arg;
-	return rtsan_stream_urgent(qp, wr_id);
+	pthread_mutex_lock(&s->turn.lock);
+	begin_ctl(s);
 }
 
-/* Post a control request and wait; returns *imm* of its completion if that is not NULL. */
+/* Wait for the answer and release the lock. *posted*: result of posting the request. */
 static int
-stream_io_ask_engine(struct rtsan_stream *s, post_fn post, uint32_t arg, uint32_t *imm)
+stream_io_finish_ask(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 {
-	struct rtsan_wc wc;
-	int rc;
+	int rc = finish_ctl(s, posted, wc);
 
-	pthread_mutex_lock(&s->turn.lock);
-	rc = stream_io_post_control(s, post, arg, &wc);
-	if (rc == 0)
-		rc = rc_of(wc.status);
-	if (rc == 0 && imm != NULL)
-		*imm = wc.imm;
 	pthread_mutex_unlock(&s->turn.lock);
-	return rc;
+	return rc == 0 ? rc_of(wc->status) : rc;
 }
 
 int
@@ -416,31 +410,34 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 int
 rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
-	uint32_t imm = 0;
-	int rc = stream_io_ask_engine(s, stream_io_post_urgent, 0, &imm);
+	struct rtsan_wc wc;
+	int rc;
 
+	stream_io_begin_ask(s);
+	rc = stream_io_finish_ask(s, rtsan_stream_urgent(s->qp, (uintptr_t)&s->ctl), &wc);
 	if (rc == 0)
-		*byte = (uint8_t)imm;
+		*byte = (uint8_t)wc.imm;
 	return rc;
 }
 
 int
 rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 {
-	return stream_io_ask_engine(s, rtsan_stream_give_back, loan, NULL);
+	struct rtsan_wc wc;
+
+	stream_io_begin_ask(s);
+	return stream_io_finish_ask(s, rtsan_stream_give_back(s->qp, loan, (uintptr_t)&s->ctl),
+				    &wc);
 }
 
 int
 rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option, uint32_t value)
 {
 	struct rtsan_wc wc;
-	int rc;
 
-	pthread_mutex_lock(&s->turn.lock);
-	begin_ctl(s);
-	rc = finish_ctl(s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
-	pthread_mutex_unlock(&s->turn.lock);
-	return rc == 0 ? rc_of(wc.status) : rc;
+	stream_io_begin_ask(s);
+	return stream_io_finish_ask(
+		s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
 }
 
 /* ---- poll ---- */
@@ -449,16 +446,12 @@ rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option,
 static int
 begin_wait(struct rtsan_stream *s, uint32_t events)
 {
-	struct rtsan_wc wc;
-	int rc = 0;
+	int rc;
 
 	/* A wait of an earlier call may still be posted: use it, or cancel it. */
 	if (s->wait.posted && s->wait_events == events)
 		return 0;
-	if (s->wait.posted)
-		rc = stream_io_post_control(s, rtsan_stream_cancel, RTSAN_STREAM_WAITS, &wc);
-	if (rc == 0 && s->wait.posted)
-		rc = wait_op(s, &s->wait, -1);
+	rc = s->wait.posted ? stream_io_cancel_op(s, &s->wait, RTSAN_STREAM_WAITS) : 0;
 	if (rc != 0)
 		return rc;
 	begin_op(&s->wait);
