@@ -227,8 +227,9 @@ is_for_stream(struct rtsan_ctx *ctx, const struct shmq_event *pe)
 }
 
 int
-rtsan_event_share(struct rtsan_ctx *ctx)
+rtsan_event_share(void *of)
 {
+	struct rtsan_ctx *ctx = of;
 	struct shmq_event pe;
 	int rc;
 

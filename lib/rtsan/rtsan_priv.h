@@ -116,8 +116,8 @@ int rtsan_fail_else(int rc, const char *what);
 void rtsan_error_clear(void);
 bool rtsan_error_is_set(void);
 
-/** Take all events: pass those of streams to them, keep the others. 0, -EIO, -ENOMEM. */
-int rtsan_event_share(struct rtsan_ctx *ctx);
+/** Take all events of context *of*: those of streams go to them. 0, -EIO, -ENOMEM. */
+int rtsan_event_share(void *of);
 /** Streams are accepted from now on: pass kept requests for them to their listener. */
 void rtsan_event_recall(struct rtsan_ctx *ctx);
 /** As rtsan_event_wait(), regardless of kept events. */
@@ -154,14 +154,13 @@ void rtsan_turn_fini(struct rtsan_turn *t);
  * Wait until *what* is done. Called with the lock, which is released while asleep.
  *
  * @param end_ms
- *   As rtsan_turn_now_ms(); -1: no limit.
+ *   As rtsan_turn_end_ms() returns it.
  * @return
  *   0; -EAGAIN: not in time; or an error of *take* or *sleep*.
  */
 int rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of,
 		    const void *what, int64_t end_ms);
 
-int64_t rtsan_turn_now_ms(void);
 /** Time at which *timeout_ms* from now is over; -1: never. */
 int64_t rtsan_turn_end_ms(int timeout_ms);
 /** Time left until then, as poll(2) expects it. */

@@ -99,12 +99,6 @@ sleep_for_events(void *of, int timeout_ms)
 	return rtsan_event_sleep(of, timeout_ms);
 }
 
-static int
-take_events(void *of)
-{
-	return rtsan_event_share(of);
-}
-
 static bool
 has_event(const void *what)
 {
@@ -130,7 +124,7 @@ wait_event(struct rtsan_ctx *ctx, bool (*done)(const void *), const void *what, 
 {
 	const struct rtsan_turn_ops ops = {
 		.done = done,
-		.take = take_events,
+		.take = rtsan_event_share,
 		.sleep = sleep_for_events,
 	};
 	int rc;

@@ -18,8 +18,8 @@
 
 /* ---- one thread checks for all ---- */
 
-int64_t
-rtsan_turn_now_ms(void)
+static int64_t
+now_ms(void)
 {
 	struct timespec ts;
 
@@ -30,7 +30,7 @@ rtsan_turn_now_ms(void)
 int64_t
 rtsan_turn_end_ms(int timeout_ms)
 {
-	return timeout_ms < 0 ? -1 : rtsan_turn_now_ms() + timeout_ms;
+	return timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
 }
 
 int
@@ -40,7 +40,7 @@ rtsan_turn_left_ms(int64_t end_ms)
 
 	if (end_ms < 0)
 		return -1;
-	left = end_ms - rtsan_turn_now_ms();
+	left = end_ms - now_ms();
 	if (left < 0)
 		return 0;
 	return left > INT_MAX ? INT_MAX : (int)left;
