@@ -196,12 +196,16 @@ san_dpdk_eal_workers(char *const *words, int nb, bool workers[RTE_MAX_LCORE])
 	return has_list;
 }
 
-/* For drivers on an interface of the kernel: their own error only says that an ioctl failed. */
+/* Check what a device needs of this host, before it is created. */
 static int
-find_interface(const char *device, const struct rtsan_host *host)
+eal_prepare_device(const char *device, bool is_first, const struct rtsan_host *host)
 {
 	char name[64];
+	int rc = san_dpdk_memif_clear(device, is_first, host);
 
+	if (rc != 0)
+		return rc;
+	/* drivers on an interface of the kernel: their own error only says that an ioctl failed */
 	if (strncmp(device, "net_af_", strlen("net_af_")) != 0 ||
 	    !san_dpdk_memif_device_value(device, "iface", name, sizeof(name)) ||
 	    if_nametoindex(name) != 0)
@@ -210,9 +214,8 @@ find_interface(const char *device, const struct rtsan_host *host)
 			  (int)strcspn(device, ","), device);
 }
 
-/* Check what devices need of this host, before any of them is created. */
 static int
-prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
+eal_prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 {
 	const char *device;
 	bool took_next;
@@ -221,9 +224,7 @@ prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 	for (i = 1; i < argc && rc == 0; i++) {
 		device = device_of(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took_next);
 		if (device != NULL)
-			rc = san_dpdk_memif_clear(device, true, host);
-		if (device != NULL && rc == 0)
-			rc = find_interface(device, host);
+			rc = eal_prepare_device(device, true, host);
 	}
 	return rc;
 }
@@ -257,7 +258,7 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 					  removed.name, rte_strerror(rte_errno));
 		return 0;
 	}
-	rc = prepare_devices(argc, argv, host);
+	rc = eal_prepare_devices(argc, argv, host);
 	if (rc != 0) {
 		free(args);
 		return rc;
@@ -320,10 +321,8 @@ san_dpdk_eal_take_devices(char **words, int *nb, char **devices)
 int
 san_dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
-	int rc = san_dpdk_memif_clear(device, false, host);
+	int rc = eal_prepare_device(device, false, host);
 
-	if (rc == 0)
-		rc = find_interface(device, host);
 	if (rc != 0)
 		return rc;
 	rc = rte_dev_probe(device);
