@@ -22,12 +22,15 @@ struct cm_event {
 	size_t len;
 };
 
-/* What a peer of another library sends: its private data, without a header. */
-static void
-read_plain(const struct cm_event *e, struct verbs_hello *h)
+/* A peer of another library sends its private data without a header. */
+static enum rtsan_reason
+verbs_cm_read_hello(const struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello *h)
 {
+	if (!ctx->is_plain)
+		return san_verbs_hello_decode(e->data, e->len, h);
 	san_verbs_hello_init(h, 0, e->data,
 			     e->len < RTSAN_PRIVATE_MAX ? (uint16_t)e->len : RTSAN_PRIVATE_MAX);
+	return RTSAN_R_NONE;
 }
 
 /* ---- requests ---- */
@@ -81,14 +84,9 @@ add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
 static enum rtsan_reason
 read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello *h)
 {
-	enum rtsan_reason reason;
+	enum rtsan_reason reason = verbs_cm_read_hello(ctx, e, h);
 	struct verbs_half *half;
 
-	if (ctx->is_plain) {
-		read_plain(e, h);
-		return RTSAN_R_NONE;
-	}
-	reason = san_verbs_hello_decode(e->data, e->len, h);
 	if (reason != RTSAN_R_NONE)
 		return reason;
 	/*
@@ -179,19 +177,18 @@ verbs_cm_on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 static void
 on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 {
-	struct rdma_cm_id *ended = NULL;
 	struct verbs_listener *l;
 
 	pthread_mutex_lock(&ctx->lock);
 	LIST_FOREACH(l, &ctx->listeners, link) {
-		if (l->id == id) {
-			ended = id;
-			l->id = NULL;
-		}
+		if (l->id == id)
+			break;
 	}
+	if (l != NULL)
+		l->id = NULL;
 	pthread_mutex_unlock(&ctx->lock);
-	if (ended != NULL)
-		san_verbs_thread_retire(ctx, ended, false);
+	if (l != NULL)
+		san_verbs_thread_retire(ctx, id, false);
 }
 
 /* ---- connections, under the lock of the queue pair ---- */
@@ -217,21 +214,15 @@ asks_again(struct verbs_qp *q, int status, uint8_t reason)
 static void
 verbs_cm_ask_device(struct verbs_qp *q)
 {
-	struct rdma_conn_param conn = {
-		.private_data = q->private_data,
-		.private_data_len = (uint8_t)q->private_len,
-	};
 	uint8_t buf[VERBS_HELLO_MAX];
+	struct rdma_conn_param conn = {.private_data = buf};
 	struct verbs_hello h;
 	int rc;
 
-	if (!q->ctx->is_plain) {
-		san_verbs_hello_init(&h, q->service, q->private_data, q->private_len);
-		h.flags = q->half | (q->stream != NULL ? VERBS_HELLO_STREAM : 0);
-		h.token = q->token;
-		conn.private_data = buf;
-		conn.private_data_len = san_verbs_hello_encode(&h, buf);
-	}
+	san_verbs_hello_init(&h, q->service, q->private_data, q->private_len);
+	h.flags = q->half | (q->stream != NULL ? VERBS_HELLO_STREAM : 0);
+	h.token = q->token;
+	conn.private_data_len = san_verbs_conn_encode(q->ctx, &h, buf);
 	san_verbs_conn_param(q->ctx, READS_ALL, READS_ALL, &conn);
 	q->state = VERBS_CONNECTING;
 	rc = san_verbs_qp_make(q);
@@ -253,13 +244,9 @@ on_rejected(struct verbs_qp *q, const struct cm_event *e)
 	struct verbs_hello h;
 
 	san_verbs_hello_init(&h, 0, NULL, 0);
-	if (e->ev.status == CONSUMER_SAYS && q->ctx->is_plain) {
-		reason = RTSAN_R_REFUSED;
-		read_plain(e, &h);
-	} else if (e->ev.status == CONSUMER_SAYS &&
-		   san_verbs_hello_decode(e->data, e->len, &h) == RTSAN_R_NONE) {
-		reason = h.reason;
-	}
+	if (e->ev.status == CONSUMER_SAYS &&
+	    verbs_cm_read_hello(q->ctx, e, &h) == RTSAN_R_NONE)
+		reason = q->ctx->is_plain ? RTSAN_R_REFUSED : h.reason;
 	if (asks_again(q, e->ev.status, reason))
 		return;
 	if (reason == RTSAN_R_NONE || reason > RTSAN_R_MALFORMED) /* not a reason of a peer */
@@ -277,10 +264,7 @@ verbs_cm_on_up(struct verbs_qp *q, const struct cm_event *e)
 	ibv_modify_qp(q->id->qp, &attr, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 	q->state = VERBS_UP;
 	atomic_store(&q->was_up, true);
-	if (q->ctx->is_plain)
-		read_plain(e, &h);
-	else if (san_verbs_hello_decode(e->data, e->len, &h) != RTSAN_R_NONE)
-		san_verbs_hello_init(&h, 0, NULL, 0);
+	verbs_cm_read_hello(q->ctx, e, &h); /* a malformed answer counts as empty */
 	san_verbs_end_tell_up(q, &h);
 	if (q->stream != NULL)
 		san_verbs_stream_opened(q);
@@ -342,16 +326,11 @@ verbs_cm_take_event(struct verbs_ctx *ctx, struct cm_event *e)
 	e->ev = *cm;
 	e->len = 0;
 	p = &cm->param.conn;
-	switch (cm->event) {
-	case RDMA_CM_EVENT_CONNECT_REQUEST:
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_ESTABLISHED:
-		if (p->private_data != NULL)
-			e->len = p->private_data_len;
-		memcpy(e->data, p->private_data != NULL ? p->private_data : "", e->len);
-		break;
-	default:
-		break;
+	if ((cm->event == RDMA_CM_EVENT_CONNECT_REQUEST || cm->event == RDMA_CM_EVENT_REJECTED ||
+	     cm->event == RDMA_CM_EVENT_ESTABLISHED) &&
+	    p->private_data != NULL) {
+		e->len = p->private_data_len;
+		memcpy(e->data, p->private_data, e->len);
 	}
 	rdma_ack_cm_event(cm);
 	return true;

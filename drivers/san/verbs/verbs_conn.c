@@ -125,6 +125,38 @@ san_verbs_conn_event_arm(void *priv)
 	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
 
+/* ---- private data ---- */
+
+uint8_t
+san_verbs_conn_encode(const struct verbs_ctx *ctx, const struct verbs_hello *h, uint8_t *buf)
+{
+	if (!ctx->is_plain)
+		return san_verbs_hello_encode(h, buf);
+	memcpy(buf, h->data, h->len);
+	return h->len;
+}
+
+/* Refuse a request, with private data. */
+static void
+verbs_conn_send_refusal(const struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
+			const void *data, uint16_t len)
+{
+	uint8_t buf[VERBS_HELLO_MAX];
+	struct verbs_hello h;
+
+	san_verbs_hello_init(&h, 0, data, len);
+	h.reason = reason;
+	rdma_reject(id, buf, san_verbs_conn_encode(ctx, &h, buf));
+}
+
+void
+san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
+		      const void *data, uint16_t len)
+{
+	verbs_conn_send_refusal(ctx, id, reason, data, len);
+	san_verbs_thread_retire(ctx, id, false);
+}
+
 /* ---- both sides, under the lock of the queue pair ---- */
 
 /* Whether it may begin a connection. */
@@ -275,30 +307,23 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 static int
 verbs_conn_accept_request(struct verbs_qp *q, uint64_t request)
 {
-	struct rdma_conn_param conn = {.private_data = q->private_data};
 	uint8_t buf[VERBS_HELLO_MAX];
+	struct rdma_conn_param conn = {.private_data = buf};
 	struct verbs_hello h;
 	int rc = take_request(q, request, &conn);
 
 	if (rc != 0)
 		return rc;
-	conn.private_data_len = (uint8_t)q->private_len;
-	if (!q->ctx->is_plain) {
-		san_verbs_hello_init(&h, 0, q->private_data, q->private_len);
-		conn.private_data = buf;
-		conn.private_data_len = san_verbs_hello_encode(&h, buf);
-	}
+	san_verbs_hello_init(&h, 0, q->private_data, q->private_len);
+	conn.private_data_len = san_verbs_conn_encode(q->ctx, &h, buf);
 	q->state = VERBS_CONNECTING;
 	rc = san_verbs_qp_make(q);
 	san_verbs_qp_post(q); /* receives first: the peer may send as soon as it is connected */
 	if (rc == 0 && rdma_accept(q->id, &conn) == 0)
 		return 0;
 	q->state = VERBS_IDLE;
-	if (rc != 0) { /* if the request still exists */
-		san_verbs_hello_init(&h, 0, NULL, 0);
-		h.reason = RTSAN_R_RESOURCES;
-		rdma_reject(q->id, buf, q->ctx->is_plain ? 0 : san_verbs_hello_encode(&h, buf));
-	}
+	if (rc != 0) /* if the request still exists */
+		verbs_conn_send_refusal(q->ctx, q->id, RTSAN_R_RESOURCES, NULL, 0);
 	san_verbs_end_leave(q);
 	if (rc == 0 || rc == -EINVAL) /* the connection manager has noticed it first */
 		return q->ctx->host->fail(-ENOENT, "accept: the request no longer exists");
@@ -310,11 +335,11 @@ static int
 do_set_up(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
 	bool accepts = req->type == SHMQ_ACCEPT;
-	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
+	struct verbs_qp *q = san_verbs_qp_of(ctx, req->id);
 	int rc = accepts ? 0 : check_service(ctx, req->conn.service);
 
-	if (q == NULL || rc != 0)
-		return rc != 0 ? rc : -EINVAL;
+	if (rc != 0)
+		return rc;
 	pthread_mutex_lock(&q->lock);
 	rc = verbs_conn_begin_setup(q, accepts ? "accept" : "connect", &req->conn);
 	if (rc == 0) {
@@ -325,23 +350,6 @@ do_set_up(struct verbs_ctx *ctx, const struct shmq_req *req)
 	}
 	pthread_mutex_unlock(&q->lock);
 	return rc;
-}
-
-void
-san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
-		      const void *data, uint16_t len)
-{
-	uint8_t buf[VERBS_HELLO_MAX];
-	struct verbs_hello h;
-
-	if (ctx->is_plain) {
-		rdma_reject(id, data, (uint8_t)len);
-	} else {
-		san_verbs_hello_init(&h, 0, data, len);
-		h.reason = reason;
-		rdma_reject(id, buf, san_verbs_hello_encode(&h, buf));
-	}
-	san_verbs_thread_retire(ctx, id, false);
 }
 
 static int
@@ -365,11 +373,9 @@ do_reject(struct verbs_ctx *ctx, const struct shmq_req *req)
 static int
 do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
-	struct verbs_qp *q = san_verbs_qp_find(ctx, req->id);
+	struct verbs_qp *q = san_verbs_qp_of(ctx, req->id);
 	int rc = 0;
 
-	if (q == NULL)
-		return -EINVAL;
 	pthread_mutex_lock(&q->lock);
 	if (q->state == VERBS_UP && q->stream != NULL)
 		san_verbs_stream_close(q);
@@ -446,18 +452,6 @@ refuse_all(struct verbs_ctx *ctx, const struct verbs_listener *l)
 	}
 }
 
-void
-san_verbs_conn_unlisten(struct verbs_ctx *ctx, struct verbs_listener *l)
-{
-	pthread_mutex_lock(&ctx->lock);
-	LIST_REMOVE(l, link);
-	pthread_mutex_unlock(&ctx->lock);
-	refuse_all(ctx, l);
-	if (l->id != NULL)
-		san_verbs_thread_retire(ctx, l->id, true);
-	free(l);
-}
-
 static int
 do_unlisten(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
@@ -468,10 +462,15 @@ do_unlisten(struct verbs_ctx *ctx, const struct shmq_req *req)
 		if (l->service == req->conn.service)
 			break;
 	}
+	if (l != NULL)
+		LIST_REMOVE(l, link);
 	pthread_mutex_unlock(&ctx->lock);
 	if (l == NULL)
 		return -ENOENT;
-	san_verbs_conn_unlisten(ctx, l);
+	refuse_all(ctx, l);
+	if (l->id != NULL)
+		san_verbs_thread_retire(ctx, l->id, true);
+	free(l);
 	return 0;
 }
 

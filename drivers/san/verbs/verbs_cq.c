@@ -68,17 +68,6 @@ static const uint8_t ops[] = {
 	[RTSAN_WR_CMP_SWAP] = RTSAN_WC_ATOMIC,
 };
 
-/* The failure ends the connection. That takes time, so the context's thread does it. */
-static void
-note_failure(struct verbs_qp *q, uint8_t status)
-{
-	uint8_t none = 0;
-
-	if (status != RTSAN_WC_SUCCESS && status != RTSAN_WC_FLUSHED &&
-	    atomic_compare_exchange_strong(&q->failed, &none, status))
-		san_verbs_thread_look(q);
-}
-
 /* Deregister memory of one request. */
 static void
 end_temps(struct verbs_qp *q, uint32_t slot)
@@ -146,19 +135,13 @@ verbs_cq_fill_received(struct verbs_qp *q, uint32_t at, uint8_t status, const st
 	atomic_store_explicit(&q->wq->rq_head, at + 1, memory_order_release);
 }
 
-/* The place whose lower bits are *place*. */
-static uint32_t
-verbs_cq_place_of(uint32_t head, uint32_t place)
-{
-	return head + ((place - head) & VERBS_PLACE);
-}
-
 /* False: the completion is not reported, or belongs to an earlier connection. */
 static bool
 verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct san_ulp_wc *to)
 {
 	struct verbs_qp *q = &cq->ctx->qps[VERBS_ID_INDEX(wc->wr_id)];
-	uint32_t place = (uint32_t)wc->wr_id & VERBS_PLACE, at;
+	bool is_recv = VERBS_ID_IS_RECV(wc->wr_id), is_mark = (wc->wr_id & VERBS_MARK) != 0;
+	uint32_t head, at;
 	uint8_t status;
 
 	if (VERBS_ID(q, 0, 0) != VERBS_ID_OF(wc->wr_id) || q->wq == NULL)
@@ -166,26 +149,24 @@ verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct
 	/* the connection was never established: posted work stays for the next one */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR && !atomic_load(&q->was_up))
 		return false;
-	if (VERBS_ID_IS_RECV(wc->wr_id)) {
-		status = status_of(wc->status, 0);
-		note_failure(q, status);
-		verbs_cq_fill_received(q, verbs_cq_place_of(atomic_load(&q->wq->rq_head), place),
-				       status, wc, to);
+	/* the place whose lower bits are those of the ID */
+	head = atomic_load(is_recv ? &q->wq->rq_head : &q->wq->sq_head);
+	at = head + (((uint32_t)wc->wr_id - head) & VERBS_PLACE);
+	status = status_of(wc->status, is_recv || is_mark ? 0 : q->sqe[at & (q->sq_depth - 1)].op);
+	if (status != RTSAN_WC_SUCCESS && status != RTSAN_WC_FLUSHED)
+		san_verbs_end_fail(q, status);
+	if (is_recv) {
+		verbs_cq_fill_received(q, at, status, wc, to);
 		return true;
 	}
-	if ((wc->wr_id & VERBS_MARK) != 0) {
-		status = status_of(wc->status, 0);
-		note_failure(q, status);
+	if (is_mark) {
 		/* it is the last one, or the connection has ended (see san_verbs_cq_settle()) */
 		if (status == RTSAN_WC_SUCCESS &&
-		    (int32_t)(q->mark_at - atomic_load(&q->wq->sq_head)) > 0)
+		    (int32_t)(q->mark_at - head) > 0)
 			free_sends(q, q->mark_at);
 		atomic_fetch_sub(&q->marks, 1);
 		return false;
 	}
-	at = verbs_cq_place_of(atomic_load(&q->wq->sq_head), place);
-	status = status_of(wc->status, q->sqe[at & (q->sq_depth - 1)].op);
-	note_failure(q, status);
 	if (status == RTSAN_WC_FLUSHED && atomic_load(&q->blame) != 0)
 		status = atomic_exchange(&q->blame, 0);
 	return verbs_cq_fill_sent(q, at, status, to);
@@ -538,7 +519,7 @@ san_verbs_cq_destroy(void *priv, void *arg)
 	struct verbs_cq *cq = arg;
 
 	if (cq->users != 0)
-		return ctx->host->fail(-EBUSY, "completion queue: a queue pair uses it");
+		return -EBUSY;
 	if (cq->fd >= 0) {
 		pthread_mutex_lock(&ctx->lock);
 		LIST_REMOVE(cq, link);

@@ -281,15 +281,13 @@ static void
 verbs_ctx_close(void *priv)
 {
 	struct verbs_ctx *ctx = priv;
-	struct verbs_listener *l;
 	struct ibv_mr *mr;
 	uint32_t i;
 
 	pthread_mutex_lock(&all_lock);
 	LIST_REMOVE(ctx, link);
 	pthread_mutex_unlock(&all_lock);
-	while ((l = LIST_FIRST(&ctx->listeners)) != NULL)
-		san_verbs_conn_unlisten(ctx, l);
+	/* librtsan has ended all listeners, and all queue pairs but streams that linger */
 	for (i = 0; i < VERBS_QPS; i++) {
 		struct verbs_qp *q = &ctx->qps[i];
 

@@ -82,6 +82,17 @@ san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h)
 
 /* ---- ends ---- */
 
+bool
+san_verbs_end_fail(struct verbs_qp *q, uint8_t status)
+{
+	uint8_t none = 0;
+	bool is_first = atomic_compare_exchange_strong(&q->failed, &none, status);
+
+	if (is_first)
+		san_verbs_thread_look(q);
+	return is_first;
+}
+
 void
 san_verbs_end_leave(struct verbs_qp *q)
 {
@@ -92,12 +103,6 @@ san_verbs_end_leave(struct verbs_qp *q)
 	san_verbs_qp_unmake(q);
 	q->id = NULL;
 	san_verbs_thread_retire(q->ctx, id, false);
-}
-
-static bool
-is_device(const struct verbs_qp *q)
-{
-	return q->id != NULL && q->id->qp != NULL;
 }
 
 bool
@@ -134,7 +139,7 @@ san_verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason, const stru
 	q->state = VERBS_ENDING;
 	q->has_end_mark = false;
 	q->end_ns = san_verbs_now_ns() + DRAIN_MS * SAN_NS_PER_MS;
-	if (is_device(q) && !was_never_up(q)) {
+	if (san_verbs_qp_is_made(q) && !was_never_up(q)) {
 		ibv_modify_qp(q->id->qp, &error, IBV_QP_STATE);
 		q->has_end_mark = san_verbs_qp_mark(q);
 	}
@@ -194,7 +199,7 @@ verbs_end_free_drained(struct verbs_qp *q, uint64_t now_ns)
 		verbs_end_finish(q);
 		return false;
 	}
-	if (is_device(q)) {
+	if (san_verbs_qp_is_made(q)) {
 		is_all = verbs_end_is_drained(q, now_ns);
 		if (!is_all && now_ns < q->end_ns)
 			return true;
@@ -270,10 +275,7 @@ san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns)
 
 	if ((failed != 0 || atomic_load(&q->ctx->is_lost)) && san_verbs_end_is_connected(q) &&
 	    q->state != VERBS_ENDING)
-		san_verbs_end_begin(q,
-				    atomic_load(&q->was_up) ? RTSAN_EV_DISCONNECTED :
-							      RTSAN_EV_UNREACHABLE,
-				    reason, NULL);
+		san_verbs_end_begin(q, RTSAN_EV_UNREACHABLE, reason, NULL);
 	if (q->stream != NULL && q->state != VERBS_ENDING)
 		next_ns = san_verbs_stream_work(q, now_ns);
 	switch (q->state) {

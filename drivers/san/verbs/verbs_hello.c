@@ -62,58 +62,51 @@ san_verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf)
 }
 
 static bool
-decode_half(const uint8_t *buf, size_t len, struct verbs_hello *h)
+decode_half(const struct head *head, const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	struct half half;
 
 	/* exactly one of the two, and only if one request is too short */
-	if ((h->flags & VERBS_HELLO_FIRST) != 0 && (h->flags & VERBS_HELLO_REST) != 0)
+	if ((head->flags & VERBS_HELLO_FIRST) != 0 && (head->flags & VERBS_HELLO_REST) != 0)
 		return false;
-	if (len < sizeof(half) || h->len <= VERBS_HELLO_ONE)
+	if (len < sizeof(half) || head->len <= VERBS_HELLO_ONE)
 		return false;
 	memcpy(&half, buf, sizeof(half));
 	h->token = be64toh(half.token);
-	memcpy(&h->data[(h->flags & VERBS_HELLO_FIRST) != 0 ? 0 : VERBS_HELLO_HALF], half.data,
+	memcpy(&h->data[(head->flags & VERBS_HELLO_FIRST) != 0 ? 0 : VERBS_HELLO_HALF], half.data,
 	       VERBS_HELLO_HALF);
 	return true;
 }
 
-static enum rtsan_reason
-verbs_hello_decode_fields(const uint8_t *buf, size_t len, struct verbs_hello *h)
+enum rtsan_reason
+san_verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
 {
 	struct head head;
 
+	memset(h, 0, sizeof(*h));
 	if (buf == NULL || len < sizeof(head))
 		return RTSAN_R_PARAMETER;
 	memcpy(&head, buf, sizeof(head));
+	buf += sizeof(head);
+	len -= sizeof(head);
 	if (be32toh(head.magic) != MAGIC)
 		return RTSAN_R_PARAMETER;
 	if (head.version != VERSION)
 		return RTSAN_R_VERSION;
 	if (head.len > RTSAN_PRIVATE_MAX)
 		return RTSAN_R_PARAMETER;
+	if ((head.flags & (VERBS_HELLO_FIRST | VERBS_HELLO_REST)) != 0) {
+		if (!decode_half(&head, buf, len, h))
+			return RTSAN_R_PARAMETER;
+	} else {
+		if (len < head.len)
+			return RTSAN_R_PARAMETER;
+		memcpy(h->data, buf, head.len);
+	}
+	/* only now: after an error *h* is all zeros, so that it cannot be used by mistake */
 	h->flags = head.flags;
 	h->reason = head.reason;
 	h->len = head.len;
 	h->service = be64toh(head.service);
-	if ((h->flags & (VERBS_HELLO_FIRST | VERBS_HELLO_REST)) != 0)
-		return decode_half(buf + sizeof(head), len - sizeof(head), h) ? RTSAN_R_NONE :
-										RTSAN_R_PARAMETER;
-	if (len - sizeof(head) < h->len)
-		return RTSAN_R_PARAMETER;
-	memcpy(h->data, buf + sizeof(head), h->len);
 	return RTSAN_R_NONE;
-}
-
-/* After an error *h* is all zeros, so that it cannot be used by mistake. */
-enum rtsan_reason
-san_verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h)
-{
-	enum rtsan_reason reason;
-
-	memset(h, 0, sizeof(*h));
-	reason = verbs_hello_decode_fields(buf, len, h);
-	if (reason != RTSAN_R_NONE)
-		memset(h, 0, sizeof(*h));
-	return reason;
 }

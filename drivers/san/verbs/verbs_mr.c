@@ -15,9 +15,7 @@
 struct ibv_mr *
 san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 {
-	return key - 1 < VERBS_MRS ?
-		atomic_load_explicit(&ctx->mrs[key - 1], memory_order_acquire) :
-		NULL;
+	return atomic_load_explicit(&ctx->mrs[key - 1], memory_order_acquire);
 }
 
 static struct ibv_mr *
@@ -62,8 +60,8 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 	return ctx->host->fail(-ENOSPC, "region: there are %u already", VERBS_MRS);
 }
 
-bool
-san_verbs_mr_names(const struct rtsan_sge *sge, uint32_t n, uint32_t key)
+static bool
+verbs_mr_sges_name(const struct rtsan_sge *sge, uint32_t n, uint32_t key)
 {
 	uint32_t i;
 
@@ -73,36 +71,30 @@ san_verbs_mr_names(const struct rtsan_sge *sge, uint32_t n, uint32_t key)
 	return false;
 }
 
-/* By which posted work a region is named. */
-enum naming {
-	NAMED_NOT,
-	NAMED_SILENTLY, /* only by unsignaled sends */
-	NAMED,
-};
-
-/* Under the queue pair's lock. */
-static enum naming
-named_by(const struct verbs_qp *q, uint32_t key)
+enum verbs_naming
+san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, uint32_t key)
 {
-	uint32_t at, tail = atomic_load(&q->wq->rq_tail);
-	enum naming by = NAMED_NOT;
+	uint32_t at, tail = atomic_load(&wq->rq_tail);
+	enum verbs_naming by = VERBS_NAMED_NOT;
+	struct san_wq_cons c;
 
-	for (at = atomic_load(&q->wq->rq_head); at != tail; at++) {
-		const struct san_ulp_recv *e = &q->rqe[at & (q->rq_depth - 1)];
+	san_wr_wq_cons_init(&c, wq, sq_depth, rq_depth);
+	for (at = atomic_load(&wq->rq_head); at != tail; at++) {
+		const struct san_ulp_recv *e = &c.rqe[at & c.rq.mask];
 
-		if (san_verbs_mr_names(e->sge, e->nb_sge, key))
-			return NAMED;
+		if (verbs_mr_sges_name(e->sge, e->nb_sge, key))
+			return VERBS_NAMED;
 	}
-	tail = atomic_load(&q->wq->sq_tail);
-	for (at = atomic_load(&q->wq->sq_head); at != tail; at++) {
-		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
+	tail = atomic_load(&wq->sq_tail);
+	for (at = atomic_load(&wq->sq_head); at != tail; at++) {
+		const struct san_ulp_wr *e = &c.sqe[at & c.sq.mask];
 
 		if ((e->flags & RTSAN_WR_INLINE) != 0 ||
-		    !san_verbs_mr_names(e->sge, e->nb_sge, key))
+		    !verbs_mr_sges_name(e->sge, e->nb_sge, key))
 			continue;
 		if ((e->flags & RTSAN_WR_SIGNALED) != 0)
-			return NAMED;
-		by = NAMED_SILENTLY;
+			return VERBS_NAMED;
+		by = VERBS_NAMED_SILENTLY;
 	}
 	return by;
 }
@@ -111,19 +103,19 @@ named_by(const struct verbs_qp *q, uint32_t key)
  * The program may know from elsewhere that an unsignaled send is done before the device has
  * reported it. A mark behind that send reports it, when the caller asks again.
  */
-static enum naming
+static enum verbs_naming
 verbs_mr_check_key(struct verbs_qp *q, uint32_t key)
 {
-	enum naming by = NAMED_NOT;
+	enum verbs_naming by = VERBS_NAMED_NOT;
 
 	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE && q->stream != NULL) {
-		by = san_verbs_stream_names(q->stream, key) ? NAMED : NAMED_NOT;
+		by = san_verbs_stream_names(q->stream, key) ? VERBS_NAMED : VERBS_NAMED_NOT;
 	} else if (atomic_load(&q->qpn) != SAN_QPN_NONE) {
 		san_verbs_cq_harvest(q->send_cq);
-		by = named_by(q, key);
+		by = san_verbs_mr_named_by(q->wq, q->sq_depth, q->rq_depth, key);
 	}
-	if (by == NAMED_SILENTLY && q->state == VERBS_UP)
+	if (by == VERBS_NAMED_SILENTLY && q->state == VERBS_UP)
 		san_verbs_qp_mark(q);
 	pthread_mutex_unlock(&q->lock);
 	return by;
@@ -135,21 +127,19 @@ san_verbs_mr_del(struct verbs_ctx *ctx, const struct shmq_req *req)
 	const struct timespec pause = {.tv_nsec = SAN_NS_PER_MS};
 	uint32_t i, key = req->id;
 	struct ibv_mr *mr = san_verbs_mr_find(ctx, key);
-	enum naming by;
+	enum verbs_naming by;
 	int k;
 
-	if (mr == NULL)
-		return ctx->host->fail(-EINVAL, "region: there is none of that name");
 	for (i = 0; i < VERBS_QPS; i++) {
 		if (atomic_load(&ctx->qps[i].qpn) == SAN_QPN_NONE)
 			continue;
 		by = verbs_mr_check_key(&ctx->qps[i], key);
-		for (k = 0; k < PAUSES && by == NAMED_SILENTLY; k++) {
+		for (k = 0; k < PAUSES && by == VERBS_NAMED_SILENTLY; k++) {
 			nanosleep(&pause, NULL);
 			by = verbs_mr_check_key(&ctx->qps[i], key);
 		}
-		if (by != NAMED_NOT)
-			return ctx->host->fail(-EBUSY, "region: posted work names it");
+		if (by != VERBS_NAMED_NOT)
+			return -EBUSY;
 	}
 	atomic_store(&ctx->mrs[key - 1], NULL);
 	return -ibv_dereg_mr(mr);

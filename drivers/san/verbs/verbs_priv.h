@@ -224,6 +224,20 @@ san_verbs_now_ns(void)
 	return (uint64_t)ts.tv_sec * SAN_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/** The queue pair with that number. librtsan names only queue pairs that exist. */
+static inline struct verbs_qp *
+san_verbs_qp_of(const struct verbs_ctx *ctx, uint32_t qpn)
+{
+	return &ctx->qps[SAN_QPN_INDEX(qpn)];
+}
+
+/** Whether it has a queue pair of the device. */
+static inline bool
+san_verbs_qp_is_made(const struct verbs_qp *q)
+{
+	return q->id != NULL && q->id->qp != NULL;
+}
+
 /* ---- verbs_ctx.c ---- */
 
 /** The device has failed or was removed: end all of its connections, and wake all waiters. */
@@ -237,10 +251,17 @@ bool san_verbs_ctx_has_cq(const struct ibv_cq *cq);
 int san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd,
 		     struct rtsan_provider_keys *keys);
 int san_verbs_mr_del(struct verbs_ctx *ctx, const struct shmq_req *req);
-/** The region *key*; NULL: none. */
+/** The region *key*; NULL: it was deregistered. */
 struct ibv_mr *san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key);
-/** Whether one of these elements names *key*. */
-bool san_verbs_mr_names(const struct rtsan_sge *sge, uint32_t n, uint32_t key);
+/** By which posted work a region is named. */
+enum verbs_naming {
+	VERBS_NAMED_NOT,
+	VERBS_NAMED_SILENTLY, /**< only by unsignaled sends */
+	VERBS_NAMED,
+};
+/** By which entries of these queues *key* is named. */
+enum verbs_naming san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth,
+					uint32_t key);
 
 /* ---- verbs_cq.c ---- */
 
@@ -269,13 +290,11 @@ bool san_verbs_cq_flush(struct verbs_qp *q);
 /** The sends that the device still had were successful, and unsignaled: release their places. */
 void san_verbs_cq_settle(struct verbs_qp *q);
 
-/* ---- verbs_qp.c: under the lock of the queue pair, except the first four ---- */
+/* ---- verbs_qp.c: under the lock of the queue pair, except the first three ---- */
 
 int san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf);
 void san_verbs_qp_destroy(void *priv, uint32_t qp);
 void san_verbs_qp_doorbell(void *priv, uint32_t qp);
-/** The queue pair with that number; NULL: it was destroyed. */
-struct verbs_qp *san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn);
 /** Release the queue pair and its place. */
 void san_verbs_qp_free(struct verbs_qp *q);
 /** Allocate rings of sq_depth and rq_depth. 0 or -errno. */
@@ -296,12 +315,14 @@ bool san_verbs_qp_mark(struct verbs_qp *q);
 /* ---- verbs_conn.c: operations for programs ---- */
 
 int san_verbs_conn_call(void *priv, const struct shmq_req *req);
-void san_verbs_conn_unlisten(struct verbs_ctx *ctx, struct verbs_listener *l);
 int san_verbs_conn_event_poll(void *priv, struct shmq_event *ev);
 int san_verbs_conn_event_fd(void *priv);
 int san_verbs_conn_event_arm(void *priv);
 /** Queue an event, in place of one of *e* that was not polled. Under the context's lock. */
 void san_verbs_conn_put(struct verbs_ctx *ctx, struct verbs_event *e);
+/** Encode *h* into *buf* of VERBS_HELLO_MAX bytes as peers expect it. Returns the length. */
+uint8_t san_verbs_conn_encode(const struct verbs_ctx *ctx, const struct verbs_hello *h,
+			      uint8_t *buf);
 /** Refuse a request that was taken or never kept, for *reason*, with private data. */
 void san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reason,
 			   const void *data, uint16_t len);
@@ -326,6 +347,8 @@ void san_verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason,
 			 const struct verbs_hello *h);
 /** End without an event. The program's memory is not accessed afterwards. */
 void san_verbs_end_drop(struct verbs_qp *q);
+/** A failure ends the connection. That takes time, so the thread does it. True: the first one. */
+bool san_verbs_end_fail(struct verbs_qp *q, uint8_t status);
 /** Give up the ID, which the thread destroys. */
 void san_verbs_end_leave(struct verbs_qp *q);
 /** Do what its state requires, in the thread. Returns when to call it again. */

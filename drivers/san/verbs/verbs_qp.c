@@ -15,14 +15,6 @@
 
 #define BURST 16 /* requests that are given to the device together */
 
-struct verbs_qp *
-san_verbs_qp_find(const struct verbs_ctx *ctx, uint32_t qpn)
-{
-	struct verbs_qp *q = &ctx->qps[SAN_QPN_INDEX(qpn)];
-
-	return SAN_QPN_INDEX(qpn) < VERBS_QPS && atomic_load(&q->qpn) == qpn ? q : NULL;
-}
-
 /* ---- create, destroy ---- */
 
 int
@@ -170,10 +162,8 @@ san_verbs_qp_free(struct verbs_qp *q)
 void
 san_verbs_qp_destroy(void *priv, uint32_t qpn)
 {
-	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
+	struct verbs_qp *q = san_verbs_qp_of(priv, qpn);
 
-	if (q == NULL)
-		return;
 	pthread_mutex_lock(&q->lock);
 	if (q->stream == NULL || !san_verbs_stream_orphan(q))
 		san_verbs_qp_free(q);
@@ -231,7 +221,7 @@ san_verbs_qp_make(struct verbs_qp *q)
 void
 san_verbs_qp_unmake(struct verbs_qp *q)
 {
-	if (q->id == NULL || q->id->qp == NULL)
+	if (!san_verbs_qp_is_made(q))
 		return;
 	pthread_mutex_lock(&q->ctx->cm_lock);
 	rdma_destroy_qp(q->id);
@@ -344,13 +334,8 @@ verbs_qp_fill_send(struct verbs_qp *q, struct ibv_send_wr *w, struct ibv_sge *sg
 static bool
 verbs_qp_fail_post(struct verbs_qp *q, uint8_t status)
 {
-	uint8_t none = 0;
-
-	san_verbs_cq_harvest(q->send_cq);
-	if (!atomic_compare_exchange_strong(&q->failed, &none, status))
-		return false;
-	san_verbs_thread_look(q);
-	return true;
+	san_verbs_cq_harvest(q->send_cq); /* failed requests have a more precise status */
+	return san_verbs_end_fail(q, status);
 }
 
 static void
@@ -423,8 +408,7 @@ san_verbs_qp_post(struct verbs_qp *q)
 {
 	if (q->state == VERBS_ENDED)
 		san_verbs_thread_look(q);
-	if (q->id == NULL || q->id->qp == NULL || q->state == VERBS_ENDING ||
-	    atomic_load(&q->failed) != 0)
+	if (!san_verbs_qp_is_made(q) || q->state == VERBS_ENDING || atomic_load(&q->failed) != 0)
 		return;
 	verbs_qp_post_recvs(q);
 	if (q->state == VERBS_UP || q->state == VERBS_DRAINING)
@@ -456,18 +440,12 @@ san_verbs_qp_mark(struct verbs_qp *q)
 void
 san_verbs_qp_doorbell(void *priv, uint32_t qpn)
 {
-	struct verbs_qp *q = san_verbs_qp_find(priv, qpn);
-	uint64_t again_ns;
+	struct verbs_qp *q = san_verbs_qp_of(priv, qpn);
 
-	if (q == NULL)
-		return;
 	pthread_mutex_lock(&q->lock);
-	if (atomic_load(&q->qpn) == qpn && q->stream != NULL) {
-		again_ns = san_verbs_stream_work(q, san_verbs_now_ns());
-		if (again_ns < q->armed_ns)
-			san_verbs_thread_look(q);
-	} else if (atomic_load(&q->qpn) == qpn) {
+	if (q->stream == NULL)
 		san_verbs_qp_post(q);
-	}
+	else if (san_verbs_stream_work(q, san_verbs_now_ns()) < q->armed_ns)
+		san_verbs_thread_look(q);
 	pthread_mutex_unlock(&q->lock);
 }

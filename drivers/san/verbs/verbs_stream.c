@@ -40,7 +40,6 @@ struct chunk {
 
 struct verbs_stream {
 	struct verbs_qp *q;
-	struct verbs_ctx *ctx;
 	struct san_stream *session;
 	struct san_stream_conf conf;
 	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: orphaned */
@@ -66,7 +65,7 @@ verbs_stream_query(void *arg, struct san_stream_caps *caps)
 		.threshold = THRESHOLD,
 		.can_read = true,
 		.ordered = true,
-		.max_sge = (uint16_t)s->ctx->max_sge,
+		.max_sge = (uint16_t)s->q->ctx->max_sge,
 	};
 }
 
@@ -146,7 +145,7 @@ verbs_stream_chunk_add(struct verbs_stream *s, struct chunk **list, void *mem, s
 	if (c == NULL)
 		return NULL;
 	*c = (struct chunk){.mem = mem, .bytes = bytes, .next = *list};
-	c->mr = ibv_reg_mr(s->ctx->pd, mem, bytes, access);
+	c->mr = ibv_reg_mr(s->q->ctx->pd, mem, bytes, access);
 	if (c->mr == NULL) {
 		free(c);
 		return NULL;
@@ -273,14 +272,13 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	if (s == NULL)
 		return -ENOMEM;
 	s->q = q;
-	s->ctx = q->ctx;
 	s->linger_ns = SAN_TIME_NEVER;
 	s->lingers = conf->req->qp.stream.linger;
-	rc = san_stream_attr_conf(s->ctx->host, &conf->req->qp, &s->conf);
+	rc = san_stream_attr_conf(s->q->ctx->host, &conf->req->qp, &s->conf);
 	if (rc == 0) { /* the queue pair's rings become those of the session */
 		san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
 		depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
-		rc = san_verbs_cq_create_inner(s->ctx, q->index, depth, &s->own);
+		rc = san_verbs_cq_create_inner(s->q->ctx, q->index, depth, &s->own);
 		q->send_cq = q->recv_cq = s->own;
 	}
 	if (rc == 0)
@@ -294,7 +292,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		free(wq);
 		san_verbs_qp_end_queues(q);
 		if (s->own != NULL)
-			san_verbs_cq_destroy(s->ctx, s->own);
+			san_verbs_cq_destroy(s->q->ctx, s->own);
 		free(s);
 		return rc;
 	}
@@ -328,7 +326,7 @@ san_verbs_stream_destroy(struct verbs_qp *q)
 
 	leave_program(s);
 	san_stream_destroy(s->session);
-	san_verbs_cq_destroy(s->ctx, s->own);
+	san_verbs_cq_destroy(s->q->ctx, s->own);
 	q->stream = NULL;
 	free(s);
 }
@@ -515,21 +513,11 @@ san_verbs_stream_is_orphan(const struct verbs_stream *s)
 bool
 san_verbs_stream_names(const struct verbs_stream *s, uint32_t key)
 {
-	uint32_t at, tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->sq_tail) : s->wq.sq.head;
+	enum verbs_naming by = VERBS_NAMED_NOT;
 
-	for (at = s->wq.sq.head; at != tail; at++) {
-		const struct san_ulp_wr *wr = &s->wq.sqe[at & s->wq.sq.mask];
-
-		if ((wr->flags & RTSAN_WR_INLINE) == 0 &&
-		    san_verbs_mr_names(wr->sge, wr->nb_sge, key))
-			return true;
-	}
-	tail = s->wq.wq != NULL ? atomic_load(&s->wq.wq->rq_tail) : s->wq.rq.head;
-	for (at = s->wq.rq.head; at != tail; at++) {
-		const struct san_ulp_recv *r = &s->wq.rqe[at & s->wq.rq.mask];
-
-		if (san_verbs_mr_names(r->sge, r->nb_sge, key))
-			return true;
-	}
+	if (s->wq.wq != NULL)
+		by = san_verbs_mr_named_by(s->wq.wq, s->wq.sq.mask + 1, s->wq.rq.mask + 1, key);
+	if (by != VERBS_NAMED_NOT)
+		return true;
 	return san_stream_show_names_key(s->session, key);
 }

@@ -143,8 +143,6 @@ static void
 take_device_events(struct verbs_ctx *ctx)
 {
 	struct ibv_async_event ev;
-	struct verbs_qp *q;
-	uint8_t none;
 
 	while (ibv_get_async_event(ctx->dev, &ev) == 0) {
 		switch (ev.event_type) {
@@ -154,11 +152,9 @@ take_device_events(struct verbs_ctx *ctx)
 		case IBV_EVENT_QP_FATAL:
 		case IBV_EVENT_QP_REQ_ERR:
 		case IBV_EVENT_QP_ACCESS_ERR:
-			q = ev.element.qp->qp_context;
-			none = 0; /* failed requests, if any, have a more precise status */
-			if (san_verbs_ctx_has_qp(q) &&
-			    atomic_compare_exchange_strong(&q->failed, &none, RTSAN_WC_INVALID))
-				san_verbs_thread_look(q);
+			/* failed requests, if any, have a more precise status */
+			if (san_verbs_ctx_has_qp(ev.element.qp->qp_context))
+				san_verbs_end_fail(ev.element.qp->qp_context, RTSAN_WC_INVALID);
 			break;
 		case IBV_EVENT_CQ_ERR: /* the queue has lost completions */
 			if (san_verbs_ctx_has_cq(ev.element.cq))
