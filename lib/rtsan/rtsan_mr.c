@@ -93,7 +93,6 @@ mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, str
 		mr->key = keys.key;
 		mr->rkey = keys.rkey;
 		mr->map_size = map_size;
-		mr->mapped = map_size != 0;
 		mr->gen = (mr->gen + 1) & gen_mask;
 		if (mr->gen == 0)
 			mr->gen = 1;
@@ -204,9 +203,8 @@ void
 rtsan_mr_release(struct rtsan_mr *mr)
 {
 	atomic_store(&mr->lkey, 0);
-	if (mr->mapped)
+	if (mr->map_size != 0)
 		munmap((void *)mr->addr, mr->map_size);
-	mr->mapped = false;
 }
 
 int

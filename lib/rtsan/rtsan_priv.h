@@ -45,10 +45,9 @@ struct rtsan_mr {
 	_Atomic uint32_t lkey; /**< 0: free; written last: if it matches, the range is valid */
 	uint32_t gen;          /**< counts the regions of this entry; upper part of the lkey */
 	uint32_t key, rkey;    /**< names that the provider uses */
-	bool mapped;           /**< we mapped it and must unmap it */
 	uintptr_t addr;
 	size_t length;   /**< as requested */
-	size_t map_size; /**< whole pages */
+	size_t map_size; /**< whole pages, which we mapped and must unmap; 0: not ours */
 };
 
 struct rtsan_cq {
@@ -71,7 +70,6 @@ struct rtsan_listener {
 struct rtsan_qp {
 	struct san_wq_prod wq;
 	struct rtsan_ctx *ctx;
-	struct rtsan_cq *send_cq, *recv_cq;
 	void *context;
 	uint32_t qpn;
 	bool is_stream;

@@ -63,10 +63,8 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	req.qp.is_stream = qp->is_stream;
 	if (qp->is_stream)
 		req.qp.stream = *attr->stream;
-	qp->send_cq = attr->send_cq;
-	qp->recv_cq = attr->recv_cq;
-	conf.send_cq = qp->send_cq->priv;
-	conf.recv_cq = qp->recv_cq->priv;
+	conf.send_cq = attr->send_cq->priv;
+	conf.recv_cq = attr->recv_cq->priv;
 	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
 	rc = ctx->ops->qp_create(ctx->priv, &conf);

@@ -79,25 +79,21 @@ begin_op(struct rtsan_stream_op *op)
 static int
 rc_of(uint8_t status)
 {
-	switch (status) {
-	case RTSAN_WC_SUCCESS:
+	static const int rcs[] = {
+		[RTSAN_WC_RETRY_EXC] = -ETIMEDOUT,
+		[RTSAN_WC_NO_BUFFERS] = -ENOBUFS,
+		[RTSAN_WC_CANCELLED] = -EAGAIN,
+		[RTSAN_WC_AGAIN] = -EAGAIN,
+		[RTSAN_WC_SHUTDOWN] = -EPIPE,
+		[RTSAN_WC_PROTOCOL] = -EPROTO,
+		[RTSAN_WC_INVALID] = -EINVAL,
+	};
+	int rc = status < sizeof(rcs) / sizeof(rcs[0]) ? rcs[status] : 0;
+
+	if (status == RTSAN_WC_SUCCESS)
 		return 0;
-	case RTSAN_WC_AGAIN:
-	case RTSAN_WC_CANCELLED:
-		return rtsan_fail(-EAGAIN, "stream: not in time");
-	case RTSAN_WC_SHUTDOWN:
-		return rtsan_fail(-EPIPE, "stream: shut before");
-	case RTSAN_WC_NO_BUFFERS:
-		return rtsan_fail(-ENOBUFS, "stream: %s", rtsan_status_text(status));
-	case RTSAN_WC_RETRY_EXC:
-		return rtsan_fail(-ETIMEDOUT, "stream: %s", rtsan_status_text(status));
-	case RTSAN_WC_PROTOCOL:
-		return rtsan_fail(-EPROTO, "stream: %s", rtsan_status_text(status));
-	case RTSAN_WC_INVALID:
-		return rtsan_fail(-EINVAL, "stream: %s", rtsan_status_text(status));
-	default:
-		return rtsan_fail(-ECONNRESET, "stream: %s", rtsan_status_text(status));
-	}
+	return rtsan_fail(rc != 0 ? rc : -ECONNRESET, "stream: %s",
+			  rc == -EAGAIN ? "not in time" : rtsan_status_text(status));
 }
 
 /* Reserve *ctl*: a stream has one control request at a time. The caller posts it next. */

@@ -171,7 +171,7 @@ TEST(rtsan_cq_poll__loan)
 	fake->wc[1] = (struct san_ulp_wc){.qp = stream->qpn};
 	fake->nb_wc = 2;
 	memset(wc, 0xff, sizeof(wc));
-	assert_int_equal(rtsan_cq_poll(stream->recv_cq, wc, 2), 2);
+	assert_int_equal(rtsan_cq_poll(LIST_FIRST(&ctx->cqs), wc, 2), 2);
 	assert_ptr_equal(wc[0].loan, bytes);
 	assert_int_equal(wc[0].imm, 3);
 	assert_null(wc[1].loan);
