@@ -2,7 +2,6 @@
 
 /* Events of the connection manager, in the provider's thread. (SYS-4) */
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include "verbs_priv.h"
@@ -35,43 +34,19 @@ verbs_cm_read_hello(const struct verbs_ctx *ctx, const struct cm_event *e, struc
 
 /* ---- requests ---- */
 
-static bool
-is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
-{
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-			((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-		      &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
-static void
-get_peer(struct rdma_cm_id *id, struct sockaddr_storage *to)
-{
-	const struct sockaddr *sa = rdma_get_peer_addr(id);
-
-	memset(to, 0, sizeof(*to));
-	if (sa != NULL && sa->sa_family == AF_INET)
-		memcpy(to, sa, sizeof(struct sockaddr_in));
-	else if (sa != NULL)
-		memcpy(to, sa, sizeof(struct sockaddr_in6));
-}
-
 /* False: its first half is not there. */
 static bool
 add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
 {
-	struct sockaddr_storage peer;
+	char peer[RTSAN_ADDRESS_MAX];
 	struct verbs_half *half;
 	uint32_t i;
 
-	get_peer(id, &peer);
+	san_verbs_end_peer_text(id, peer);
 	for (i = 0; i < VERBS_HALVES; i++) {
 		half = &ctx->halves[i];
 		if (half->token != h->token || h->token == 0 || half->service != h->service ||
-		    !is_same_host(&half->peer, &peer))
+		    strcmp(half->peer, peer) != 0)
 			continue;
 		memcpy(h->data, half->data, VERBS_HELLO_HALF);
 		half->token = 0;
@@ -97,7 +72,7 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 		half = &ctx->halves[ctx->next_half++ % VERBS_HALVES];
 		half->token = h->token;
 		half->service = h->service;
-		get_peer(e->ev.id, &half->peer);
+		san_verbs_end_peer_text(e->ev.id, half->peer);
 		memcpy(half->data, h->data, VERBS_HELLO_HALF);
 	}
 	if ((h->flags & VERBS_HELLO_REST) != 0 && !add_half(ctx, h, e->ev.id))
@@ -142,7 +117,7 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 		.listener = l->cookie,
 	};
 	memcpy(ev->private_data, h->data, h->len);
-	san_verbs_end_fill_peer(ev, e->ev.id);
+	san_verbs_end_peer_text(e->ev.id, ev->peer);
 	san_verbs_conn_put(ctx, &r->event);
 	return RTSAN_R_NONE;
 }

@@ -40,15 +40,16 @@
 /* ---- events for the program ---- */
 
 void
-san_verbs_end_fill_peer(struct shmq_event *ev, struct rdma_cm_id *id)
+san_verbs_end_peer_text(struct rdma_cm_id *id, char text[RTSAN_ADDRESS_MAX])
 {
 	const struct sockaddr *sa = id != NULL ? rdma_get_peer_addr(id) : NULL;
 
+	text[0] = '\0';
 	if (sa != NULL)
 		getnameinfo(sa,
 			    sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
 						       sizeof(struct sockaddr_in6),
-			    ev->peer, sizeof(ev->peer), NULL, 0, NI_NUMERICHOST);
+			    text, RTSAN_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST);
 }
 
 static void
@@ -56,7 +57,7 @@ verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, ui
 		     const struct verbs_hello *h)
 {
 	e->ev = (struct shmq_event){.type = type, .reason = reason, .qp = atomic_load(&q->qpn)};
-	san_verbs_end_fill_peer(&e->ev, q->id);
+	san_verbs_end_peer_text(q->id, e->ev.peer);
 	if (h == NULL)
 		return;
 	e->ev.private_len = h->len;

@@ -17,6 +17,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -162,7 +164,7 @@ struct verbs_request {
 struct verbs_half {
 	uint64_t token; /**< 0: none */
 	uint64_t service;
-	struct sockaddr_storage peer; /**< the port is ignored */
+	char peer[RTSAN_ADDRESS_MAX]; /**< text of its address */
 	uint8_t data[VERBS_HELLO_HALF];
 };
 
@@ -214,6 +216,16 @@ struct verbs_ctx {
 	struct san_wheel wheel;
 	LIST_ENTRY(verbs_ctx) link; /**< list of all contexts of the process */
 };
+
+/** Zeroed memory of *bytes*, rounded up to whole cache lines. */
+static inline void *
+san_verbs_alloc(size_t bytes)
+{
+	size_t whole = (bytes + 63) & ~(size_t)63;
+	void *mem = aligned_alloc(64, whole);
+
+	return mem != NULL ? memset(mem, 0, whole) : NULL;
+}
 
 static inline uint64_t
 san_verbs_now_ns(void)
@@ -334,8 +346,8 @@ void san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t
 
 /* ---- verbs_end.c: ends of connections, under the lock of the queue pair ---- */
 
-/** Write the peer's address as text. Needs no lock. */
-void san_verbs_end_fill_peer(struct shmq_event *ev, struct rdma_cm_id *id);
+/** Write the peer's address, without a port. Needs no lock. */
+void san_verbs_end_peer_text(struct rdma_cm_id *id, char text[RTSAN_ADDRESS_MAX]);
 /** Report that it is connected. */
 void san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
 /** Whether it has a connection, or one that begins or ends. */

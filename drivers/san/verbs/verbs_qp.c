@@ -21,12 +21,11 @@ int
 san_verbs_qp_make_queues(struct verbs_qp *q)
 {
 	size_t bytes = san_wr_wq_bytes(q->sq_depth, q->rq_depth);
-	struct san_wq *wq = aligned_alloc(64, bytes);
+	struct san_wq *wq = san_verbs_alloc(bytes);
 	int rc;
 
 	if (wq == NULL)
 		return -ENOMEM;
-	memset(wq, 0, bytes);
 	/* for inline data in the ring */
 	q->ring = ibv_reg_mr(q->ctx->pd, wq, bytes, 0);
 	if (q->ring == NULL) {

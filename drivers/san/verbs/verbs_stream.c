@@ -200,14 +200,12 @@ verbs_stream_dereg(void *arg, uint32_t key)
 static void *
 verbs_stream_alloc(void *arg, size_t bytes)
 {
-	size_t whole = (bytes + 63) & ~(size_t)63;
 	struct verbs_stream *s = arg;
-	void *mem = aligned_alloc(64, whole);
+	void *mem = san_verbs_alloc(bytes);
 
 	if (mem == NULL)
 		return NULL;
-	memset(mem, 0, whole);
-	if (verbs_stream_chunk_add(s, &s->chunks, mem, whole, IBV_ACCESS_LOCAL_WRITE) != NULL)
+	if (verbs_stream_chunk_add(s, &s->chunks, mem, bytes, IBV_ACCESS_LOCAL_WRITE) != NULL)
 		return mem;
 	free(mem);
 	return NULL;
@@ -252,19 +250,11 @@ san_verbs_stream_find(const struct verbs_stream *s, const void *addr)
 
 /* ---- create, destroy ---- */
 
-static void
-verbs_stream_new_session(struct verbs_stream *s, struct san_stream *session)
-{
-	s->session = session;
-	s->is_open = s->is_over = s->is_closing = false;
-}
-
 int
 san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 {
-	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
+	uint32_t sq_depth = conf->req->qp.sq_depth, rq_depth = conf->req->qp.rq_depth;
 	struct verbs_stream *s = calloc(1, sizeof(*s));
-	struct san_stream *session;
 	struct san_wq *wq;
 	uint32_t depth;
 	int rc;
@@ -283,11 +273,11 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	}
 	if (rc == 0)
 		rc = san_verbs_qp_make_queues(q);
-	wq = rc == 0 ? aligned_alloc(64, bytes) : NULL;
+	wq = rc == 0 ? san_verbs_alloc(san_wr_wq_bytes(sq_depth, rq_depth)) : NULL;
 	if (rc == 0 && wq == NULL)
 		rc = -ENOMEM;
 	if (rc == 0)
-		rc = san_stream_create(&s->conf, &stream_ops, s, &session);
+		rc = san_stream_create(&s->conf, &stream_ops, s, &s->session);
 	if (rc != 0) {
 		free(wq);
 		san_verbs_qp_end_queues(q);
@@ -296,11 +286,9 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		free(s);
 		return rc;
 	}
-	memset(wq, 0, bytes);
-	san_wr_wq_cons_init(&s->wq, wq, conf->req->qp.sq_depth, conf->req->qp.rq_depth);
+	san_wr_wq_cons_init(&s->wq, wq, sq_depth, rq_depth);
 	s->send_cq = conf->send_cq;
 	s->recv_cq = conf->recv_cq;
-	verbs_stream_new_session(s, session);
 	q->stream = s;
 	conf->wq = wq;
 	return 0;
@@ -348,7 +336,8 @@ san_verbs_stream_renew(struct verbs_qp *q)
 	if (rc != 0)
 		return rc;
 	san_stream_destroy(s->session);
-	verbs_stream_new_session(s, session);
+	s->session = session;
+	s->is_open = s->is_over = s->is_closing = false;
 	return 0;
 }
 
