@@ -84,7 +84,6 @@ struct bench_conf {
 	uint64_t service;
 	/* traffic */
 	uint8_t solicit; /**< enum bench_solicit */
-	uint8_t order;   /**< enum rtsan_order */
 	bool verify, imm, live, both;
 	uint64_t given; /**< bits of arguments, of which others have the value of the mode */
 	uint32_t size_min, size_max;
@@ -96,9 +95,7 @@ struct bench_conf {
 	uint64_t duration_ms, count; /**< 0: unlimited */
 	uint64_t seed;
 	uint32_t timeout_ms;
-	/* connection parameters; 0: the stack's default */
-	uint16_t window, first_window, max_txn, msg_limit, pkey;
-	uint16_t rnr_ms, keepalive_ms;
+	struct rtsan_conn_param conn; /**< without private data; 0: the stack's default */
 	/* server */
 	uint32_t sessions; /**< exit after so many; 0: never */
 	uint32_t memory_mib;

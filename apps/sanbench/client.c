@@ -412,7 +412,7 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 	*h = (struct hello){
 		.magic = HELLO_MAGIC,
 		.mode = mode->id,
-		.order = conf->order,
+		.order = conf->conn.order,
 		.seed = conf->seed,
 		.size_min = conf->size_min,
 		.size_max = conf->size_max,

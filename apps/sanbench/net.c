@@ -197,18 +197,9 @@ void
 san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
 	      const void *private_data, size_t private_len)
 {
-	*param = (struct rtsan_conn_param){
-		.order = conf->order,
-		.pkey = conf->pkey,
-		.window = conf->window,
-		.first_window = conf->first_window,
-		.max_txn = conf->max_txn,
-		.msg_limit = conf->msg_limit,
-		.rnr_ms = conf->rnr_ms,
-		.keepalive_ms = conf->keepalive_ms,
-		.private_data = private_data,
-		.private_len = (uint16_t)private_len,
-	};
+	*param = conf->conn;
+	param->private_data = private_data;
+	param->private_len = (uint16_t)private_len;
 }
 
 /* ---- control messages ---- */

@@ -112,7 +112,7 @@ san_report_client(const struct client *c, FILE *f)
 		fprintf(f, "%u bytes", c->conf.size_max);
 	else
 		fprintf(f, "%u to %u bytes", c->conf.size_min, c->conf.size_max);
-	fprintf(f, ", depth %u, %s\n", c->conf.depth, san_args_orders[c->conf.order]);
+	fprintf(f, ", depth %u, %s\n", c->conf.depth, san_args_orders[c->conf.conn.order]);
 	if (c->is_failed) {
 		fprintf(f, "  FAILED: %s\n", c->error);
 		return;
@@ -195,7 +195,7 @@ json_put_client(FILE *f, const struct client *c)
 	put_text(f, "error", c->error);
 	put_text(f, "mode", c->mode->name);
 	put_text(f, "peer", c->conf.peer);
-	put_text(f, "order", san_args_orders[c->conf.order]);
+	put_text(f, "order", san_args_orders[c->conf.conn.order]);
 	put_text(f, "solicit", san_args_solicits[c->conf.solicit]);
 	fprintf(f, "  \"verify\": %s,\n", c->conf.verify ? "true" : "false");
 	put_number(f, "size_min", c->conf.size_min);

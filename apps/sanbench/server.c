@@ -596,7 +596,7 @@ san_server_start(struct bench *b)
 	if (s == NULL)
 		return -ENOMEM;
 	s->b = b;
-	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.pkey, BACKLOG, &s->listener);
+	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.conn.pkey, BACKLOG, &s->listener);
 	if (ret < 0) {
 		san_bench_fail(b, "can't listen: %s", rtsan_error());
 		free(s);
