@@ -81,7 +81,6 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 	struct dpdk_ctx **out)
 {
 	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
-	const struct san_ulp_conf *ulp = &conf->engine.core.ulp;
 	int rc = ctx != NULL ? 0 : -ENOMEM;
 
 	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
@@ -103,10 +102,9 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 	ctx->param = conf->param;
 	strcpy(ctx->capture, conf->capture);
 	ctx->nb_engines = conf->engine.nb_lcores;
-	ctx->qp_shift = ctx->nb_engines > 1 ? rte_log2_u32(ulp->max_qps) : SAN_QPN_INDEX_BITS;
-	ctx->max_qps = ctx->nb_engines * ulp->max_qps;
-	ctx->max_cqs = ulp->max_cqs;
-	ctx->max_mrs = ulp->max_mrs;
+	ctx->qp_shift = SAN_QPN_INDEX_BITS;
+	if (ctx->nb_engines > 1)
+		ctx->qp_shift = rte_log2_u32(conf->engine.core.ulp.max_qps);
 	count_qps(ctx);
 	LIST_INSERT_HEAD(&opened, ctx, link);
 	*out = ctx;
@@ -150,7 +148,7 @@ san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int nb_
 }
 
 void
-san_dpdk_ctx_close_alone(struct dpdk_ctx *ctx)
+san_dpdk_ctx_close_alone(void *ctx)
 {
 	san_dpdk_ctx_close(ctx);
 	atomic_store(&claimed, false);

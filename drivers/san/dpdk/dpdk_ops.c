@@ -43,12 +43,6 @@ dpdk_ops_open(const char *args, const struct rtsan_host *host, void **priv)
 	return rc;
 }
 
-static void
-dpdk_ops_close(void *priv)
-{
-	san_dpdk_ctx_close_alone(priv);
-}
-
 static int
 dpdk_ops_progress(void *priv)
 {
@@ -61,11 +55,12 @@ static void
 dpdk_ops_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct dpdk_ctx *ctx = priv;
+	const struct san_ulp_conf *ulp = &san_engine_conf_of(ctx->port)->core.ulp;
 
 	*caps = (struct rtsan_caps){
-		.max_qps = ctx->max_qps,
-		.max_cqs = ctx->max_cqs,
-		.max_mrs = ctx->max_mrs,
+		.max_qps = ctx->nb_engines * ulp->max_qps,
+		.max_cqs = ulp->max_cqs,
+		.max_mrs = ulp->max_mrs,
 		.max_wr = SAN_ULP_DEPTH_MAX,
 		.max_sge = RTSAN_SGE_MAX,
 		.nb_lcores = ctx->nb_engines,
@@ -524,7 +519,7 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 	ctx->nb_qps[id] += rc == 0;
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
-				       ctx->max_qps / ctx->nb_engines);
+				       san_engine_conf_of(ctx->port)->core.ulp.max_qps);
 	if (rc == -ENOMEM && qp->is_stream)
 		return ctx->host->fail(rc, "stream: no memory, or what its user may have of "
 					   "stream_mem= is in use");
@@ -574,7 +569,7 @@ dpdk_ops_doorbell(void *priv, uint32_t qp)
 const struct rtsan_provider rtsan_provider_dpdk = {
 	.abi = RTSAN_PROVIDER_ABI,
 	.open = dpdk_ops_open,
-	.close = dpdk_ops_close,
+	.close = san_dpdk_ctx_close_alone,
 	.progress = dpdk_ops_progress,
 	.query = dpdk_ops_query,
 	.call = san_dpdk_call,

@@ -45,7 +45,6 @@ struct dpdk_ctx {
 	struct san_engine_port *port;
 	const struct rtsan_host *host;
 	struct san_cm_param param;
-	uint32_t max_qps, max_cqs, max_mrs;
 	uint32_t nb_engines;
 	uint32_t qp_shift;    /**< index of a queue pair >> qp_shift: its engine */
 	uint32_t next_engine; /**< for the next queue pair, if all are equal */
@@ -154,7 +153,7 @@ int san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct
 /** Start EAL and open the only context of the process. -EBUSY: there is one already. */
 int san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int nb_words,
 			    const struct rtsan_host *host, struct dpdk_ctx **out);
-void san_dpdk_ctx_close_alone(struct dpdk_ctx *ctx);
+void san_dpdk_ctx_close_alone(void *ctx);
 /** Resume what was parked in *mem*; san_dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
 int san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
 /** Before another process has released the device: see san_engine_port_warm(). */
