@@ -216,11 +216,13 @@ int san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
  *   or the offset is not a multiple of a page.
  */
 int san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
-/** Map what san_shmq_mem_check() has accepted; then call san_shmq_mem_populate(). 0 or -errno. */
-int san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out);
+/**
+ * Map what san_shmq_mem_check() has accepted. *flags*: MAP_POPULATE; or 0, then call
+ * san_shmq_mem_populate(). 0 or -errno.
+ */
+int san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, int flags, void **out);
 /** Fill in the page tables of a part of a mapping; 4 GiB take a second. 0 or -errno. */
 int san_shmq_mem_populate(void *mem, size_t bytes);
-void san_shmq_mem_unmap(void *mem, size_t bytes);
 
 /**
  * For a live restart: san_shmq_mem_create() and san_shmq_mem_map() use addresses in [from, from +

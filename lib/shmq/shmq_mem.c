@@ -60,8 +60,8 @@ map_at(int fd, uint64_t offset, size_t bytes, uintptr_t at, int flags, void **ou
 	return 0;
 }
 
-static int
-shmq_mem_map_part(int fd, uint64_t offset, size_t bytes, int flags, void **out)
+int
+san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, int flags, void **out)
 {
 	int i, rc = -EEXIST;
 
@@ -92,7 +92,7 @@ san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 	if (*fd < 0)
 		return -errno;
 	if (ftruncate(*fd, (off_t)bytes) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS_OURS) == 0)
-		rc = shmq_mem_map_part(*fd, 0, bytes, MAP_POPULATE, out);
+		rc = san_shmq_mem_map(*fd, 0, bytes, MAP_POPULATE, out);
 	if (rc != 0) {
 		close(*fd);
 		*fd = -1;
@@ -132,19 +132,7 @@ san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 }
 
 int
-san_shmq_mem_map(int fd, uint64_t offset, size_t bytes, void **out)
-{
-	return shmq_mem_map_part(fd, offset, bytes, 0, out);
-}
-
-int
 san_shmq_mem_populate(void *mem, size_t bytes)
 {
 	return madvise(mem, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : -errno;
-}
-
-void
-san_shmq_mem_unmap(void *mem, size_t bytes)
-{
-	munmap(mem, bytes);
 }

@@ -144,7 +144,7 @@ drop_mem(struct app_mem *m)
 	if (m->mem == NULL)
 		return;
 	san_shmq_guard_del(m->guard);
-	san_shmq_mem_unmap(m->mem, m->bytes);
+	munmap(m->mem, m->bytes);
 	close(m->fd);
 	m->mem = NULL;
 }

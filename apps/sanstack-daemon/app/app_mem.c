@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ app_mem_keep_fd(struct app_mem *m, int fd, uint16_t owner)
 {
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (m->fd < 0) {
-		san_shmq_mem_unmap(m->mem, m->bytes);
+		munmap(m->mem, m->bytes);
 		return -errno;
 	}
 	m->guard = san_shmq_guard_add(m->mem, m->bytes, owner);
@@ -82,7 +83,7 @@ san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uin
 	int rc;
 
 	*m = (struct app_mem){.bytes = bytes, .offset = offset, .is_theirs = true};
-	rc = san_shmq_mem_map(fd, offset, bytes, &m->mem);
+	rc = san_shmq_mem_map(fd, offset, bytes, 0, &m->mem);
 	return rc == 0 ? app_mem_keep_fd(m, fd, owner) : rc;
 }
 
@@ -131,11 +132,11 @@ san_app_mem_end(struct app_mem *m)
 	san_shmq_guard_del(m->guard);
 	g = m->is_theirs ? malloc(sizeof(*g)) : NULL;
 	if (g == NULL) {
-		san_shmq_mem_unmap(m->mem, m->bytes);
+		munmap(m->mem, m->bytes);
 		close(m->fd);
 	} else {
 		/* the rest has no page tables, so one call is fast enough */
-		san_shmq_mem_unmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
+		munmap((uint8_t *)m->mem + m->populated, m->bytes - m->populated);
 		m->bytes = m->populated;
 		g->m = *m;
 		STAILQ_INSERT_TAIL(&all_going, g, link);
@@ -155,7 +156,7 @@ san_app_mem_step(uint64_t now_ns)
 		return g == NULL ? SAN_TIME_NEVER : due_ns;
 	n = RTE_MIN(g->m.bytes, STEP);
 	if (n != 0)
-		san_shmq_mem_unmap(g->m.mem, n);
+		munmap(g->m.mem, n);
 	g->m.mem = (uint8_t *)g->m.mem + n;
 	g->m.bytes -= n;
 	if (g->m.bytes == 0) {
