@@ -19,7 +19,6 @@
  * itself.
  */
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -104,14 +104,13 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	r->id = e->ev.id;
 	r->listener = l;
 	r->gen++;
-	r->is_stream = (h->flags & VERBS_HELLO_STREAM) != 0;
 	r->reads_in = e->ev.param.conn.initiator_depth;
 	r->reads_out = e->ev.param.conn.responder_resources;
 	ev = &r->event.ev;
 	*ev = (struct shmq_event){
 		.type = RTSAN_EV_CONNECT_REQUEST,
 		.request = (uint64_t)r->gen * VERBS_REQUESTS + (uint64_t)(r - ctx->requests),
-		.stream = r->is_stream,
+		.stream = (h->flags & VERBS_HELLO_STREAM) != 0,
 		.private_len = h->len,
 		.qp = SAN_QPN_NONE,
 		.listener = l->cookie,

@@ -292,9 +292,9 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 	r = verbs_conn_find_request(ctx, request);
 	if (r == NULL) {
 		rc = ctx->host->fail(-ENOENT, "accept: the request no longer exists");
-	} else if (r->is_stream != (q->stream != NULL)) {
+	} else if (r->event.ev.stream != (q->stream != NULL)) {
 		rc = ctx->host->fail(-EPROTOTYPE, "accept: the request is %s a stream",
-				     r->is_stream ? "for" : "not for");
+				     r->event.ev.stream ? "for" : "not for");
 	} else {
 		san_verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
 		q->id = verbs_conn_take(ctx, r);

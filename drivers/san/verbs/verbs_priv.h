@@ -155,7 +155,6 @@ struct verbs_request {
 	struct rdma_cm_id *id;
 	struct verbs_listener *listener;
 	uint32_t gen;
-	bool is_stream;
 	uint8_t reads_in, reads_out; /**< the peer's limits of reads in flight */
 	struct verbs_event event;
 };

@@ -19,7 +19,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "stream_attr.h"
 #include "verbs_priv.h"
@@ -264,11 +263,11 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	s->q = q;
 	s->linger_ns = SAN_TIME_NEVER;
 	s->lingers = conf->req->qp.stream.linger;
-	rc = san_stream_attr_conf(s->q->ctx->host, &conf->req->qp, &s->conf);
+	rc = san_stream_attr_conf(q->ctx->host, &conf->req->qp, &s->conf);
 	if (rc == 0) { /* the queue pair's rings become those of the session */
 		san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
 		depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
-		rc = san_verbs_cq_create_inner(s->q->ctx, q->index, depth, &s->own);
+		rc = san_verbs_cq_create_inner(q->ctx, q->index, depth, &s->own);
 		q->send_cq = q->recv_cq = s->own;
 	}
 	if (rc == 0)
@@ -282,7 +281,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 		free(wq);
 		san_verbs_qp_end_queues(q);
 		if (s->own != NULL)
-			san_verbs_cq_destroy(s->q->ctx, s->own);
+			san_verbs_cq_destroy(q->ctx, s->own);
 		free(s);
 		return rc;
 	}
@@ -314,7 +313,7 @@ san_verbs_stream_destroy(struct verbs_qp *q)
 
 	leave_program(s);
 	san_stream_destroy(s->session);
-	san_verbs_cq_destroy(s->q->ctx, s->own);
+	san_verbs_cq_destroy(q->ctx, s->own);
 	q->stream = NULL;
 	free(s);
 }
