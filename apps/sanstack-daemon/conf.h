@@ -7,18 +7,53 @@
  * The daemon's configuration file, sanstack.conf(5).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "dpdk_priv.h"
-#include "partition.h"
 #include "san_log.h"
 
 #define CONF_DEFAULT   "/etc/sanstack/sanstack.conf"
 #define CONF_WORDS_MAX 128
 #define CONF_WORD_MAX  256
 #define CONF_PORTS_MAX 8
+
+/* ---- section [partitions]: which users and groups may use which P_Key (RT-29, SYS-5) ---- */
+
+#define PARTITIONS_MAX    64
+#define PARTITION_MEMBERS 16 /* users and groups of one partition */
+#define PARTITION_GROUPS  64 /* groups of one program; further ones are ignored */
+
+struct partition {
+	uint16_t pkey;
+	bool all; /**< any user */
+	uint8_t nb_users, nb_groups;
+	uid_t users[PARTITION_MEMBERS];
+	gid_t groups[PARTITION_MEMBERS];
+};
+
+struct partitions {
+	uint32_t nb; /**< 0: any user may use any partition */
+	struct partition p[PARTITIONS_MAX];
+};
+
+/** Credentials of a program, as the kernel reports them. */
+struct partition_user {
+	uid_t uid;
+	uint32_t nb_groups;
+	gid_t groups[PARTITION_GROUPS];
+};
+
+/** Parse "0x8001 = user:alice group:hpc", or "= all". -EINVAL with a text in *why*. */
+int san_partition_set(struct partitions *all, const char *name, const char *value, char *why,
+		      size_t why_len);
+bool san_partition_may(const struct partitions *all, uint16_t pkey,
+		       const struct partition_user *user);
+
+/* ---- the file ---- */
 
 enum conf_log_target {
 	CONF_LOG_STDERR,

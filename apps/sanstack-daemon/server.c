@@ -18,11 +18,11 @@
 #include <systemd/sd-daemon.h>
 
 #include "app.h"
-#include "app_mem.h"
 #include "engine_clock.h"
 #include "logging.h"
 #include "san_log.h"
 #include "server.h"
+#include "socks.h"
 #include "takeover.h"
 
 #define EVENTS     64                  /* events per epoll_wait() */

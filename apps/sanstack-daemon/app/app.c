@@ -20,7 +20,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "app.h"
 #include "app_priv.h"
 #include "engine_clock.h"
 #include "rtsan_priv.h"

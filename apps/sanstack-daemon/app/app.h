@@ -9,19 +9,165 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "app_port.h"
 #include "conf.h"
+#include "dpdk_priv.h"
 #include "helper.h"
 #include "shmq.h"
-#include "socks.h"
 #include "users.h"
 
+struct app;
+struct app_sock;
+struct apps;
 struct state;
+
+/* ---- app_mem.c: memory that the daemon shares with an application ---- */
+
+/* It is guarded (shmq.h), and its descriptor lets a daemon that takes over map it as well. */
+
+struct app_mem {
+	void *mem;
+	size_t bytes;
+	uint64_t offset;  /**< offset in the file of *fd* */
+	size_t populated; /**< bytes that have page tables and may be accessed */
+	int fd;
+	bool is_theirs; /**< created by the application, so the size of the file is unknown */
+	uint32_t guard;
+};
+
+/**
+ * Create memory for *owner*, which is a number for san_shmq_guard_add().
+ *
+ * @param out_fd
+ *   Descriptor to send to the application; the caller's.
+ * @return
+ *   0, -ENOMEM, -EMFILE, ...
+ */
+int san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner,
+		       int *out_fd);
+/**
+ * Map memory of the application that a helper has checked; *fd* stays the caller's. It must not be
+ * accessed before san_app_mem_populate() has returned 0. 0 or -errno.
+ */
+int san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
+/**
+ * Fill a part of the page tables, which takes less than a ms.
+ *
+ * @param due_ns
+ *   When the next call may be made, for this memory or other.
+ * @return
+ *   1: call again; 0: complete; or -errno.
+ */
+int san_app_mem_populate(struct app_mem *m, uint64_t *due_ns);
+/** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
+int san_app_mem_take(struct app_mem *m, uint16_t owner);
+/** Close a descriptor of the application's memory that a helper has checked. It does not block. */
+void san_app_mem_close(int fd);
+/**
+ * Release memory that is no longer accessed; see san_app_mem_step() for the application's
+ * memory.
+ */
+void san_app_mem_end(struct app_mem *m);
+/** Do one step of pending unmapping, if it is due. Returns when to call again. */
+uint64_t san_app_mem_step(uint64_t now_ns);
+
+/* ---- apps.c: a port, and what its applications hold of it ---- */
+
+/*
+ * Numbers of applications, queues and regions belong to one port and mean nothing on another.
+ * (SYS-1)
+ */
+
+/* Objects of applications, indexed by number. app is NULL in a free entry. */
+struct app_qp {
+	struct app *app;
+	struct app_sock *sock; /**< the carried stream that owns it instead */
+	uint32_t qpn;
+	uint64_t stream_bytes; /**< memory of its stream buffers, beside *mem* */
+	struct app_mem mem;    /**< struct san_wq */
+};
+
+struct app_cq {
+	struct app *app;
+	void *cq;
+	struct app_mem mem; /**< struct san_cq */
+	int wake_sock;      /**< wakes a thread that waits for completions, or -1 */
+};
+
+struct app_mr {
+	struct app *app;
+	uint32_t key;
+	struct app_mem mem;
+};
+
+struct app_listener {
+	struct app *app;
+	uint32_t id;     /**< assigned by the engine */
+	uint32_t cookie; /**< chosen by the application */
+	uint64_t service;
+	uint16_t pkey;
+	LIST_ENTRY(app_listener) link;
+};
+
+/**
+ * A connection request that was reported to an application. Only this application may answer it.
+ */
+struct app_request {
+	uint64_t request;
+	struct app *app;
+};
+
+struct app_port {
+	const char *name;
+	const struct apps *all;    /**< the set that contains this port */
+	uint16_t index;            /**< index in that set */
+	struct dpdk_ctx *ctx;      /**< NULL: the port is parked and its device closed */
+	struct rte_ether_addr mac; /**< its MAC address while it is parked */
+	struct san_mem *mem;       /**< memory of its state; NULL: it can't be taken over */
+	int mem_fd;                /**< descriptor of *mem*, or -1 */
+	const struct conf *conf;
+	struct rtsan_caps caps;
+	uint32_t lcore_qps;
+	uint32_t max_socks;
+	uint32_t nb_doorbells; /**< per lcore: lcore_qps + max_socks */
+	uint32_t max_conns;    /**< of all lcores together */
+	uint32_t slot_mask;    /**< san_pdl_slot_mask() */
+	bool yields, sleeps, carries_tcp;
+	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
+	struct app_cq *cqs;
+	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */
+	LIST_HEAD(, app_listener) listeners;
+	uint32_t next_listener;
+	struct app_request *requests; /**< see san_app_port_request() */
+	struct app_sock *socks;       /**< array of max_socks; see socks.h */
+	uint32_t nb_socks;
+	uint32_t last_sock;        /**< number of the newest socket */
+	uint64_t nb_streams[2];    /**< connected, and accepted */
+	uint64_t nb_socks_refused; /**< because no entry was free */
+	int epoll;                 /**< watches the descriptors of sockets */
+	uint32_t nb_attached;
+	bool used[SAN_ENGINE_APPS];    /**< numbers in use; 0 is the daemon's */
+	uid_t owners[SAN_ENGINE_APPS]; /**< users of the numbers: the last ones, if not in use */
+	uint16_t last_id;              /**< newest number; numbers rotate, so that old ones rest */
+};
+
+/** All applications are destroyed. */
+void san_app_port_fini(struct app_port *port);
+
+/** The number of application *id* among those of all ports, for san_shmq_guard_add(). */
+uint16_t san_app_port_guard_id(const struct app_port *port, uint16_t id);
+/** The table entry for a connection request. The caller must check what the entry holds. */
+struct app_request *san_app_port_request(struct app_port *port, uint64_t request);
+/** Limits of queue pairs and connections of one application. */
+uint32_t san_app_port_qps_each(const struct app_port *port);
+uint32_t san_app_port_conns_each(const struct app_port *port);
+
+/* ---- applications ---- */
 
 /** An event that waits because the application's ring is full. */
 struct app_event {

@@ -24,9 +24,8 @@
 
 #include <rte_common.h>
 
-#include "app_mem.h"
+#include "app.h"
 #include "engine_clock.h"
-#include "helper.h"
 #include "san_time.h"
 #include "shmq.h"
 

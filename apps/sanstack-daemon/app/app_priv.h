@@ -8,6 +8,7 @@
  */
 
 #include "app.h"
+#include "socks.h"
 
 /** Serve a request. Returns *rc* of san_app_answer(). */
 typedef int app_serve_fn(struct app *a, const struct shmq_req *req);

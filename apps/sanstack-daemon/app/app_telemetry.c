@@ -10,7 +10,6 @@
 
 #include <rte_telemetry.h>
 
-#include "app.h"
 #include "socks.h"
 #include "view_conn.h"
 

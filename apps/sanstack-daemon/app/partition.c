@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partition.h"
+#include "conf.h"
 #include "san_key.h"
 #include "users.h"
 

@@ -16,15 +16,9 @@
 #include <sys/epoll.h>
 #include <sys/types.h>
 
-#include "app_mem.h"
-#include "helper_msg.h"
-#include "shmq.h"
+#include "app.h"
 #include "sock.h"
 
-struct app;
-struct app_port;
-struct apps;
-struct helper;
 struct rte_tel_data;
 struct san_view_app;
 struct san_view_set;
@@ -126,12 +120,6 @@ void san_socks_app_ended(struct app *a);
 void san_socks_count(const struct app_port *port, struct san_view_app *of);
 /** The port closes: release all sockets. */
 void san_socks_close(struct app_port *port);
-/**
- * Open a channel to the kernel, before the sandbox forbids it. Without it no token can be made, and
- * listeners stay with the kernel.
- */
-void san_socks_token_init(void);
-
 /**
  * Open a channel to the kernel, before the sandbox forbids it. Without it no token can be made, and
  * listeners stay with the kernel.

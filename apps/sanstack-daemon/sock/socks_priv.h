@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "app.h"
 #include "engine_clock.h"
 #include "inet.h"
 #include "san_time.h"

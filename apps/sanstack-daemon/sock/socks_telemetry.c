@@ -7,7 +7,6 @@
 
 #include <rte_telemetry.h>
 
-#include "app.h"
 #include "inet.h"
 #include "socks.h"
 #include "view.h"

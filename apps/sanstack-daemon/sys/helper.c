@@ -21,7 +21,7 @@
 #include <rte_lcore.h>
 
 #include "engine_clock.h"
-#include "helper.h"
+#include "helper_priv.h"
 #include "logging.h"
 #include "san_time.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "helper_run.h"
+#include "helper_priv.h"
 #include "sock.h"
 
 #ifndef SO_NETNS_COOKIE

@@ -12,9 +12,7 @@
 #include <bsd/unistd.h>
 
 #include "harden.h"
-#include "helper.h"
-#include "helper_run.h"
-#include "shmq.h"
+#include "helper_priv.h"
 
 /** Sent with the helper's ends of its channels, or with the descriptors to close. */
 struct request {

@@ -21,8 +21,7 @@
 #include <unistd.h>
 
 #include "engine_clock.h"
-#include "helper_msg.h"
-#include "helper_run.h"
+#include "helper_priv.h"
 
 #define EVENTS     32
 #define PUMP_MAX   32   /* datagrams of one socket per turn */

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_HELPER_RUN_H
-#define DAEMON_HELPER_RUN_H
+#ifndef DAEMON_HELPER_PRIV_H
+#define DAEMON_HELPER_PRIV_H
 
-/**
- * @file
- * The process of a helper. It makes the system calls on the descriptors that its user's programs
- * passed, and knows nothing of ports, applications or packets. (SYS-6)
- */
+/** @file The processes of helpers: see helper.h. (SYS-6) */
 
 #include <stdbool.h>
 
-#include "helper_msg.h"
+#include "helper.h"
+
+/*
+ * ---- helper_run.c: the process of a helper. It makes the system calls on the descriptors that its
+ * user's programs passed, and knows nothing of ports, applications or packets. ----
+ */
 
 /**
  * Begin to serve.
  *
  * @param control
- *   Questions and answers: helper_msg.h.
+ *   Questions and answers, struct helper_msg.
  * @param data
  *   Datagrams.
  * @return
@@ -56,4 +57,22 @@ int san_helper_facts_hold_name(int fd);
  */
 int san_sock_filter_port(int fd, const struct helper_filter *what);
 
-#endif /* DAEMON_HELPER_RUN_H */
+/* ---- helper_fork.c: the process that forks helpers, small and without rights ---- */
+
+/** Start it; *pid* is its number. Returns the daemon's end of its socket, or -errno. */
+int san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid);
+/** Have it fork a helper of *uid*. 0, with the daemon's ends of the channels, or -errno. */
+int san_helper_fork(int forker, uid_t uid, int *control, int *data);
+#define HELPER_CLOSE_MAX 128
+
+/**
+ * Have *fds*, at most HELPER_CLOSE_MAX, closed by the exit of a new process, which does not block
+ * on sockets that linger.
+ *
+ * @return
+ *   A descriptor that the caller closes after *fds*: the process exits only then, so that its
+ *   close() is the last one. -EAGAIN: try later; or -errno.
+ */
+int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
+
+#endif /* DAEMON_HELPER_PRIV_H */
