@@ -71,14 +71,6 @@ refuse_usage(void)
 
 /* ---- programs ---- */
 
-static const char *
-last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 /* Search like a shell. */
 static bool
 find_program(const char *name, char *path, size_t len)
@@ -109,7 +101,7 @@ find_library(char *path, size_t len)
 	size_t i;
 
 	self[n > 0 ? n : 0] = '\0';
-	self[last_part(self) - self] = '\0';
+	self[basename(self) - self] = '\0';
 	for (i = 0; n > 0 && i < sizeof(places) / sizeof(places[0]); i++)
 		if (snprintf(path, len, "%s%s" LIBRARY, self, places[i]) < (int)len &&
 		    access(path, R_OK) == 0)
@@ -410,7 +402,7 @@ sansock_explain_query(struct sock_query *q, const char *name)
 	if (san_rules_read_all(&rules, err, sizeof(err)) != 0)
 		return sansock_exit_with(STATUS_FAILED, "%s", err);
 	if (find_program(name, path, sizeof(path)) && realpath(path, real) != NULL)
-		q->program = last_part(real);
+		q->program = basename(real);
 	v = san_rules_match(&rules, q);
 	if (v.rule != NULL)
 		san_rules_place(&rules, v.rule, place, sizeof(place));
@@ -449,7 +441,7 @@ cmd_explain(int argc, char **argv)
 	argc -= optind;
 	if (argc != 2 && argc != 4)
 		return refuse_usage();
-	q.program = q.called = last_part(argv[0]);
+	q.program = q.called = basename(argv[0]);
 	q.proto = strcmp(argv[1], "udp") == 0 ? IPPROTO_UDP :
 		strcmp(argv[1], "tcp") == 0   ? IPPROTO_TCP :
 						0;

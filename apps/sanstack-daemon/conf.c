@@ -164,14 +164,6 @@ port_name(const char *section)
 	return section[len] == ' ' ? &section[len + 1] : NULL;
 }
 
-void
-san_conf_port_section(const struct conf_port *port, char *text, size_t len)
-{
-	bool is_named = strcmp(port->name, DPDK_PORT_NAME) != 0;
-
-	snprintf(text, len, PORT_SECTION "%s%s", is_named ? " " : "", is_named ? port->name : "");
-}
-
 static const struct conf_port *
 conf_find_port(const struct conf *conf, const char *name)
 {
@@ -194,7 +186,7 @@ add_word(struct conf_port *port, const char *word)
 }
 
 static int
-enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
+enter_port(struct conf *conf, const char *section, const char *name, char *why, size_t why_len)
 {
 	struct conf_port *port = &conf->ports[conf->nb_ports];
 
@@ -214,6 +206,7 @@ enter_port(struct conf *conf, const char *name, char *why, size_t why_len)
 	}
 	conf->nb_ports++;
 	strcpy(port->name, name);
+	snprintf(port->section, sizeof(port->section), "%s", section);
 	san_dpdk_conf_default(&reading);
 	if (san_dpdk_conf_word(&reading, POLL, rtsan_provider_host()) == 0 &&
 	    add_word(port, POLL) == 0)
@@ -249,12 +242,11 @@ static int
 leave_port(struct conf *conf, char *why, size_t why_len)
 {
 	struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
-	char section[64], text[96];
+	char text[96];
 	uint32_t i;
 
-	san_conf_port_section(port, section, sizeof(section));
 	if (san_dpdk_conf_derive(&reading, rtsan_provider_host()) != 0) {
-		snprintf(why, why_len, "[%s]: %s", section, rtsan_error());
+		snprintf(why, why_len, "[%s]: %s", port->section, rtsan_error());
 		return -EINVAL;
 	}
 	strcpy(port->device, reading.port);
@@ -263,8 +255,8 @@ leave_port(struct conf *conf, char *why, size_t why_len)
 	for (i = 0; i + 1 < conf->nb_ports; i++) {
 		other = &conf->ports[i];
 		if (one_of_both(other, port, text, sizeof(text)) != NULL) {
-			snprintf(why, why_len, "[%s]: %s is also that of port %s", section, text,
-				 other->name);
+			snprintf(why, why_len, "[%s]: %s is also that of port %s", port->section,
+				 text, other->name);
 			return -EINVAL;
 		}
 	}
@@ -273,7 +265,7 @@ leave_port(struct conf *conf, char *why, size_t why_len)
 			continue;
 		snprintf(why, why_len, "[%s]: of several ports each needs lcores=, and port %s "
 				       "has none",
-			 section, conf->ports[i].name);
+			 port->section, conf->ports[i].name);
 		return -EINVAL;
 	}
 	return 0;
@@ -319,7 +311,7 @@ conf_section_enter(void *arg, const char *section, char *why, size_t why_len)
 	const struct san_key *k;
 
 	if (name != NULL)
-		return enter_port(arg, name, why, why_len);
+		return enter_port(arg, section, name, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return 0;
 	for (k = keys; k->name != NULL; k++)
@@ -461,10 +453,9 @@ has_equal_words(const struct conf_port *a, const struct conf_port *b, const char
 static void
 report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
+	const char *section = port->nb_words != 0 ? port->section : next->section;
 	const struct san_key *k;
-	char section[64];
 
-	san_conf_port_section(port->nb_words != 0 ? port : next, section, sizeof(section));
 	for (k = dpdk_conf_keys; k->name != NULL; k++)
 		if (!has_equal_words(port, next, k->name))
 			report(section, k->name);

@@ -63,7 +63,8 @@ enum conf_log_target {
 /** One section [port] or [port NAME]. */
 struct conf_port {
 	char name[SAN_ENGINE_NAME];
-	char *words[CONF_WORDS_MAX]; /**< port arguments, "key=value" */
+	char section[SAN_ENGINE_NAME + 8]; /**< for messages: "port", or "port NAME" */
+	char *words[CONF_WORDS_MAX];       /**< port arguments, "key=value" */
 	int nb_words;
 	char device[64]; /**< value of port= */
 	uint32_t lcores[SAN_ENGINE_LCORES];
@@ -103,9 +104,6 @@ void san_conf_free(struct conf *conf);
 
 /** Write every key as a comment, with meaning, range and default. */
 void san_conf_explain(FILE *out);
-
-/** The section name of a port, for messages. */
-void san_conf_port_section(const struct conf_port *port, char *text, size_t len);
 
 /** Called for each changed key that needs a restart. */
 typedef void (*conf_report)(const char *section, const char *key);

@@ -44,7 +44,6 @@ san_ports_check_lcores(const struct conf *conf)
 	const struct rtsan_host *host = rtsan_provider_host();
 	bool workers[RTE_MAX_LCORE];
 	const struct conf_port *port;
-	char section[64];
 	struct eal_args a;
 	uint32_t i, k;
 	int rc = ports_split_args(&a, conf);
@@ -53,14 +52,13 @@ san_ports_check_lcores(const struct conf *conf)
 		return rc;
 	for (i = 0; i < conf->nb_ports; i++) {
 		port = &conf->ports[i];
-		san_conf_port_section(port, section, sizeof(section));
 		for (k = 0; k < port->nb_lcores; k++)
 			if (!workers[port->lcores[k]])
 				return host->fail(-EINVAL, "[%s]: lcore %u: no worker of EAL",
-						  section, port->lcores[k]);
+						  port->section, port->lcores[k]);
 		if (port->nb_lcores == 0 && memchr(workers, true, sizeof(workers)) == NULL)
 			return host->fail(-EINVAL, "[%s]: EAL has no worker lcore, see --lcores",
-					  section);
+					  port->section);
 	}
 	return 0;
 }
@@ -158,15 +156,22 @@ new_state(int *fd)
 	return mem;
 }
 
-/* Add the name of the port to the error. */
+/* Call *fn* for each port of the file. An error gets the name of the port. */
 static int
-fail_of(const struct conf_port *conf, int rc)
+ports_each(struct server *s, int (*fn)(struct server *s, uint32_t i))
 {
-	char section[64], why[256];
+	char why[256];
+	uint32_t i;
+	int rc;
 
-	san_conf_port_section(conf, section, sizeof(section));
-	snprintf(why, sizeof(why), "%s", rtsan_error());
-	return rtsan_provider_host()->fail(rc, "[%s] %s", section, why);
+	for (i = 0; i < s->conf.nb_ports; i++) {
+		rc = fn(s, i);
+		if (rc == 0)
+			continue;
+		snprintf(why, sizeof(why), "%s", rtsan_error());
+		return rtsan_provider_host()->fail(rc, "[%s] %s", s->conf.ports[i].section, why);
+	}
+	return 0;
 }
 
 static int
@@ -199,53 +204,40 @@ open_port(struct server *s, uint32_t i)
 int
 san_ports_open(struct server *s)
 {
-	uint32_t i;
+	return ports_each(s, open_port);
+}
+
+static int
+open_device(struct server *s, uint32_t i)
+{
+	const struct conf_port *conf = &s->conf.ports[i];
+	struct app_port *port = &s->all.ports[i];
 	int rc;
 
-	for (i = 0; i < s->conf.nb_ports; i++) {
-		rc = open_port(s, i);
-		if (rc != 0)
-			return fail_of(&s->conf.ports[i], rc);
-	}
-	return 0;
+	if (port->ctx != NULL)
+		return 0;
+	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, NULL, &port->mac,
+			       rtsan_provider_host(), &port->ctx);
+	return rc == 0 ? ports_watch(s, port->ctx) : rc;
 }
 
 int
 san_ports_open_devices(struct server *s)
 {
-	const struct conf_port *conf;
-	struct app_port *port;
-	uint32_t i;
-	int rc;
+	return ports_each(s, open_device);
+}
 
-	for (i = 0; i < s->conf.nb_ports; i++) {
-		conf = &s->conf.ports[i];
-		port = &s->all.ports[i];
-		if (port->ctx != NULL)
-			continue;
-		rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, NULL, &port->mac,
-				       rtsan_provider_host(), &port->ctx);
-		if (rc == 0)
-			rc = ports_watch(s, port->ctx);
-		if (rc != 0)
-			return fail_of(conf, rc);
-	}
-	return 0;
+static int
+resume_port(struct server *s, uint32_t i)
+{
+	return san_dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
 }
 
 int
 san_ports_resume(struct server *s)
 {
-	uint32_t i;
-	int rc;
-
 	san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
-	for (i = 0; i < s->all.nb_ports; i++) {
-		rc = san_dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
-		if (rc != 0)
-			return fail_of(&s->conf.ports[i], rc);
-	}
-	return 0;
+	return ports_each(s, resume_port);
 }
 
 int

@@ -39,13 +39,6 @@ san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 	return rc;
 }
 
-/* The application's number in the table of guarded memory, which all ports share. */
-static uint16_t
-guard_of(const struct app *a)
-{
-	return san_app_port_guard_id(a->port, a->id);
-}
-
 /* ---- ownership: lookups return NULL, with a text, for an object that *a* does not own ---- */
 
 struct app_qp *
@@ -148,7 +141,7 @@ make_ctl(struct app_port *port, struct app *a)
 	port->owners[a->id] = a->owner;
 	rc = san_app_mem_create(&a->ctl_mem, "sanstack-ctl",
 				san_shmq_ctl_bytes(port->caps.nb_lcores, port->nb_doorbells),
-				guard_of(a), &a->ans.fd);
+				san_app_guard_id(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	a->ctl = a->ctl_mem.mem;
@@ -156,7 +149,7 @@ make_ctl(struct app_port *port, struct app *a)
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
-		if (!port->sleeps)
+		if (!san_engine_sleeps(port->ctx->port))
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (a->wake_fds[i] < 0)
@@ -209,9 +202,9 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	rep->hello.lcore_qps = port->lcore_qps;
 	rep->hello.max_socks = port->max_socks;
 	rep->hello.qp_shift = port->ctx->qp_shift;
-	rep->hello.yields = port->yields;
-	rep->hello.sleeps = port->sleeps;
-	rep->hello.no_tcp = !port->carries_tcp;
+	rep->hello.yields = san_engine_yields(port->ctx->port);
+	rep->hello.sleeps = san_engine_sleeps(port->ctx->port);
+	rep->hello.no_tcp = !san_engine_sock_carries_tcp(port->ctx->port);
 	if (req->hello.is_query)
 		return 0;
 	san_apps_own(a, san_shmq_is_root(&a->sender));
@@ -261,7 +254,7 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 		return san_app_refuse(a, -EMFILE, "region: the daemon has no descriptor left");
 	if (rc == 0)
 		rc = san_app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
-					guard_of(a));
+					san_app_guard_id(a));
 	if (rc != 0)
 		return rc;
 	san_app_count(a, USERS_MRS, 1, req->mr.length);
@@ -352,7 +345,7 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 	bytes = san_wr_cq_bytes(depth);
 	rc = check_bytes(a, "completion queue", bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, guard_of(a), &a->ans.fd);
+		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, san_app_guard_id(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	q->wake_sock = -1;
@@ -422,7 +415,7 @@ serve_event_fd(struct app *a, const struct shmq_req *req)
 static int
 serve_wake_fd(struct app *a, const struct shmq_req *req)
 {
-	if (!a->port->sleeps || req->id >= a->port->caps.nb_lcores)
+	if (!san_engine_sleeps(a->port->ctx->port) || req->id >= a->port->caps.nb_lcores)
 		return san_app_refuse(a, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
 	a->ans.fd = dup(a->wake_fds[req->id]);
 	return a->ans.fd < 0 ? -errno : 0;
@@ -449,7 +442,7 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 
 	rc = check_bytes(a, "queue pair", bytes + stream_bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, guard_of(a), &a->ans.fd);
+		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, san_app_guard_id(a), &a->ans.fd);
 	if (rc != 0)
 		return rc;
 	conf->wq = mem.mem;

@@ -137,8 +137,7 @@ struct app_port {
 	uint32_t nb_doorbells; /**< per lcore: lcore_qps + max_socks */
 	uint32_t max_conns;    /**< of all lcores together */
 	uint32_t slot_mask;    /**< san_pdl_slot_mask() */
-	bool yields, sleeps, carries_tcp;
-	struct app_qp *qps; /**< indexed by SAN_QPN_INDEX() */
+	struct app_qp *qps;    /**< indexed by SAN_QPN_INDEX() */
 	struct app_cq *cqs;
 	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */
 	LIST_HEAD(, app_listener) listeners;
@@ -149,7 +148,6 @@ struct app_port {
 	uint32_t last_sock;        /**< number of the newest socket */
 	uint64_t nb_streams[2];    /**< connected, and accepted */
 	uint64_t nb_socks_refused; /**< because no entry was free */
-	int epoll;                 /**< watches the descriptors of sockets */
 	uint32_t nb_attached;
 	bool used[SAN_ENGINE_APPS];    /**< numbers in use; 0 is the daemon's */
 	uid_t owners[SAN_ENGINE_APPS]; /**< users of the numbers: the last ones, if not in use */
@@ -159,8 +157,8 @@ struct app_port {
 /** All applications are destroyed. */
 void san_app_port_fini(struct app_port *port);
 
-/** The number of application *id* among those of all ports, for san_shmq_guard_add(). */
-uint16_t san_app_port_guard_id(const struct app_port *port, uint16_t id);
+/** The application's number among those of all ports, for san_shmq_guard_add(). */
+uint16_t san_app_guard_id(const struct app *a);
 /** The table entry for a connection request. The caller must check what the entry holds. */
 struct app_request *san_app_port_request(struct app_port *port, uint64_t request);
 /** Limits of queue pairs and connections of one application. */
@@ -246,7 +244,7 @@ struct apps {
 		uint64_t until_ns;
 	} failed[APPS_FAILED]; /**< users whose memory has failed add no regions for a while */
 	uint32_t nb_failed;
-	int epoll;         /**< watches the applications' sockets */
+	int epoll;         /**< watches the sockets of applications, and carried ones */
 	uint64_t last_job; /**< last job number assigned */
 	uint64_t nb_grown; /**< steps of mapping done so far, of all regions */
 	uint64_t grow_ns;  /**< when the next step may begin */

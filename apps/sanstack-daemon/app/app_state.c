@@ -88,9 +88,24 @@ saved_mem(const struct app_mem *m, struct state *st)
 	};
 }
 
+/* Save *s*, unless nobody owns it. *mem* may be NULL. */
+static void
+save_thing(struct state *st, struct saved s, const struct app *owner, const struct app_mem *mem,
+	   int wake_sock)
+{
+	if (owner == NULL)
+		return;
+	s.app = owner->id;
+	if (mem != NULL)
+		s.mem = saved_mem(mem, st);
+	s.wake_sock = san_state_put_fd(st, wake_sock);
+	san_state_put(st, &s, sizeof(s));
+}
+
 static void
 save_things(const struct app_port *port, struct state *st)
 {
+	const struct saved end = {.kind = SAVED_END};
 	const struct app_listener *l;
 	struct saved s;
 	uint32_t i;
@@ -98,52 +113,36 @@ save_things(const struct app_port *port, struct state *st)
 	for (i = 0; i < port->caps.max_cqs; i++) {
 		const struct app_cq *cq = &port->cqs[i];
 
-		if (cq->app == NULL)
-			continue;
-		s = (struct saved){.kind = SAVED_CQ, .index = i, .app = cq->app->id};
+		s = (struct saved){.kind = SAVED_CQ, .index = i};
 		s.value = (uintptr_t)cq->cq - (uintptr_t)port->mem;
-		s.mem = saved_mem(&cq->mem, st);
-		s.wake_sock = san_state_put_fd(st, cq->wake_sock);
-		san_state_put(st, &s, sizeof(s));
+		save_thing(st, s, cq->app, &cq->mem, cq->wake_sock);
 	}
 	for (i = 0; i < port->caps.max_qps; i++) {
 		const struct app_qp *qp = &port->qps[i];
 
-		if (qp->app == NULL)
-			continue;
-		s = (struct saved){.kind = SAVED_QP, .index = i, .app = qp->app->id};
-		s.number = qp->qpn;
+		s = (struct saved){.kind = SAVED_QP, .index = i, .number = qp->qpn};
 		s.value = qp->stream_bytes;
-		s.mem = saved_mem(&qp->mem, st);
-		san_state_put(st, &s, sizeof(s));
+		save_thing(st, s, qp->app, &qp->mem, -1);
 	}
 	for (i = 0; i < port->caps.max_mrs; i++) {
 		const struct app_mr *mr = &port->mrs[i];
 
-		if (mr->app == NULL)
-			continue;
-		s = (struct saved){.kind = SAVED_MR, .index = i, .app = mr->app->id};
-		s.number = mr->key;
-		s.mem = saved_mem(&mr->mem, st);
-		san_state_put(st, &s, sizeof(s));
+		s = (struct saved){.kind = SAVED_MR, .index = i, .number = mr->key};
+		save_thing(st, s, mr->app, &mr->mem, -1);
 	}
 	LIST_FOREACH(l, &port->listeners, link) {
-		s = (struct saved){.kind = SAVED_LISTENER, .app = l->app->id, .number = l->id};
-		s.value = l->service;
+		s = (struct saved){.kind = SAVED_LISTENER, .number = l->id, .value = l->service};
 		s.cookie = l->cookie;
 		s.pkey = l->pkey;
-		san_state_put(st, &s, sizeof(s));
+		save_thing(st, s, l->app, NULL, -1);
 	}
 	for (i = 0; i < port->caps.max_qps; i++) {
 		const struct app_request *r = &port->requests[i];
 
 		s = (struct saved){.kind = SAVED_REQUEST, .index = i, .value = r->request};
-		s.app = r->app != NULL ? r->app->id : 0;
-		if (r->app != NULL)
-			san_state_put(st, &s, sizeof(s));
+		save_thing(st, s, r->app, NULL, -1);
 	}
-	s = (struct saved){.kind = SAVED_END};
-	san_state_put(st, &s, sizeof(s));
+	san_state_put(st, &end, sizeof(end));
 }
 
 static void
@@ -241,7 +240,7 @@ load_mem(struct app_mem *m, const struct saved_mem *s, const struct app *a, stru
 	m->fd = san_state_get_fd(st, s->fd);
 	rc = has_bytes(m->fd, m->offset, m->bytes) ? 0 : san_state_fail(st, "memory: its file");
 	if (rc == 0)
-		rc = san_app_mem_take(m, san_app_port_guard_id(a->port, a->id));
+		rc = san_app_mem_take(m, san_app_guard_id(a));
 	if (rc != 0) {
 		if (m->fd >= 0)
 			close(m->fd);

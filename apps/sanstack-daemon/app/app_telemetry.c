@@ -19,13 +19,7 @@
 
 /** A copy of what telemetry reports of an application. */
 struct row {
-	uint16_t id;
-	pid_t pid;
-	uid_t uid;
-	char name[APP_NAME];
-	uint32_t nb_late;
-	uint64_t nb[USERS_PLACES];
-	struct san_ulp_traffic ended;
+	struct app app;
 	struct san_view_app view;
 };
 
@@ -35,14 +29,14 @@ struct row {
 /** Application */
 static const struct san_view_field fields[] = {
 	SAN_VIEW_NOTE(name, INFO, "", "Name of the program."),
-	FIELD(pid, pid, INFO, "", "Process."),
-	FIELD(uid, uid, INFO, "", "User."),
-	FIELD(qps, nb[USERS_QPS], GAUGE, "queue pairs", "Queue pairs."),
-	FIELD(cqs, nb[USERS_CQS], GAUGE, "queues", "Completion queues."),
-	FIELD(regions, nb[USERS_MRS], GAUGE, "regions", "Memory regions."),
-	FIELD(listeners, nb[USERS_LISTENERS], GAUGE, "listeners", "Listeners."),
-	FIELD(memory_bytes, nb[USERS_BYTES], GAUGE, "bytes", "Registered memory and queues."),
-	FIELD(events_late, nb_late, GAUGE, "events", "Events that wait for the program to read."),
+	FIELD(pid, app.pid, INFO, "", "Process."),
+	FIELD(uid, app.uid, INFO, "", "User."),
+	FIELD(qps, app.nb[USERS_QPS], GAUGE, "queue pairs", "Queue pairs."),
+	FIELD(cqs, app.nb[USERS_CQS], GAUGE, "queues", "Completion queues."),
+	FIELD(regions, app.nb[USERS_MRS], GAUGE, "regions", "Memory regions."),
+	FIELD(listeners, app.nb[USERS_LISTENERS], GAUGE, "listeners", "Listeners."),
+	FIELD(memory_bytes, app.nb[USERS_BYTES], GAUGE, "bytes", "Registered memory and queues."),
+	FIELD(events_late, app.nb_late, GAUGE, "events", "Events that wait for the program to read."),
 	FIELD(conns, view.nb_conns, GAUGE, "connections", "Connections."),
 	FIELD(tx_messages, view.traffic.nb_tx, COUNTER, "messages", "Messages sent."),
 	FIELD(tx_bytes, view.traffic.tx_bytes, COUNTER, "bytes", "Payload sent."),
@@ -68,48 +62,19 @@ san_app_telemetry_leave(void)
 }
 
 static int
-by_id(const void *a, const void *b)
-{
-	return ((const struct row *)a)->id - ((const struct row *)b)->id;
-}
-
-/* Copy the applications that are attached to *port*, sorted by number. */
-static uint32_t
-copy_apps(const struct app_port *port, struct row *rows)
-{
-	const struct app *a;
-	uint32_t n = 0;
-
-	LIST_FOREACH(a, &apps->list, link) {
-		if (!a->attached || a->port != port)
-			continue;
-		rows[n] = (struct row){
-			.id = a->id,
-			.pid = a->pid,
-			.uid = a->uid,
-			.nb_late = a->nb_late,
-		};
-		memcpy(rows[n].name, a->name, sizeof(a->name));
-		memcpy(rows[n].nb, a->nb, sizeof(a->nb));
-		rows[n].ended = a->socks_traffic;
-		n++;
-	}
-	qsort(rows, n, sizeof(rows[0]), by_id);
-	return n;
-}
-
-static int
-add_app(struct rte_tel_data *d, const struct row *r)
+add_app(struct rte_tel_data *d, const struct app *a, const struct san_view_app *view)
 {
 	struct rte_tel_data *one = rte_tel_data_alloc();
+	struct row row = {.app = *a, .view = *view};
 	char name[16];
 
 	if (one == NULL)
 		return -ENOMEM;
+	san_ulp_traffic_add(&row.view.traffic, &a->socks_traffic);
 	rte_tel_data_start_dict(one);
-	rte_tel_data_add_dict_string(one, "name", r->name);
-	san_view_fields(&(struct san_view){.dict = one}, fields, RTE_DIM(fields), r);
-	snprintf(name, sizeof(name), "%u", r->id);
+	rte_tel_data_add_dict_string(one, "name", a->name);
+	san_view_fields(&(struct san_view){.dict = one}, fields, RTE_DIM(fields), &row);
+	snprintf(name, sizeof(name), "%u", a->id);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }
 
@@ -142,22 +107,24 @@ static int
 app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
 	static struct san_view_app views[SAN_ENGINE_APPS];
-	static struct row rows[SAN_ENGINE_APPS];
-	uint32_t i, n = copy_apps(port, rows), nb_listed = 0;
+	const struct app *a, *by_id[SAN_ENGINE_APPS] = {NULL};
+	uint32_t id, nb_listed = 0;
 	int rc;
 
+	LIST_FOREACH(a, &apps->list, link)
+		if (a->attached && a->port == port)
+			by_id[a->id] = a;
 	san_view_conn_count_apps(port->ctx->port, views);
 	san_socks_count(port, views);
 	rc = add_limits(d, port);
-	for (i = 0; i < n && nb_listed < PAGE && rc == 0; i++) {
-		if (rows[i].id < from)
+	for (id = from; id < SAN_ENGINE_APPS && rc == 0; id++) {
+		if (by_id[id] == NULL)
 			continue;
-		rows[i].view = views[rows[i].id];
-		san_ulp_traffic_add(&rows[i].view.traffic, &rows[i].ended);
-		rc = add_app(d, &rows[i]);
-		nb_listed++;
+		if (nb_listed++ == PAGE)
+			break;
+		rc = add_app(d, by_id[id], &views[id]);
 	}
-	rte_tel_data_add_dict_u64(d, "next", i < n ? rows[i].id : 0);
+	rte_tel_data_add_dict_u64(d, "next", id < SAN_ENGINE_APPS ? id : 0);
 	return rc;
 }
 

@@ -47,9 +47,6 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 	port->lcore_qps = port->caps.max_qps / port->caps.nb_lcores;
 	port->max_conns = core->pdl.max_conns * port->caps.nb_lcores;
 	port->slot_mask = san_pdl_slot_mask(core->pdl.max_conns);
-	port->yields = san_engine_yields(ctx->port);
-	port->sleeps = san_engine_sleeps(ctx->port);
-	port->carries_tcp = san_engine_sock_carries_tcp(ctx->port);
 	port->max_socks = core->max_socks;
 	port->nb_doorbells = port->lcore_qps + port->max_socks;
 	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
@@ -66,7 +63,6 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 	}
 	port->mem = mem;
 	port->all = all;
-	port->epoll = all->epoll;
 	port->index = (uint16_t)all->nb_ports++;
 	return 0;
 }
@@ -87,9 +83,9 @@ san_app_port_fini(struct app_port *port)
 static_assert(CONF_PORTS_MAX * SAN_ENGINE_APPS <= UINT16_MAX + 1, "they have room");
 
 uint16_t
-san_app_port_guard_id(const struct app_port *port, uint16_t id)
+san_app_guard_id(const struct app *a)
 {
-	return (uint16_t)(port->index * SAN_ENGINE_APPS + id);
+	return (uint16_t)(a->port->index * SAN_ENGINE_APPS + a->id);
 }
 
 /* *request* holds a CID: lcore and slot. Connections never outnumber queue pairs. */
@@ -378,7 +374,7 @@ san_apps_destroy(struct apps *all, struct app *a)
 	if (a->ctl != NULL) {
 		san_dpdk_ops_app_del(a->port->ctx, a->id);
 		san_app_mem_end(&a->ctl_mem);
-		san_shmq_guard_disown(san_app_port_guard_id(a->port, a->id));
+		san_shmq_guard_disown(san_app_guard_id(a));
 		san_socks_app_ended(a);
 	}
 	while ((ev = STAILQ_FIRST(&a->late)) != NULL) {
@@ -390,11 +386,10 @@ san_apps_destroy(struct apps *all, struct app *a)
 		       (int)a->pid);
 		all->nb_attached--;
 		a->port->nb_attached--;
-	}
-	if (a->attached)
 		san_users_count(a->port->index, a->owner, USERS_APPS, -1);
-	else
+	} else {
 		san_users_count(0, a->owner, USERS_UNATTACHED, -1);
+	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		if (a->wake_fds[i] >= 0)
 			close(a->wake_fds[i]);
@@ -574,8 +569,7 @@ san_apps_failed(struct apps *all)
 
 	while (san_shmq_guard_failed(&id)) {
 		LIST_FOREACH(a, &all->list, link) {
-			if (a->ctl == NULL || san_app_port_guard_id(a->port, a->id) != id ||
-			    a->over)
+			if (a->ctl == NULL || san_app_guard_id(a) != id || a->over)
 				continue;
 			LOG_OF(a->owner, ERR, "app=%u port=%s pid=%d: its memory failed (SIGBUS); "
 					      "it ends",

@@ -35,25 +35,6 @@ san_socks_engine(const struct app_port *port)
 /* ---- properties from the kernel ---- */
 
 void
-san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
-			uint32_t *scope)
-{
-	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
-
-	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
-	if (scope != NULL)
-		*scope = ss->ss_family == AF_INET ? 0 : in6->sin6_scope_id;
-	if (ss->ss_family == AF_INET) {
-		memcpy(ip->b + 12, &in->sin_addr, 4);
-		*port = ntohs(in->sin_port);
-	} else {
-		memcpy(ip->b, &in6->sin6_addr, 16);
-		*port = ntohs(in6->sin6_port);
-	}
-}
-
-void
 san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
 		    uint16_t family, uint32_t scope)
 {
@@ -148,7 +129,7 @@ san_socks_watch(const struct app_sock *s, bool is_token)
 	};
 	int fd = is_token ? s->token : s->pair;
 
-	return epoll_ctl(s->port->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+	return epoll_ctl(s->port->all->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
 struct app_sock *
@@ -221,7 +202,7 @@ void
 san_socks_release(struct app_sock *s)
 {
 	if (s->pair >= 0) {
-		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 		san_helper_hang_up(s->pair);
 	}
 	if (s->token >= 0)
@@ -242,14 +223,14 @@ san_socks_release(struct app_sock *s)
 }
 
 int
-san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
+san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow)
 {
+	bool is_stream = s->kind == SOCKS_STREAM;
 	struct san_sock_shm *shm;
 	int rc, mem_fd = -1;
 
 	rc = san_app_mem_create(&s->mem, "sanstack-sock",
-				type == SOCK_STREAM ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard,
-				&mem_fd);
+				is_stream ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard, &mem_fd);
 	if (mem_fd >= 0)
 		close(mem_fd); /* *mem* has a duplicate */
 	if (rc != 0)
@@ -257,12 +238,12 @@ san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type)
 	san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, (int64_t)s->mem.bytes);
 	shm = s->mem.mem;
 	shm->abi = SAN_SOCK_ABI;
-	shm->rx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
-	shm->tx_bytes = type == SOCK_STREAM ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
-	shm->type = type;
+	shm->rx_bytes = is_stream ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES;
+	shm->tx_bytes = is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
+	shm->type = is_stream ? SOCK_STREAM : SOCK_DGRAM;
 	shm->if_index = san_engine_sock_if_index(s->port->ctx->port);
 	shm->mtu = san_engine_sock_mtu(s->port->ctx->port);
-	return 0;
+	return san_socks_pair_make(s, shadow);
 }
 
 /* ---- events ---- */
@@ -275,7 +256,7 @@ socks_hang_up(struct app_sock *s)
 	s->is_over = true;
 	if (s->mem.mem != NULL)
 		atomic_store(&((struct san_sock_shm *)s->mem.mem)->closing, 1);
-	epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+	epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 }
 
 /*
@@ -308,7 +289,7 @@ san_socks_event(const struct epoll_event *ev)
 		san_socks_token_unclaimed(s);
 	} else if ((what & TAGS) == TAG_TOKEN && event_holds(s->token, POLLIN)) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */
-		epoll_ctl(s->port->epoll, EPOLL_CTL_DEL, s->token, NULL);
+		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
 		   event_holds(s->pair, 0)) {
 		socks_hang_up(s);

@@ -30,9 +30,6 @@ struct helper_sock san_socks_name(const struct app_sock *s);
 int san_socks_ask(const struct app_sock *s, struct helper_msg *m, const struct app *a);
 /** Keep the passed socket as the kernel's socket of *s*. */
 void san_socks_keep(struct app_sock *s, struct passed *p);
-/** *scope* may be NULL. */
-void san_socks_from_sockaddr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
-			     uint32_t *scope);
 void san_socks_fill_addr(struct san_sock_addr *a, const struct san_ip *ip, uint16_t port,
 			 uint16_t family, uint32_t scope);
 /** True if *ip* is an address of the port. */
@@ -55,8 +52,8 @@ struct app_sock *san_socks_find(const struct app_port *port, uint64_t cookie, bo
 void san_socks_release(struct app_sock *s);
 /** Do so, and end it on the lcore first. */
 void san_socks_discard(struct app_sock *s);
-/** Create the memory shared with programs; *type*: SOCK_STREAM or SOCK_DGRAM. */
-int san_socks_memory(struct app_sock *s, uint16_t guard, uint32_t type);
+/** Create the memory of its kind, shared with programs, and the pair: see san_socks_pair_make(). */
+int san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow);
 /** Watch the pair for the program's end, or the token for its listener's, to close. */
 int san_socks_watch(const struct app_sock *s, bool is_token);
 

@@ -178,9 +178,7 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	s->kind = SOCKS_STREAM;
 	rc = san_apps_check(s->port, USERS_QPS, s->owner, 1);
 	if (rc == 0)
-		rc = san_socks_memory(s, guard, SOCK_STREAM);
-	if (rc == 0)
-		rc = san_socks_pair_make(s, shadow);
+		rc = san_socks_memory(s, guard, shadow);
 	if (rc == 0)
 		rc = tcp_call(s, TCP_ADD);
 	if (rc != 0)
@@ -259,7 +257,7 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 
 	if (!facts->listens || facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EINVAL, "it does not listen");
-	san_socks_from_sockaddr(&facts->local, &ip, &tcp_port, NULL);
+	san_helper_facts_addr(&facts->local, &ip, &tcp_port, NULL);
 	if (!san_sock_find_is_any(&ip) && !san_socks_is_ours(port, &ip))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
 					"bound to an address that is not the port's");
@@ -455,7 +453,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	uint32_t scope;
 	int rc = 0;
 
-	san_socks_from_sockaddr(&facts->local, &ip, &port, &scope);
+	san_helper_facts_addr(&facts->local, &ip, &port, &scope);
 	if (san_sock_find_is_any(&ip)) { /* the program bound the port only */
 		ip = s->ip;
 		rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
@@ -516,7 +514,7 @@ serve_connect(struct app *a, const struct shmq_req *req)
 	s->tcp_port = req->sock.peer_port;
 	s->ip = dst;
 	san_socks_keep(s, p);
-	rc = stream_make(s, san_app_port_guard_id(a->port, a->id), &a->ans.fd);
+	rc = stream_make(s, san_app_guard_id(a), &a->ans.fd);
 	if (rc == 0) /* IPv6 has the port at the same offset */
 		rc = local->sin_port == 0 ? ask_name(s, a, p->facts->local.ss_family) :
 					    begin_connect(s, p->facts, rep);
@@ -538,7 +536,7 @@ san_socks_tcp_serve(struct app *a, const struct shmq_req *req)
 		return san_socks_token_claim(a, rep, &a->ans.fd);
 	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
-	if (!port->carries_tcp)
+	if (!san_engine_sock_carries_tcp(port->ctx->port))
 		return san_socks_refuse(rep, -EOPNOTSUPP, SHMQ_NO_TCP);
 	if (req->type == SHMQ_SOCK_LISTEN)
 		return serve_listen(a, a->passed->facts);

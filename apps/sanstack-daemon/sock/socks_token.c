@@ -343,8 +343,8 @@ token_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b
 	uint16_t port[2];
 	struct san_ip ip[2];
 
-	san_socks_from_sockaddr(a, &ip[0], &port[0], NULL);
-	san_socks_from_sockaddr(b, &ip[1], &port[1], NULL);
+	san_helper_facts_addr(a, &ip[0], &port[0], NULL);
+	san_helper_facts_addr(b, &ip[1], &port[1], NULL);
 	return port[0] == port[1] && san_wire_ip_eq(&ip[0], &ip[1]);
 }
 
@@ -377,7 +377,7 @@ san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd)
 
 	if (p->facts->peer.ss_family == 0)
 		return san_socks_refuse(rep, -ENOTCONN, "not connected any more");
-	san_socks_from_sockaddr(&p->facts->peer, &ip, &token_port, NULL);
+	san_helper_facts_addr(&p->facts->peer, &ip, &token_port, NULL);
 	while ((s = san_socks_next(port, s)) != NULL &&
 	       (!s->is_offered || s->is_over || ntohs(s->token_name.sin_port) != token_port ||
 		!is_other_end(p->facts, s->token)))

@@ -33,13 +33,13 @@ take_names(const struct helper_facts *facts, uid_t uid, struct san_sock_names *n
 		.df = facts->df,
 		.tos = facts->tos,
 	};
-	san_socks_from_sockaddr(&facts->local, &n->local, &n->port, &scope);
+	san_helper_facts_addr(&facts->local, &n->local, &n->port, &scope);
 	san_socks_fill_addr(&shm->local, &n->local, n->port, n->family, scope);
 	atomic_store(&shm->df, facts->df);
 	shm->peer.family = 0;
 	if (facts->peer.ss_family == 0)
 		return;
-	san_socks_from_sockaddr(&facts->peer, &n->peer, &n->peer_port, &scope);
+	san_helper_facts_addr(&facts->peer, &n->peer, &n->peer_port, &scope);
 	san_socks_fill_addr(&shm->peer, &n->peer, n->peer_port, n->family, scope);
 }
 
@@ -160,7 +160,7 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	struct san_sock_names names;
 	struct udp_call call = {.s = s, .names = &names};
 	struct san_sock_shm *shm;
-	int rc = san_socks_memory(s, san_app_port_guard_id(a->port, a->id), SOCK_DGRAM);
+	int rc = san_socks_memory(s, san_app_guard_id(a), &a->ans.fd);
 
 	if (rc != 0)
 		return rc;
@@ -170,8 +170,6 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	atomic_init(&shm->nonblock, facts->nonblock);
 	rc = check_names(s->port, &names, &a->ans.rep);
 	names.port = 0; /* nothing is received before a helper holds the port */
-	if (rc == 0)
-		rc = san_socks_pair_make(s, &a->ans.fd);
 	if (rc == 0)
 		rc = udp_call(&call, UDP_ADD);
 	if (rc != 0)
@@ -331,7 +329,9 @@ void
 san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void *data, uint32_t len)
 {
 	const struct san_sock_shm *shm = s->mem.mem;
-	struct san_inet_dgram dgram = {
+	const struct san_inet_dgram dgram = {
+		.src = d->src,
+		.dst = d->dst,
 		.sport = d->sport,
 		.dport = shm->local.port,
 		.hops = d->hops,
@@ -346,8 +346,6 @@ san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void 
 		.err = d->err,
 	};
 
-	memcpy(dgram.src.b, d->src, sizeof(dgram.src.b));
-	memcpy(dgram.dst.b, d->dst, sizeof(dgram.dst.b));
 	udp_call(&call, d->err != 0 ? UDP_FAIL : UDP_GIVE);
 }
 

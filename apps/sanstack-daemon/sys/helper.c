@@ -165,11 +165,11 @@ san_helper_leave(uid_t uid)
 }
 
 static int
-helper_watch(int op, int fd, uint32_t events, uintptr_t what)
+helper_watch(int fd, uintptr_t what)
 {
-	struct epoll_event ev = {.events = events, .data = {.ptr = (void *)what}};
+	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = (void *)what}};
 
-	return epoll_ctl(helpers.epoll, op, fd, &ev) == 0 ? 0 : -errno;
+	return epoll_ctl(helpers.epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
 /* Free a helper whose process has ended. */
@@ -210,9 +210,9 @@ helper_start(uid_t uid)
 	STAILQ_INIT(&h->outgoing);
 	LIST_INSERT_HEAD(&helpers.all, h, link);
 	helpers.nb++;
-	rc = helper_watch(EPOLL_CTL_ADD, h->control, EPOLLIN, (uintptr_t)h);
+	rc = helper_watch(h->control, (uintptr_t)h);
 	if (rc == 0)
-		rc = helper_watch(EPOLL_CTL_ADD, h->data, EPOLLIN, (uintptr_t)h | TAG_DATA);
+		rc = helper_watch(h->data, (uintptr_t)h | TAG_DATA);
 	if (rc == 0)
 		return h;
 	helper_discard(h);

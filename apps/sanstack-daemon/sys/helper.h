@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "shmq.h"
+#include "wire.h"
 
 #define HELPERS_MAX    64
 #define HELPER_LATE_NS 2000000000u /**< a helper that has not answered for so long is late */
@@ -74,6 +75,10 @@ struct helper_facts {
 	struct sockaddr_storage local, peer;
 };
 
+/** Read an address of facts, of IPv4 or IPv6. *scope* may be NULL. */
+void san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
+			   uint32_t *scope);
+
 /** What a helper needs to filter packets that the port receives as well. */
 struct helper_filter {
 	uint32_t if_index; /**< 0: the kernel has no device for the port */
@@ -111,7 +116,7 @@ struct helper_dgram {
 	int32_t handle; /**< to the helper: the socket to send it from */
 	int32_t err;    /**< from the helper: an error of the socket instead of a datagram */
 	uint32_t if_index;
-	uint8_t src[16], dst[16]; /**< IPv6, or IPv4-mapped */
+	struct san_ip src, dst;
 	uint16_t sport;
 	uint8_t hops, tos;
 };

@@ -133,6 +133,25 @@ san_helper_facts_read(int fd, struct helper_facts *f)
 	helper_facts_read_sending(fd, f);
 }
 
+void
+san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
+		      uint32_t *scope)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
+
+	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
+	if (scope != NULL)
+		*scope = ss->ss_family == AF_INET ? 0 : in6->sin6_scope_id;
+	if (ss->ss_family == AF_INET) {
+		memcpy(ip->b + 12, &in->sin_addr, 4);
+		*port = ntohs(in->sin_port);
+	} else {
+		memcpy(ip->b, &in6->sin6_addr, 16);
+		*port = ntohs(in6->sin6_port);
+	}
+}
+
 /* ---- keeping the port ---- */
 
 static bool

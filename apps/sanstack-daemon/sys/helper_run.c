@@ -237,11 +237,11 @@ helper_run_serve(struct helper_msg *m, int sock)
 	switch (m->op) {
 	case HELPER_FETCH:
 		serve_fetch(m, sock);
-		break;
+		close(sock);
+		return;
 	case HELPER_DISCARD:
 		san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
 		close_all(fds, nb); /* the answer promises that the descriptors are closed */
-		helper_run_answer(m, -1);
 		break;
 	case HELPER_GIVE:
 		m->rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), m->handle, false);
@@ -249,31 +249,27 @@ helper_run_serve(struct helper_msg *m, int sock)
 			m->rep.rc = m->rc;
 			m->rc = san_shmq_send(sock, &m->rep, sizeof(m->rep), -1, false);
 		}
-		helper_run_answer(m, -1);
 		break;
 	case HELPER_LOOK:
 		san_helper_facts_read(m->handle, &m->facts);
-		helper_run_answer(m, -1);
 		break;
 	case HELPER_CARRY:
 		m->rc = helper_run_carry(m);
-		helper_run_answer(m, -1);
 		break;
 	case HELPER_BIND:
 		m->rc = -EADDRINUSE;
 		for (i = 0; i < BIND_TRIES && m->rc == -EADDRINUSE; i++)
 			m->rc = bind_once(m);
 		san_helper_facts_read(m->handle, &m->facts);
-		helper_run_answer(m, -1);
 		break;
 	default: /* CLOSE: answer when it is done */
 		while (helper_run_send_dgram())
 			;
 		helper_run_restore_fd(m->handle);
 		close(m->handle);
-		helper_run_answer(m, -1);
 		break;
 	}
+	helper_run_answer(m, -1);
 	if (sock >= 0)
 		close(sock);
 }
@@ -290,12 +286,12 @@ helper_run_read_control(struct msghdr *msg, struct helper_dgram *d)
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
 			const struct in_pktinfo *info = (const void *)CMSG_DATA(c);
 
-			memcpy(d->dst + 12, &info->ipi_addr, 4);
+			memcpy(d->dst.b + 12, &info->ipi_addr, 4);
 			d->if_index = (uint32_t)info->ipi_ifindex;
 		} else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
 			const struct in6_pktinfo *info = (const void *)CMSG_DATA(c);
 
-			memcpy(d->dst, &info->ipi6_addr, 16);
+			memcpy(d->dst.b, &info->ipi6_addr, 16);
 			d->if_index = info->ipi6_ifindex;
 		} else if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TTL) ||
 			   (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_HOPLIMIT)) {
@@ -330,8 +326,6 @@ pump_one(const struct carried *c)
 		uint8_t bytes[HELPER_DGRAM];
 	} out;
 	struct sockaddr_storage from = {.ss_family = AF_INET};
-	const struct sockaddr_in *in = (const struct sockaddr_in *)&from;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&from;
 	struct iovec iov = {out.bytes, sizeof(out.bytes)};
 	struct msghdr msg = {
 		.msg_name = &from,
@@ -349,18 +343,12 @@ pump_one(const struct carried *c)
 		.sock = c->sock,
 		.handle = c->fd,
 		.err = n < 0 ? errno : 0,
-		.src = {[10] = 0xff, [11] = 0xff},
-		.dst = {[10] = 0xff, [11] = 0xff},
+		.dst = {.b = {[10] = 0xff, [11] = 0xff}},
 	};
-	if (n >= 0 && from.ss_family == AF_INET) {
-		memcpy(out.d.src + 12, &in->sin_addr, 4);
-		out.d.sport = ntohs(in->sin_port);
-	} else if (n >= 0) {
-		memcpy(out.d.src, &in6->sin6_addr, 16);
-		out.d.sport = ntohs(in6->sin6_port);
-	}
-	if (n >= 0)
+	if (n >= 0) {
+		san_helper_facts_addr(&from, &out.d.src, &out.d.sport, NULL);
 		helper_run_read_control(&msg, &out.d);
+	}
 	send(us.data, &out, sizeof(out.d) + (n > 0 ? (size_t)n : 0), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }

@@ -135,28 +135,22 @@ static const int of_forker[] = {
 	CALL(set_tid_address)};
 
 static int
-sandbox_allow_calls(scmp_filter_ctx ctx, const int *calls, size_t nb)
+sandbox_allow(scmp_filter_ctx ctx, const int *calls, size_t nb_calls, const struct sandbox_if *ifs,
+	      size_t nb_ifs)
 {
 	int rc = 0;
 	size_t i;
 
-	for (i = 0; i < nb && rc == 0; i++)
+	for (i = 0; i < nb_calls && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+	for (i = 0; i < nb_ifs && rc == 0; i++)
+		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, ifs[i].call, 1,
+				      SCMP_CMP64(ifs[i].arg, SCMP_CMP_MASKED_EQ, ifs[i].mask,
+						 ifs[i].value));
 	return rc;
 }
 
-static int
-allow_if(scmp_filter_ctx ctx, const struct sandbox_if *calls, size_t nb)
-{
-	int rc = 0;
-	size_t i;
-
-	for (i = 0; i < nb && rc == 0; i++)
-		rc = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i].call, 1,
-				      SCMP_CMP64(calls[i].arg, SCMP_CMP_MASKED_EQ, calls[i].mask,
-						 calls[i].value));
-	return rc;
-}
+#define ALLOW(ctx, calls, ifs) sandbox_allow(ctx, calls, RTE_DIM(calls), ifs, RTE_DIM(ifs))
 
 static int
 allow_tcp(scmp_filter_ctx ctx, int family)
@@ -170,14 +164,10 @@ allow_tcp(scmp_filter_ctx ctx, int family)
 static int
 add_helper_rules(scmp_filter_ctx ctx, enum sandbox_role role)
 {
-	int rc = sandbox_allow_calls(ctx, of_helpers, RTE_DIM(of_helpers));
+	int rc = ALLOW(ctx, of_helpers, of_helpers_if);
 
-	if (rc == 0)
-		rc = allow_if(ctx, of_helpers_if, RTE_DIM(of_helpers_if));
 	if (rc == 0 && role == SANDBOX_FORKER)
-		rc = sandbox_allow_calls(ctx, of_forker, RTE_DIM(of_forker));
-	if (rc == 0 && role == SANDBOX_FORKER)
-		rc = allow_if(ctx, of_forker_if, RTE_DIM(of_forker_if));
+		rc = ALLOW(ctx, of_forker, of_forker_if);
 	if (rc == 0)
 		rc = allow_tcp(ctx, AF_INET);
 	if (rc == 0)
@@ -190,11 +180,9 @@ add_helper_rules(scmp_filter_ctx ctx, enum sandbox_role role)
 static int
 add_rules(scmp_filter_ctx ctx)
 {
-	int rc = sandbox_allow_calls(ctx, allowed, RTE_DIM(allowed));
+	int rc = ALLOW(ctx, allowed, allowed_if);
 	size_t i;
 
-	if (rc == 0)
-		rc = allow_if(ctx, allowed_if, RTE_DIM(allowed_if));
 	for (i = 0; i < RTE_DIM(absent) && rc == 0; i++)
 		rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), absent[i], 0);
 	if (rc == 0) /* for tokens of carried TCP sockets */
