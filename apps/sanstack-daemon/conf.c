@@ -19,7 +19,7 @@
 #include "ini.h"
 #include "conf.h"
 #include "dpdk_priv.h"
-#include "ports.h"
+#include "server.h"
 
 static const char *const level_words[] = {
 	"as-started",
@@ -421,44 +421,33 @@ san_conf_free(struct conf *conf)
 
 /* ---- reload ---- */
 
-/* The next argument with this key, from number *i* on, and set *i* beyond it. NULL: no more. */
-static const char *
-conf_next_word(const struct conf_port *port, const char *key, int *i)
+/* Join all arguments with this key. */
+static void
+conf_join_words(const struct conf_port *port, const char *key, char *text)
 {
 	size_t len = strlen(key);
+	int i;
 
-	while (*i < port->nb_words) {
-		const char *word = port->words[(*i)++];
-
-		if (strncmp(word, key, len) == 0 && word[len] == '=')
-			return word;
-	}
-	return NULL;
-}
-
-static bool
-has_equal_words(const struct conf_port *a, const struct conf_port *b, const char *key)
-{
-	const char *one, *other;
-	int i = 0, k = 0;
-
-	do {
-		one = conf_next_word(a, key, &i);
-		other = conf_next_word(b, key, &k);
-	} while (one != NULL && other != NULL && strcmp(one, other) == 0);
-	return one == NULL && other == NULL;
+	*text = '\0';
+	for (i = 0; i < port->nb_words; i++)
+		if (strncmp(port->words[i], key, len) == 0 && port->words[i][len] == '=')
+			text = stpcpy(stpcpy(text, port->words[i]), "\n");
 }
 
 /* Report each key whose arguments differ between the two. */
 static void
 report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
+	static char one[CONF_WORDS_MAX * CONF_WORD_MAX + 1], other[sizeof(one)];
 	const char *section = port->nb_words != 0 ? port->section : next->section;
 	const struct san_key *k;
 
-	for (k = dpdk_conf_keys; k->name != NULL; k++)
-		if (!has_equal_words(port, next, k->name))
+	for (k = dpdk_conf_keys; k->name != NULL; k++) {
+		conf_join_words(port, k->name, one);
+		conf_join_words(next, k->name, other);
+		if (strcmp(one, other) != 0)
 			report(section, k->name);
+	}
 }
 
 /* A port that is missing in one file is compared with an empty one. */

@@ -32,12 +32,10 @@
 #include "harden.h"
 #include "helper.h"
 #include "logging.h"
-#include "ports.h"
 #include "san_log.h"
 #include "server.h"
 #include "shmq.h"
 #include "socks.h"
-#include "takeover.h"
 #include "users.h"
 
 #define BACKLOG        64

@@ -9,7 +9,7 @@
 
 #include <bsd/stdlib.h>
 
-#include "ports.h"
+#include "server.h"
 #include "san_log.h"
 #include "socks.h"
 #include "view.h"
@@ -309,8 +309,7 @@ san_ports_close(struct server *s)
 		sum += leaks;
 		san_dpdk_ctx_close(port->ctx);
 		san_mem_close(port->mem);
-		if (port->mem_fd >= 0)
-			close(port->mem_fd);
+		san_fd_close(port->mem_fd);
 	}
 	return sum;
 }

@@ -23,7 +23,6 @@
 #include "san_log.h"
 #include "server.h"
 #include "socks.h"
-#include "takeover.h"
 
 #define EVENTS     64                  /* events per epoll_wait() */
 #define LATE_NS    (1 * SAN_NS_PER_MS) /* delay before events without room are delivered again */

@@ -50,4 +50,96 @@ int san_server_watch(const struct server *s, int fd, void *what);
 /** Run until the phase is SERVER_OVER. */
 void san_server_run(struct server *s);
 
+/* ---- ports.c: EAL and the ports of the configuration (SYS-1) ---- */
+
+/*
+ * Address ranges that nothing else uses: programs, libraries and heaps lie above or below, EAL's
+ * memory below. The first range holds the state of the ports, with more room for each than it can
+ * need, the second one the memory shared with applications.
+ */
+#define PORTS_STATE_FROM  0x200000000000
+#define PORTS_STATE_BYTES ((size_t)16 << 40)
+#define PORTS_SHARE_FROM  0x300000000000
+#define PORTS_SHARE_BYTES ((size_t)32 << 40)
+
+/**
+ * Check that EAL's arguments name the lcores of the ports, if they name any. 0, or see
+ * rtsan_error().
+ */
+int san_ports_check_lcores(const struct conf *conf);
+/** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
+int san_ports_start_eal(const struct conf *conf, bool bare);
+/**
+ * Do the part of san_ports_open() that is possible while another daemon has the devices. 0, or see
+ * rtsan_error().
+ */
+int san_ports_warm(const struct conf *conf);
+/** Probe the devices that EAL does not have yet. 0, or see rtsan_error(). */
+int san_ports_probe(const struct conf *conf);
+/** Open all ports with new state; the lcores wait. 0, or see rtsan_error(). */
+int san_ports_open(struct server *s);
+/** Open the devices of parked ports that are closed. 0, or see rtsan_error(). */
+int san_ports_open_devices(struct server *s);
+/** Resume parked ports on open devices; the lcores wait. 0, or see rtsan_error(). */
+int san_ports_resume(struct server *s);
+/** Start the lcores of all ports. */
+int san_ports_begin(struct server *s);
+/**
+ * Stop the open ports, with their state in memory. Close the devices that another process could not
+ * open meanwhile.
+ */
+void san_ports_park(struct server *s);
+/** The process that had started to resume the ports has died: take their memory back. */
+void san_ports_reclaim(struct server *s);
+/** True if all ports can be parked. */
+bool san_ports_can_park(const struct server *s);
+/** Close all ports. Returns the number of leaked records. */
+uint64_t san_ports_close(struct server *s);
+
+/* ---- takeover.c: live restart (SYS-8) ---- */
+
+/*
+ * The new daemon starts EAL without devices, connects and asks. The old one stops its lcores, parks
+ * its ports, closes devices that only one process can have, and sends its state. The new one opens
+ * the devices, drops its rights, loads the state of the applications, resumes the ports and asks to
+ * commit. The old one confirms and exits without another access. The lcores of the new one start.
+ * If the new daemon ends before the commit, the old one continues to serve. The two never work at
+ * the same time.
+ */
+
+/**
+ * Make the note that proves the caller to a new daemon, while the caller still has all its rights.
+ * Returns its descriptor, or -1.
+ */
+int san_takeover_make_note(void);
+
+/* Of the new daemon: 0, or see rtsan_error(). */
+
+/** True if a daemon serves conf->socket. */
+bool san_takeover_find(const struct conf *conf);
+/**
+ * Ask, and receive s->listener and what opening the devices needs. From now on the old daemon
+ * waits.
+ */
+int san_takeover_receive(struct server *s);
+/** Load its state: the ports in s->all, which are parked on open devices, and the shared memory. */
+int san_takeover_load(struct server *s);
+/**
+ * Ask to commit, once the ports can start. On error they must be parked: the old daemon continues.
+ */
+int san_takeover_commit(struct server *s);
+
+/* Of the old daemon. */
+
+/** True if *req* asks for a takeover. */
+bool san_takeover_is_request(const struct shmq_req *req);
+/** *a* asks for a takeover: it becomes s->taker, or is refused. */
+void san_takeover_on_request(struct server *s, struct app *a, const struct shmq_req *req);
+/**
+ * Hand over to s->taker. All applications that are over are destroyed. Returns after the takeover,
+ * with s->phase SERVER_OVER and s->is_taken true, or after a failure. Then this daemon serves
+ * unless s->is_lost.
+ */
+void san_takeover_give(struct server *s);
+
 #endif /* DAEMON_SERVER_H */

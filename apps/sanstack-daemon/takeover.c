@@ -33,12 +33,11 @@
 
 #include "engine_clock.h"
 #include "layout.h"
-#include "ports.h"
+#include "server.h"
 #include "logging.h"
 #include "san_log.h"
 #include "state.h"
 #include "shmq.h"
-#include "takeover.h"
 
 #define HASH_OF(text, h) rte_hash_crc((text), (uint32_t)strlen(text) + 1, (h))
 
@@ -159,8 +158,7 @@ takeover_dial_old(const struct conf *conf)
 		takeover_set_timeouts(sock);
 		return sock;
 	}
-	if (sock >= 0)
-		close(sock);
+	san_fd_close(sock);
 	return -1;
 }
 
@@ -169,8 +167,7 @@ san_takeover_find(const struct conf *conf)
 {
 	int sock = takeover_dial_old(conf);
 
-	if (sock >= 0)
-		close(sock);
+	san_fd_close(sock);
 	return sock >= 0;
 }
 
@@ -219,12 +216,10 @@ takeover_ask_proof(struct server *s)
 						 "it is served by user %u, who is neither root of "
 						 "this host nor has this user and namespaces",
 						 first.uid);
-	if (peer >= 0)
-		close(peer);
+	san_fd_close(peer);
 	if (is_proved && !takeover_is_note(s->note))
 		RTE_SWAP(s->note, note);
-	if (note >= 0)
-		close(note);
+	san_fd_close(note);
 	return rc;
 }
 
@@ -245,34 +240,25 @@ takeover_receive_state(struct server *s, int (*load)(struct server *s, struct st
 						     why != NULL ? why : strerror(-rc));
 }
 
-static uint64_t
-socket_option(int sock, int option)
-{
-	uint64_t value = 0; /* also if the kernel writes an int */
-	socklen_t len = sizeof(value);
-
-	return getsockopt(sock, SOL_SOCKET, option, &value, &len) == 0 ? value : 0;
-}
-
 static int
 load_given(struct server *s, struct state *st)
 {
-	uint64_t ours = socket_option(s->other, SO_NETNS_COOKIE);
+	uint64_t ours = san_helper_facts_option(s->other, SO_NETNS_COOKIE);
 	struct given given;
 	uint32_t i;
 	int rc, fd;
 
 	san_state_get(st, &given, sizeof(given));
 	s->listener = san_state_get_fd(st, given.listener);
-	if (socket_option(s->listener, SO_DOMAIN) != AF_UNIX ||
-	    socket_option(s->listener, SO_TYPE) != SOCK_SEQPACKET ||
-	    socket_option(s->listener, SO_ACCEPTCONN) != 1)
+	if (san_helper_facts_option(s->listener, SO_DOMAIN) != AF_UNIX ||
+	    san_helper_facts_option(s->listener, SO_TYPE) != SOCK_SEQPACKET ||
+	    san_helper_facts_option(s->listener, SO_ACCEPTCONN) != 1)
 		return san_state_fail(st, "no socket to listen on");
-	if (socket_option(s->listener, SO_NETNS_COOKIE) != ours)
+	if (san_helper_facts_option(s->listener, SO_NETNS_COOKIE) != ours)
 		return san_state_fail(st, "a socket of another network namespace");
 	for (i = 0; i < SAN_ENGINE_GUARDS; i++) {
 		fd = san_state_get_fd(st, given.guards[i]);
-		if (fd >= 0 && socket_option(fd, SO_NETNS_COOKIE) != ours)
+		if (fd >= 0 && san_helper_facts_option(fd, SO_NETNS_COOKIE) != ours)
 			return san_state_fail(st, "a guard of another network namespace");
 		rc = fd >= 0 ? san_engine_kernel_guard_adopt(fd) : 0;
 		if (rc != 0)
@@ -322,8 +308,7 @@ san_takeover_commit(struct server *s)
 	struct ucred from;
 	int note, rc = takeover_ask(s, &from, &note);
 
-	if (note >= 0)
-		close(note);
+	san_fd_close(note);
 	close(s->other);
 	s->other = -1;
 	return rc;
@@ -348,8 +333,7 @@ may_take(const struct app *a)
 		return true;
 	peer = takeover_open_peer(&a->sender);
 	may = takeover_is_alive(peer);
-	if (peer >= 0)
-		close(peer);
+	san_fd_close(peer);
 	return may;
 }
 

@@ -20,7 +20,7 @@
 #include "app_priv.h"
 #include "app.h"
 #include "state.h"
-#include "ports.h"
+#include "server.h"
 #include "san_assert.h"
 #include "shmq.h"
 

@@ -345,7 +345,8 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 	bytes = san_wr_cq_bytes(depth);
 	rc = check_bytes(a, "completion queue", bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, san_app_guard_id(a), &a->ans.fd);
+		rc = san_app_mem_create(&q->mem, "sanstack-cq", bytes, san_app_guard_id(a),
+					&a->ans.fd);
 	if (rc != 0)
 		return rc;
 	q->wake_sock = -1;
@@ -368,8 +369,7 @@ san_app_del_cq(struct app_port *port, struct app_cq *q)
 
 	if (rc != 0)
 		return rc;
-	if (q->wake_sock >= 0)
-		close(q->wake_sock);
+	san_fd_close(q->wake_sock);
 	san_app_count(q->app, USERS_CQS, -1, q->mem.bytes);
 	san_app_mem_end(&q->mem);
 	q->app = NULL;
@@ -442,7 +442,8 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 
 	rc = check_bytes(a, "queue pair", bytes + stream_bytes);
 	if (rc == 0)
-		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, san_app_guard_id(a), &a->ans.fd);
+		rc = san_app_mem_create(&mem, "sanstack-wq", bytes, san_app_guard_id(a),
+					&a->ans.fd);
 	if (rc != 0)
 		return rc;
 	conf->wq = mem.mem;
@@ -588,8 +589,7 @@ san_app_answer(struct apps *all, struct app *a, int rc)
 		return;
 	if (rc != 0) {
 		/* release the memory that a failed request has already created */
-		if (ans->fd >= 0)
-			close(ans->fd);
+		san_fd_close(ans->fd);
 		ans->fd = -1;
 		if (ans->rep.text[0] == '\0' && rtsan_error_is_set())
 			snprintf(ans->rep.text, sizeof(ans->rep.text), "%s", rtsan_error());

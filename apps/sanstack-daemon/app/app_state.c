@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "app_priv.h"
-#include "ports.h"
+#include "server.h"
 #include "state.h"
 
 #define NO_PORT UINT16_MAX
@@ -242,8 +242,7 @@ load_mem(struct app_mem *m, const struct saved_mem *s, const struct app *a, stru
 	if (rc == 0)
 		rc = san_app_mem_take(m, san_app_guard_id(a));
 	if (rc != 0) {
-		if (m->fd >= 0)
-			close(m->fd);
+		san_fd_close(m->fd);
 		*m = (struct app_mem){.fd = -1};
 	}
 	return rc;
@@ -264,8 +263,7 @@ load_port(struct apps *all, uint32_t i, struct state *st)
 		san_mem_open(fd, PORTS_STATE_FROM + s.at, s.bytes, &mem) :
 		-EPROTO;
 	if (rc != 0) {
-		if (fd >= 0)
-			close(fd);
+		san_fd_close(fd);
 		return rc == -EPROTO ? san_state_fail(st, "port: its memory") : rc;
 	}
 	port->mem_fd = fd;

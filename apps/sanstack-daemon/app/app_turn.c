@@ -40,8 +40,7 @@ set_paused(const struct apps *all, struct app *a, bool is_paused)
 static void
 app_turn_end_job(struct apps *all, struct app *a)
 {
-	if (a->ans.fd >= 0)
-		close(a->ans.fd);
+	san_fd_close(a->ans.fd);
 	a->ans.fd = -1;
 	a->job = 0;
 	a->waits_for = NULL;
@@ -240,8 +239,7 @@ app_turn_check_timeouts(struct apps *all, struct app *a, uint64_t now_ns)
 		return SAN_TIME_NEVER;
 	}
 	/* an error of the daemon itself: the helper is still busy with the request */
-	if (a->ans.fd >= 0)
-		close(a->ans.fd);
+	san_fd_close(a->ans.fd);
 	a->ans.fd = -1;
 	a->ans.rep = (struct shmq_rep){
 		.magic = SHMQ_MAGIC,

@@ -391,14 +391,11 @@ san_apps_destroy(struct apps *all, struct app *a)
 		san_users_count(0, a->owner, USERS_UNATTACHED, -1);
 	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
-		if (a->wake_fds[i] >= 0)
-			close(a->wake_fds[i]);
-	if (a->wake_sock >= 0)
-		close(a->wake_sock);
+		san_fd_close(a->wake_fds[i]);
+	san_fd_close(a->wake_sock);
 	if (a->id != 0)
 		a->port->used[a->id] = false;
-	if (a->ans.fd >= 0)
-		close(a->ans.fd);
+	san_fd_close(a->ans.fd);
 	LIST_REMOVE(a, link);
 	all->nb--;
 	san_helper_hang_up(a->sock);

@@ -205,12 +205,10 @@ san_socks_release(struct app_sock *s)
 		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 		san_helper_hang_up(s->pair);
 	}
-	if (s->token >= 0)
-		close(s->token);
+	san_fd_close(s->token);
 	if (s->kernel >= 0)
 		san_helper_close(s->helper, s->kernel);
-	if (s->held >= 0)
-		close(s->held);
+	san_fd_close(s->held);
 	if (s->mem.mem != NULL)
 		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES,
 				-(int64_t)s->mem.bytes);
@@ -231,8 +229,7 @@ san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow)
 
 	rc = san_app_mem_create(&s->mem, "sanstack-sock",
 				is_stream ? SOCKS_STREAM_BYTES : SOCKS_BYTES, guard, &mem_fd);
-	if (mem_fd >= 0)
-		close(mem_fd); /* *mem* has a duplicate */
+	san_fd_close(mem_fd); /* *mem* has a duplicate */
 	if (rc != 0)
 		return rc;
 	san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, (int64_t)s->mem.bytes);

@@ -49,8 +49,7 @@ struct app_sock {
 	bool has_id;           /**< the lcore has, or had, the socket as *id* */
 	uint32_t id;
 	uid_t uid;
-	uid_t owner; /**< the user whose limits apply; see san_users_owner() */
-	uint16_t family;
+	uid_t owner;        /**< the user whose limits apply; see san_users_owner() */
 	uint32_t number;    /**< unique number of this use of the entry; see struct helper_sock */
 	bool has_sent;      /**< the pair may have something to read */
 	bool is_discarding; /**< a helper reads the next message of the pair, for its descriptors */

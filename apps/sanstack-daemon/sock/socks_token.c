@@ -126,8 +126,7 @@ san_socks_token_create(struct sockaddr_in *name)
 		return fd;
 	rc = -errno;
 	LOG_OF(0, WARNING, "no tokens, so the kernel serves TCP: %s", strerror(-rc));
-	if (fd >= 0)
-		close(fd);
+	san_fd_close(fd);
 	return rc;
 }
 
@@ -256,8 +255,7 @@ san_socks_token_offer(struct app_sock *s, uint64_t now_ns)
 		s->look_ns = now_ns + LOOK_NS;
 		return;
 	}
-	if (s->token >= 0)
-		close(s->token);
+	san_fd_close(s->token);
 	s->token = s->wants_token ? san_socks_token_create(&s->token_name) : -1;
 	s->is_over = !s->wants_token;
 }

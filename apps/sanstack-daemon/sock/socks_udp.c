@@ -166,7 +166,6 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 		return rc;
 	shm = s->mem.mem;
 	take_names(facts, s->uid, &names, shm);
-	s->family = names.family;
 	atomic_init(&shm->nonblock, facts->nonblock);
 	rc = check_names(s->port, &names, &a->ans.rep);
 	names.port = 0; /* nothing is received before a helper holds the port */

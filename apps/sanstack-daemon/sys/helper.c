@@ -255,8 +255,7 @@ put_off(struct helper *h, const struct helper_msg *m, int fd)
 	int own = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
 	if (o == NULL || (fd >= 0 && own < 0)) {
-		if (own >= 0)
-			close(own);
+		san_fd_close(own);
 		free(o);
 		return o == NULL ? -ENOMEM : -EMFILE;
 	}
@@ -498,8 +497,7 @@ san_helper_step(uint64_t now_ns)
 		while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
 		       san_shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {
 			STAILQ_REMOVE_HEAD(&h->outgoing, link);
-			if (o->fd >= 0)
-				close(o->fd); /* the message holds a reference to the file */
+			san_fd_close(o->fd); /* the message holds a reference to the file */
 			free(o);
 		}
 		waits |= o != NULL;

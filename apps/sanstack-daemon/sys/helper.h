@@ -19,9 +19,18 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "shmq.h"
 #include "wire.h"
+
+/** Close a descriptor that may be -1. */
+static inline void
+san_fd_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
 
 #define HELPERS_MAX    64
 #define HELPER_LATE_NS 2000000000u /**< a helper that has not answered for so long is late */
@@ -75,6 +84,8 @@ struct helper_facts {
 	struct sockaddr_storage local, peer;
 };
 
+/** The value of an option of SOL_SOCKET, of 4 or 8 bytes; 0: there is none. */
+uint64_t san_helper_facts_option(int fd, int name);
 /** Read an address of facts, of IPv4 or IPv6. *scope* may be NULL. */
 void san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint16_t *port,
 			   uint32_t *scope);

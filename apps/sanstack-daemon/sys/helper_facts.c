@@ -27,10 +27,10 @@ san_helper_facts_int(int fd, int level, int name)
 	return getsockopt(fd, level, name, &v, &len) == 0 ? v : -1;
 }
 
-static uint64_t
-cookie_of(int fd, int name)
+uint64_t
+san_helper_facts_option(int fd, int name)
 {
-	uint64_t v = 0;
+	uint64_t v = 0; /* also if the kernel writes an int */
 	socklen_t len = sizeof(v);
 
 	return getsockopt(fd, SOL_SOCKET, name, &v, &len) == 0 ? v : 0;
@@ -47,10 +47,10 @@ is_our_net(int fd)
 	int own;
 
 	if (ours == 0 && (own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) >= 0) {
-		ours = cookie_of(own, SO_NETNS_COOKIE);
+		ours = san_helper_facts_option(own, SO_NETNS_COOKIE);
 		close(own);
 	}
-	return ours != 0 && cookie_of(fd, SO_NETNS_COOKIE) == ours;
+	return ours != 0 && san_helper_facts_option(fd, SO_NETNS_COOKIE) == ours;
 }
 
 static bool
@@ -104,7 +104,7 @@ san_helper_facts_read(int fd, struct helper_facts *f)
 	f->protocol = san_helper_facts_int(fd, SOL_SOCKET, SO_PROTOCOL);
 	if (f->domain < 0)
 		return;
-	f->cookie = cookie_of(fd, SO_COOKIE);
+	f->cookie = san_helper_facts_option(fd, SO_COOKIE);
 	if (f->domain != AF_INET && f->domain != AF_INET6)
 		return;
 	f->is_our_net = is_our_net(fd);

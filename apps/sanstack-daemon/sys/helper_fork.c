@@ -162,8 +162,7 @@ san_helper_fork(int forker, uid_t uid, int *control, int *data)
 	if (rc == 0)
 		rc = san_shmq_send_many(forker, &req, sizeof(req), theirs, 2, false);
 	for (i = 0; i < 2; i++) {
-		if (theirs[i] >= 0)
-			close(theirs[i]);
+		san_fd_close(theirs[i]);
 		if (ours[i] >= 0 && rc != 0)
 			close(ours[i]);
 	}

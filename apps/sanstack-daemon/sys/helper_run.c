@@ -199,8 +199,7 @@ bind_once(const struct helper_msg *m)
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) != 0 ||
 	    getsockname(fd, (struct sockaddr *)&name, &len) != 0)
 		rc = -errno;
-	if (fd >= 0)
-		close(fd);
+	san_fd_close(fd);
 	if (rc == 0 && bind(m->handle, (const struct sockaddr *)&name, sizeof(name)) != 0)
 		rc = -errno;
 	return rc;
@@ -270,8 +269,7 @@ helper_run_serve(struct helper_msg *m, int sock)
 		break;
 	}
 	helper_run_answer(m, -1);
-	if (sock >= 0)
-		close(sock);
+	san_fd_close(sock);
 }
 
 /* ---- datagrams ---- */
