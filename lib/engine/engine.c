@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cpuflags.h>
 #include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -17,7 +18,6 @@
 
 #include "engine_priv.h"
 #include "view.h"
-#include "view_capture.h"
 #include "view_trace.h"
 
 #define FAREWELL_LOOPS 64 /* rounds in which the last messages to peers are sent */
@@ -26,6 +26,8 @@
 #define DESC_DEFAULT   1024
 #define POOL_DEFAULT   16384
 #define SLEEP_MAX_US   2000
+#define CALIBRATE_NS   (10 * SAN_NS_PER_MS)
+#define CLOCK_TRIES    8
 
 void
 san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
@@ -37,6 +39,52 @@ san_engine_conf_default(struct san_engine_conf *conf, uint32_t max_conns)
 	conf->nb_txd = DESC_DEFAULT;
 	conf->pool_size = POOL_DEFAULT;
 	conf->sleep_max_us = SLEEP_MAX_US;
+}
+
+/* ---- the clock (engine_clock.h) ---- */
+
+/* Read both clocks at the same moment: the attempt with the shortest time in between is used. */
+static void
+engine_clock_read_both(uint64_t *tsc, uint64_t *ns)
+{
+	uint64_t best = UINT64_MAX, before, after, t;
+	int i;
+
+	for (i = 0; i < CLOCK_TRIES; i++) {
+		before = san_engine_clock_monotonic();
+		t = rte_rdtsc_precise();
+		after = san_engine_clock_monotonic();
+		if (after - before < best) {
+			best = after - before;
+			*tsc = t;
+			*ns = before + (after - before) / 2;
+		}
+	}
+}
+
+void
+san_engine_clock_init(struct san_engine_clock *c)
+{
+	uint64_t tsc1 = 0, ns1 = 0, ticks, ns;
+
+	c->tsc0 = 0;
+	c->ns0 = 0;
+	c->mult = 0;
+	c->is_tsc = rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) == 1;
+	engine_clock_read_both(&c->tsc0, &c->ns0);
+	c->last_ns = c->ns0;
+	if (!c->is_tsc)
+		return;
+	while (san_engine_clock_monotonic() < c->ns0 + CALIBRATE_NS)
+		rte_pause();
+	engine_clock_read_both(&tsc1, &ns1);
+	ticks = tsc1 - c->tsc0;
+	ns = ns1 - c->ns0;
+	if (ticks <= ns || ns >> 32 != 0) { /* below 1 GHz, or interrupted for seconds */
+		c->is_tsc = false;
+		return;
+	}
+	c->mult = (uint32_t)((ns << 32) / ticks);
 }
 
 /* ---- open ---- */
@@ -263,7 +311,7 @@ say_farewell(struct san_engine_port *p)
 			if (e->qps[i].wq.wq != NULL)
 				san_engine_lcore_qp_del(e, e->qps[i].qpn);
 	}
-	/* rounds in which bursts are not allowed do not count (engine_gate.h) */
+	/* rounds in which bursts are not allowed do not count (engine_gate.c) */
 	for (i = 0; i < FAREWELL_LOOPS && san_engine_clock_monotonic() < until_ns &&
 	     !san_engine_is_lost(p);) {
 		for (lcore = p->nb_engines; lcore-- > 0;)

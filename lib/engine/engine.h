@@ -21,7 +21,6 @@
 #include <stdio.h>
 
 #include "core.h"
-#include "engine_impair.h"
 #include "san_doorbells.h"
 #include "san_wr.h"
 
@@ -29,6 +28,8 @@
 #define SAN_ENGINE_APPS   256 /**< most applications of a port */
 #define SAN_ENGINE_NAME   32  /**< bytes of a port's name, with the final NUL */
 #define SAN_ENGINE_GUARDS 16  /**< most UDP ports of a process */
+/** Buckets of a histogram. Bucket i: 2^i to 2^(i+1) ns; the last one: all above. */
+#define SAN_ENGINE_HIST 32
 
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, otherwise poll */
@@ -47,6 +48,16 @@ enum san_engine_carry_tcp {
 	SAN_CARRY_TCP_AUTO,
 	SAN_CARRY_TCP_ON,
 	SAN_CARRY_TCP_OFF,
+};
+
+#define SAN_IMPAIR_ALWAYS (1ULL << 32) /**< probability 1 */
+
+/** Artificial link faults. The same seed and the same packets give the same faults. */
+struct san_engine_impair_conf {
+	/** Probabilities in units of 2^-32. */
+	uint64_t drop, duplicate, reorder, corrupt, ecn;
+	uint64_t delay_ns; /**< added to every packet */
+	uint64_t seed;
 };
 
 struct san_engine_conf {

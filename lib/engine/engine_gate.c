@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * EAL has one interrupt thread, but there may be several ports. So the gates of all ports hold it
- * together: a gate that finds it held joins, and all leave when one wants it released. If each port
- * held it alone, the packets of one port would wait until another port is idle.
+ * Bursts and EAL's interrupt thread take turns. Some drivers need it, because their control channel
+ * removes rings during a burst: memif (DPDK 22.11) unmaps them in that thread as soon as the peer's
+ * process has ended.
+ *
+ * An alarm of the gate holds the thread while bursts run. After an idle time, in which the peer may
+ * have ended or want to connect, the thread is released for a moment. No port with a gate runs a
+ * burst in that moment, because there is one such thread for all. The lcore never waits.
+ *
+ * There may be several ports. So the gates of all ports hold the thread together: a gate that finds
+ * it held joins, and all leave when one wants it released. If each port held it alone, the packets
+ * of one port would wait until another port is idle.
  */
-
-#include "engine_gate.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -14,7 +20,7 @@
 
 #include <rte_alarm.h>
 
-#include "san_time.h"
+#include "engine_priv.h"
 
 #define IDLE_NS   (10 * SAN_NS_PER_MS) /* a gate leaves after this time without traffic */
 #define SHARED_NS (20 * SAN_NS_PER_MS) /* the same, if other gates have to leave with it */

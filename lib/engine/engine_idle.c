@@ -36,12 +36,6 @@ const char *const san_engine_idle_words[SAN_IDLE_MAX] = {
 	[SAN_IDLE_INTERRUPT] = "interrupt",
 };
 
-const char *
-san_engine_idle_name(uint8_t policy)
-{
-	return policy < SAN_IDLE_MAX ? san_engine_idle_words[policy] : "unknown";
-}
-
 uint8_t
 san_engine_idle_choose(uint8_t policy)
 {

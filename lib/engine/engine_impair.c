@@ -18,8 +18,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "engine_impair.h"
-#include "san_time.h"
+#include "engine_priv.h"
 
 #define REORDER_MIN_NS  (20 * SAN_NS_PER_US) /* long enough for a burst to overtake */
 #define REORDER_SPAN_NS (80 * SAN_NS_PER_US)

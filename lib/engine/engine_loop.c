@@ -14,7 +14,7 @@
 #include <rte_pause.h>
 
 #include "engine_priv.h"
-#include "view_capture.h"
+#include "view.h"
 #include "view_trace.h"
 
 #define DOORBELL_BURST   128

@@ -5,7 +5,7 @@
  * (DPDK 22.11). This requests it again whenever the server has refused or the link is lost.
  *
  * All but the first request happen in EAL's interrupt thread, where the driver also handles the
- * answers, and which engine_gate.h holds while bursts run. So no lock is needed.
+ * answers, and which engine_gate.c holds while bursts run. So no lock is needed.
  *
  * A request that the server has not accepted yet is never cancelled: the driver of a server panics
  * when it accepts a connection that its client has closed.

@@ -14,11 +14,10 @@
 #include <rte_ring.h>
 
 #include "san_counters.h"
+#include "san_prng.h"
 #include "san_spin.h"
 #include "engine.h"
-#include "engine_busy.h"
 #include "engine_clock.h"
-#include "engine_gate.h"
 
 #define ENGINE_BURST      SAN_CORE_BURST
 #define ENGINE_BURST_LONG 8 /**< for frames longer than ENGINE_SHORT */
@@ -28,6 +27,90 @@
 #define ENGINE_CALLS      64
 #define ENGINE_EVENTS     256
 #define ENGINE_LANES      1024 /**< most packets handed over that wait for an lcore */
+
+/**
+ * How long an lcore works and how long its rounds take, from the clock that each round reads
+ * anyway. The duration of a round is known when the next one begins. Only rounds that found work
+ * count; sleep and empty polling do not. (SYS-1)
+ */
+struct san_engine_busy {
+	uint64_t since_ns; /**< when counting began */
+	uint64_t round_ns; /**< when this round began */
+	uint64_t busy_ns;
+	bool worked; /**< this round, or the last one, found work */
+	uint64_t rounds[SAN_ENGINE_HIST];
+};
+
+static inline uint32_t
+san_engine_busy_bucket(uint64_t ns)
+{
+	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(ns | 1);
+
+	return log2 < SAN_ENGINE_HIST ? log2 : SAN_ENGINE_HIST - 1;
+}
+
+static inline void
+san_engine_busy_init(struct san_engine_busy *b, uint64_t now_ns)
+{
+	*b = (struct san_engine_busy){.since_ns = now_ns, .round_ns = now_ns};
+}
+
+/** Call at the beginning of a round. */
+static inline void
+san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
+{
+	uint64_t took_ns = now_ns - b->round_ns;
+
+	b->round_ns = now_ns;
+	if (!b->worked)
+		return;
+	b->busy_ns += took_ns;
+	b->rounds[san_engine_busy_bucket(took_ns)]++;
+}
+
+/** Call at the end of a round with the amount of *work* it found. */
+static inline void
+san_engine_busy_end(struct san_engine_busy *b, uint32_t work)
+{
+	b->worked = work != 0;
+}
+
+/**
+ * Bursts and EAL's interrupt thread take turns; see engine_gate.c. A gate belongs to the lcore of
+ * its port; init and fini run in one thread at a time.
+ */
+struct san_engine_gate {
+	bool used;           /**< otherwise bursts may always run */
+	_Atomic bool held;   /**< the lcore relies on the thread being held */
+	uint64_t since_ns;   /**< since when; without a link: since when other gates hold it */
+	uint64_t traffic_ns; /**< when packets arrived last; at least since_ns */
+};
+
+struct san_engine_impair_stats {
+	uint64_t nb_dropped;
+	uint64_t nb_duplicated;
+	uint64_t nb_reordered;
+	uint64_t nb_corrupted;
+	uint64_t nb_marked;
+	uint64_t nb_overflow; /**< dropped because too many packets were delayed */
+};
+
+/** A delayed packet. */
+struct san_engine_impair_held {
+	uint64_t release_ns;
+	uint64_t seq; /**< order of arrival, for equal times */
+	struct rte_mbuf *m;
+};
+
+struct san_engine_impair {
+	struct san_engine_impair_conf conf;
+	struct san_prng prng;
+	bool on;
+	uint32_t nb_held, max_held;
+	struct san_engine_impair_held *held; /**< heap: earliest first */
+	uint64_t seq;
+	struct san_engine_impair_stats stats;
+};
 
 /** The link of a memif client; see engine_memif.c. */
 struct san_engine_memif {
@@ -266,6 +349,36 @@ void san_engine_app_refill(struct san_engine *e);
 /** Take entries from the rings of a queue pair of another process. False: some are left. */
 bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 
+/*
+ * ---- engine_impair.c ----
+ *
+ * A stage before transmission and one after reception. It is not an ethdev callback, because when a
+ * TX callback drops packets the caller frees them a second time.
+ */
+
+/** Initialise, switched off, with room for *max_held* delayed packets. -ENOMEM. */
+int san_engine_impair_init(struct san_engine_impair *im, uint32_t max_held);
+/** Free the delayed packets and all memory. */
+void san_engine_impair_fini(struct san_engine_impair *im);
+/** Set the faults. NULL: off; delayed packets still come out in time. -EINVAL. */
+int san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impair_conf *conf);
+
+/** Whether san_engine_impair_run() must be called. */
+static inline bool
+san_engine_impair_is_on(const struct san_engine_impair *im)
+{
+	return im->on || im->nb_held != 0;
+}
+
+/**
+ * Take *n* packets in, and return those that are due, at most *max*. The stage owns packets that go
+ * in, the caller those that come out.
+ */
+uint16_t san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16_t n,
+			       struct rte_mbuf **out, uint16_t max, uint64_t now_ns);
+/** When the next packet is due; SAN_TIME_NEVER: none is delayed. */
+uint64_t san_engine_impair_deadline_ns(const struct san_engine_impair *im);
+
 /* ---- engine_mac.c ---- */
 
 /** "up", "down", "deleted", or "none". */
@@ -357,11 +470,27 @@ bool san_engine_handover_sends_for(const struct san_engine *e, uint32_t from);
 uint16_t san_engine_handover_take_tx(const struct san_engine *e, uint32_t from,
 				     struct rte_mbuf **pkts, uint16_t n);
 
+/* ---- engine_gate.c ---- */
+
+/** Set up; *used*: the driver needs it. */
+void san_engine_gate_init(struct san_engine_gate *g, bool used);
+/** Release the thread; for good, if this was the last gate. */
+void san_engine_gate_fini(struct san_engine_gate *g);
+/** Whether bursts may run in this round. Once per round; *is_up*: the port has a link. */
+bool san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns);
+
+/** Packets have arrived, so the peer is alive. */
+static inline void
+san_engine_gate_traffic(struct san_engine_gate *g, uint64_t now_ns)
+{
+	if (g->used) /* otherwise every lcore would write this word */
+		g->traffic_ns = now_ns;
+}
+
 /* ---- engine_idle.c ---- */
 
 /** Resolve AUTO for this process's lcores. */
 uint8_t san_engine_idle_choose(uint8_t policy);
-const char *san_engine_idle_name(uint8_t policy);
 /** Create what sleeping needs, if the port's lcores sleep. */
 int san_engine_idle_init(struct san_engine *e, const char **why);
 /** Let *fd* wake the lcore, or stop that. */

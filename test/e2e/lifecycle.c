@@ -104,7 +104,7 @@ in_daemon(struct rtsan_ctx *ctx, const char *spec)
 	nobody_there();
 }
 
-/* Pause until the engine's next round would skip the port (engine_gate.h). */
+/* Pause until the engine's next round would skip the port (engine_gate.c). */
 static void
 be_silent(struct rtsan_ctx *ctx)
 {

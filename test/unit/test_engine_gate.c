@@ -8,7 +8,7 @@
 
 #include <rte_alarm.h>
 
-#include "engine_gate.h"
+#include "engine_priv.h"
 #include "san_time.h"
 #include "test_eal.h"
 

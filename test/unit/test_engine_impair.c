@@ -7,7 +7,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "engine_impair.h"
+#include "engine_priv.h"
 #include "san_time.h"
 #include "test_eal.h"
 

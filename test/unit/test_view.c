@@ -8,7 +8,6 @@
 #include <rte_common.h>
 
 #include "view.h"
-#include "view_conn.h"
 
 struct object {
 	uint8_t one;

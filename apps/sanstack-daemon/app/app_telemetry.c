@@ -11,7 +11,7 @@
 #include <rte_telemetry.h>
 
 #include "socks.h"
-#include "view_conn.h"
+#include "view.h"
 
 #define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */
 #define NUMBERS 65536 /* upper bound of socket numbers */

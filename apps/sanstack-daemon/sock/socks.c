@@ -17,7 +17,7 @@
 #include "rtsan_priv.h"
 #include "socks_priv.h"
 #include "users.h"
-#include "view_conn.h"
+#include "view.h"
 
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */

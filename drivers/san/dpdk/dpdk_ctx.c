@@ -16,7 +16,7 @@
 
 #include "dpdk_priv.h"
 #include "san_log.h"
-#include "view_capture.h"
+#include "view.h"
 
 static _Atomic bool claimed;
 static LIST_HEAD(, dpdk_ctx) opened = LIST_HEAD_INITIALIZER(opened);

@@ -7,7 +7,6 @@
 
 #include "dpdk_priv.h"
 #include "view.h"
-#include "view_capture.h"
 
 static struct san_engine_port *
 dpdk_tool_port_of(const struct rtsan_ctx *ctx)

@@ -20,6 +20,7 @@
 
 #include "engine.h"
 #include "rtsan_abi.h"
+#include "san_counters.h"
 
 struct rte_tel_data;
 
@@ -76,6 +77,111 @@ void san_view_fields(struct san_view *v, const struct san_view_field *fields, si
 /** Answer with kind, unit and help of all fields, as in "counter packets: Packets sent again." */
 int san_view_explain(struct rte_tel_data *d, const struct san_view_set *set);
 
+/*
+ * ---- view_capture.c ----
+ *
+ * Captures that an operator starts and stops while applications run. Applications use
+ * san_view_capture().
+ */
+
+#define VIEW_CAPTURE_NAME 256
+
+struct san_view_capture_conf {
+	const char *file;
+	bool overwrite; /**< otherwise the file must not exist */
+	uint32_t snap;  /**< bytes kept of each packet; 0: all */
+	/* both CIDs of one connection; cid 0: the whole port */
+	uint32_t cid, dcid;
+	struct san_ip peer;
+};
+
+struct san_view_capture_view {
+	char file[VIEW_CAPTURE_NAME];
+	uint32_t cid, snap;
+	uint64_t nb_pkts, nb_missed;
+};
+
+/**
+ * Start a capture. Any thread. -EBUSY: one is active; -EEXIST or another error of open(); -ENOTSUP:
+ * the application polls the port, and must capture itself; -ENAMETOOLONG, -ENOMEM.
+ */
+int san_view_capture_start(struct san_engine_port *p,
+			   const struct san_view_capture_conf *conf);
+/** Stop it. Any thread. *out*: its final state. False: there is none, or the application's own. */
+bool san_view_capture_stop(struct san_engine_port *p, struct san_view_capture_view *out);
+/** Get its state. False: there is none. */
+bool san_view_capture_show(struct san_engine_port *p, struct san_view_capture_view *out);
+
+/** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
+int san_view_capture(struct san_engine_port *p, const char *file);
+
+/** For the engine: write those of *m* that are wanted. */
+void san_view_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, bool tx);
+
+/*
+ * ---- view_conn.c ----
+ *
+ * Connections as operators see them: copies, made on the lcore. A port may have tens of thousands,
+ * so they are visited in slices, one call for each, to keep no lcore from its packets for long.
+ */
+
+#define VIEW_APP_ANY UINT16_MAX
+
+struct san_view_conn {
+	struct san_pdl_conn pdl; /**< a copy; its pointers must not be followed */
+	uint64_t cwnd_milli;     /**< thousandths of a packet */
+	uint32_t virtual_win, limit, nb_messages;
+	uint32_t qpn; /**< SAN_QPN_NONE: none, or unknown */
+	uint16_t lcore, app;
+	uint8_t hold;              /**< enum san_hold; SAN_HOLD_MAX: unknown */
+	bool packs;                /**< small messages share a packet */
+	struct san_ulp_qp_view qp; /**< zeros without a queue pair */
+};
+
+/** Sums over a port: its connections at this moment, and rounds of its lcores that found work. */
+struct san_view_census {
+	uint32_t holds[SAN_HOLD_MAX + 1];
+	uint64_t rtt[SAN_ENGINE_HIST], rounds[SAN_ENGINE_HIST];
+	uint64_t rtt_sum_ns, busy_ns;
+};
+
+/** Sums of an application over all lcores. */
+struct san_view_app {
+	uint32_t nb_conns, nb_qps, nb_faults;
+	struct san_ulp_traffic traffic;
+};
+
+/** Fields of a connection in lists, and further ones; reasons why connections wait. */
+extern const struct san_view_set san_view_conn_list_set, san_view_conn_set, san_view_reasons_set;
+
+/**
+ * Get the connection of *slot*. Unless this is the thread that owns the engine, queue pair and
+ * reason are unknown.
+ */
+void san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner,
+		      struct san_view_conn *out);
+/** Show what a list has of a connection. */
+void san_view_conn_brief(struct san_view *v, const struct san_view_conn *c);
+/** Show all of a connection. */
+void san_view_conn_full(struct san_view *v, const struct san_view_conn *c);
+/**
+ * Get the next connections; only those of *app* unless it is VIEW_APP_ANY.
+ *
+ * @param from
+ *   0, or the last *next*.
+ * @param next
+ *   Where to continue; 0: there are no more.
+ * @return
+ *   Number in *out*, at most *max*.
+ */
+uint32_t san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
+			   struct san_view_conn *out, uint32_t max, uint32_t *next);
+/** Get one connection by its CID. -ENOENT. */
+int san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out);
+void san_view_conn_count(struct san_engine_port *p, struct san_view_census *out);
+/** Fill SAN_ENGINE_APPS entries of *out*, indexed by application. */
+void san_view_conn_count_apps(struct san_engine_port *p, struct san_view_app *out);
+
 /* ---- view_counters.c ---- */
 
 #define SAN_VIEW_COUNTERS 256 /**< room for all */
@@ -108,8 +214,8 @@ void san_view_lcore(struct san_engine *e, struct san_view *v);
 
 extern const struct san_view_set san_view_stream_set;
 
-/** Show all streams. Call on their lcore. */
-void san_view_stream_text(struct san_engine *e, FILE *f);
+/** Show all streams of an lcore in *file*, a FILE. Call there. Returns 0. */
+int san_view_stream_text(struct san_engine *e, void *file);
 /** Answer telemetry about the stream of a connection. */
 int san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d,
 			      const char *params);

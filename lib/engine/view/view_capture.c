@@ -21,7 +21,7 @@
 #include <rte_spinlock.h>
 
 #include "engine_priv.h"
-#include "view_capture.h"
+#include "view.h"
 
 #define CAPTURE_POOL (4 * ENGINE_OUT_MAX)
 

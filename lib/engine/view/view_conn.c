@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine_priv.h"
-#include "view_conn.h"
+#include "view.h"
 
 #define SLICE 256 /* places visited in one call */
 
@@ -128,29 +128,100 @@ san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
 	san_view_fields(v, alone, RTE_DIM(alone), c);
 }
 
-/* ---- pages ---- */
+/* ---- visits ---- */
 
-struct page {
-	uint32_t slot, end; /**< slots to visit: from, and up to */
-	uint16_t app;
-	struct san_view_conn *out;
-	uint32_t nb, max;
+enum visit_op {
+	VISIT_PAGE,   /* copy connections */
+	VISIT_ONE,    /* copy that of a CID */
+	VISIT_CENSUS, /* count connections */
+	VISIT_APPS,   /* count queue pairs */
 };
 
-static int
-do_page(struct san_engine *e, void *arg)
+/** What is asked of an engine about the places *at* to *end* of its table. */
+struct visit {
+	enum visit_op op;
+	uint32_t at, end;
+	uint32_t cid;               /* ONE */
+	uint16_t app;               /* PAGE: of whom */
+	struct san_view_conn *conn; /* PAGE, ONE */
+	uint32_t nb, max;           /* PAGE: connections in *conn*, and room */
+	struct san_view_census *census;
+	struct san_view_app *apps;
+};
+
+static void
+visit_conn(struct san_engine *e, struct visit *v)
 {
-	struct page *page = arg;
-	const struct san_pdl *pdl = san_core_pdl(e->core);
+	const struct san_pdl_conn *c = &san_core_pdl(e->core)->conns[v->at];
+	struct san_view_census *sum = v->census;
 
-	for (; page->slot < page->end && page->nb < page->max; page->slot++) {
-		struct san_view_conn *out = &page->out[page->nb];
-
-		if (pdl->conns[page->slot].state == SAN_CONN_FREE)
-			continue;
-		san_view_conn_of(e, page->slot, e->launched, out);
-		page->nb += page->app == VIEW_APP_ANY || page->app == out->app;
+	if (c->state == SAN_CONN_FREE)
+		return;
+	if (v->op == VISIT_PAGE) {
+		san_view_conn_of(e, v->at, e->launched, &v->conn[v->nb]);
+		v->nb += v->app == VIEW_APP_ANY || v->app == v->conn[v->nb].app;
+		return;
 	}
+	sum->holds[e->launched ? san_tl_hold(san_core_tl(e->core), c, e->now_ns) : SAN_HOLD_MAX]++;
+	if (c->rtt.srtt_ns == 0)
+		return;
+	sum->rtt[san_engine_busy_bucket(c->rtt.srtt_ns)]++;
+	sum->rtt_sum_ns += c->rtt.srtt_ns;
+}
+
+static void
+visit_qp(const struct san_engine *e, const struct visit *v)
+{
+	const struct san_engine_qp *q = &e->qps[v->at];
+	struct san_view_app *app = &v->apps[q->app];
+	struct san_ulp_qp_view qp;
+
+	if (q->wq.wq == NULL)
+		return;
+	app->nb_qps++;
+	/* as in san_view_conn_of(): the queue pair itself is read only on its lcore */
+	if (!e->launched || !san_ulp_qp_view(san_core_ulp(e->core), q->qpn, &qp))
+		return;
+	app->nb_conns += qp.is_bound;
+	san_ulp_traffic_add(&app->traffic, &qp.traffic);
+}
+
+/* Add what an engine counts itself. */
+static void
+visit_engine(const struct san_engine *e, const struct visit *v)
+{
+	uint32_t i;
+
+	for (i = 0; v->op == VISIT_CENSUS && i < SAN_ENGINE_HIST; i++)
+		v->census->rounds[i] += e->busy.rounds[i];
+	if (v->op == VISIT_CENSUS)
+		v->census->busy_ns += e->busy.busy_ns;
+	for (i = 0; v->op == VISIT_APPS && i < e->nb_apps; i++) {
+		v->apps[i].nb_faults += e->apps[i].nb_faults;
+		san_ulp_traffic_add(&v->apps[i].traffic, &e->apps[i].past);
+	}
+}
+
+static int
+visit(struct san_engine *e, void *arg)
+{
+	struct visit *v = arg;
+	const struct san_pdl_conn *c;
+
+	if (v->op == VISIT_ONE) {
+		c = san_pdl_conn_find(san_core_pdl(e->core), v->cid);
+		if (c == NULL)
+			return -ENOENT;
+		san_view_conn_of(e, c->slot, e->launched, v->conn);
+		return 0;
+	}
+	if (v->at == 0)
+		visit_engine(e, v);
+	for (; v->at < v->end && (v->op != VISIT_PAGE || v->nb < v->max); v->at++)
+		if (v->op == VISIT_APPS)
+			visit_qp(e, v);
+		else
+			visit_conn(e, v);
 	return 0;
 }
 
@@ -159,146 +230,57 @@ san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
 		  struct san_view_conn *out, uint32_t max, uint32_t *next)
 {
 	const uint32_t per = p->conf.core.pdl.max_conns, all = per * p->nb_engines;
-	struct page page = {.app = app, .out = out, .max = max};
+	struct visit v = {.op = VISIT_PAGE, .app = app, .conn = out, .max = max};
 	struct san_engine *e;
 
-	while (from < all && page.nb < max) {
+	while (from < all && v.nb < max) {
 		e = p->engines[from / per];
-		page.slot = from % per;
-		page.end = RTE_MIN(page.slot + SLICE, per);
-		san_engine_loop_read(e, do_page, &page);
-		from = e->id * per + page.slot;
+		v.at = from % per;
+		v.end = RTE_MIN(v.at + SLICE, per);
+		san_engine_loop_read(e, visit, &v);
+		from = e->id * per + v.at;
 	}
 	*next = from < all ? from : 0;
-	return page.nb;
-}
-
-struct one {
-	uint32_t cid;
-	struct san_view_conn *out;
-};
-
-static int
-do_one(struct san_engine *e, void *arg)
-{
-	const struct one *one = arg;
-	const struct san_pdl_conn *c = san_pdl_conn_find(san_core_pdl(e->core), one->cid);
-
-	if (c == NULL)
-		return -ENOENT;
-	san_view_conn_of(e, c->slot, e->launched, one->out);
-	return 0;
+	return v.nb;
 }
 
 int
 san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out)
 {
-	struct one one = {.cid = cid, .out = out};
+	struct visit v = {.op = VISIT_ONE, .cid = cid, .conn = out};
 	uint32_t lcore = san_pdl_cid_lcore(cid);
 
-	return lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], do_one, &one) :
-				       -ENOENT;
+	return lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], visit, &v) : -ENOENT;
 }
 
-/* ---- sums ---- */
-
-struct count {
-	uint32_t at, end;
-	union {
-		struct san_view_census *census;
-		struct san_view_app *apps;
-	};
-};
-
-/* Call *fn* for *nb* places of each engine. */
+/* Visit *nb* places of each engine. */
 static void
-in_slices(struct san_engine_port *p, uint32_t nb, san_engine_fn fn, struct count *count)
+visit_all(struct san_engine_port *p, struct visit *v, uint32_t nb)
 {
 	uint32_t i;
 
 	for (i = 0; i < p->nb_engines; i++) {
-		for (count->at = 0; count->at < nb; count->at = count->end) {
-			count->end = RTE_MIN(count->at + SLICE, nb);
-			san_engine_loop_read(p->engines[i], fn, count);
+		for (v->at = 0; v->at < nb;) {
+			v->end = RTE_MIN(v->at + SLICE, nb);
+			san_engine_loop_read(p->engines[i], visit, v);
 		}
 	}
-}
-
-static int
-do_census(struct san_engine *e, void *arg)
-{
-	const struct count *count = arg;
-	const struct san_pdl *pdl = san_core_pdl(e->core);
-	const struct san_tl *tl = san_core_tl(e->core);
-	uint32_t i;
-
-	for (i = count->at; i < count->end; i++) {
-		const struct san_pdl_conn *c = &pdl->conns[i];
-
-		if (c->state == SAN_CONN_FREE)
-			continue;
-		count->census->holds[e->launched ? san_tl_hold(tl, c, e->now_ns) : SAN_HOLD_MAX]++;
-		if (c->rtt.srtt_ns == 0)
-			continue;
-		count->census->rtt[san_engine_busy_bucket(c->rtt.srtt_ns)]++;
-		count->census->rtt_sum_ns += c->rtt.srtt_ns;
-	}
-	return 0;
 }
 
 void
 san_view_conn_count(struct san_engine_port *p, struct san_view_census *out)
 {
-	struct count count = {.census = out};
+	struct visit v = {.op = VISIT_CENSUS, .census = out};
 
 	memset(out, 0, sizeof(*out));
-	in_slices(p, p->conf.core.pdl.max_conns, do_census, &count);
-}
-
-static int
-do_apps(struct san_engine *e, void *arg)
-{
-	const struct count *count = arg;
-	const struct san_ulp *ulp = san_core_ulp(e->core);
-	struct san_ulp_qp_view qp;
-	uint32_t i;
-
-	for (i = count->at; i < count->end; i++) {
-		struct san_view_app *app = &count->apps[e->qps[i].app];
-
-		if (e->qps[i].wq.wq == NULL)
-			continue;
-		app->nb_qps++;
-		/* as in san_view_conn_of(): the queue pair itself is read only on its lcore */
-		if (!e->launched || !san_ulp_qp_view(ulp, e->qps[i].qpn, &qp))
-			continue;
-		app->nb_conns += qp.is_bound;
-		san_ulp_traffic_add(&app->traffic, &qp.traffic);
-	}
-	return 0;
-}
-
-static int
-do_past(struct san_engine *e, void *arg)
-{
-	struct san_view_app *apps = arg;
-	uint32_t i;
-
-	for (i = 0; i < e->nb_apps; i++) {
-		apps[i].nb_faults += e->apps[i].nb_faults;
-		san_ulp_traffic_add(&apps[i].traffic, &e->apps[i].past);
-	}
-	return 0;
+	visit_all(p, &v, p->conf.core.pdl.max_conns);
 }
 
 void
 san_view_conn_count_apps(struct san_engine_port *p, struct san_view_app *out)
 {
-	struct count count = {.apps = out};
-	uint32_t i;
+	struct visit v = {.op = VISIT_APPS, .apps = out};
 
 	memset(out, 0, SAN_ENGINE_APPS * sizeof(*out));
-	for (i = 0; i < p->nb_engines; i++)
-		san_engine_loop_read(p->engines[i], do_past, out);
-	in_slices(p, p->conf.core.ulp.max_qps, do_apps, &count);
+	visit_all(p, &v, p->conf.core.ulp.max_qps);
 }

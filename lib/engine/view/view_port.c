@@ -106,7 +106,7 @@ san_view_port(const struct san_engine_port *p, struct san_view *v)
 	san_view_string(v, "link", san_engine_dev_state(p));
 	san_view_string(v, "interface", p->dev.name);
 	san_view_string(v, "carrier", link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
-	san_view_string(v, "idle", san_engine_idle_name(p->idle));
+	san_view_string(v, "idle", san_engine_idle_words[p->idle]);
 	san_view_hex(v, "rss_types", 1, p->rss_capa);
 	san_view_string(v, "source_ports", p->is_steered ? "rss" : "any");
 	port_put_offloads(v, "rx_offloads", p->rx_offloads, 0);

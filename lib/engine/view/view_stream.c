@@ -89,11 +89,12 @@ stream_change(const struct one *one, uint32_t i, char text[RTE_TEL_MAX_STRING_LE
 
 /* ---- text ---- */
 
-void
-san_view_stream_text(struct san_engine *e, FILE *f)
+int
+san_view_stream_text(struct san_engine *e, void *file)
 {
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	char text[RTE_TEL_MAX_STRING_LEN];
+	FILE *f = file;
 	struct san_view v;
 	struct one one;
 	uint32_t i, k;
@@ -110,6 +111,7 @@ san_view_stream_text(struct san_engine *e, FILE *f)
 		for (k = 0; k < one.view.nb_change; k++)
 			fprintf(f, "    %s\n", stream_change(&one, k, text));
 	}
+	return 0;
 }
 
 /* ---- telemetry ---- */

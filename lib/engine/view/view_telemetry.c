@@ -17,8 +17,6 @@
 
 #include "engine_priv.h"
 #include "view.h"
-#include "view_capture.h"
-#include "view_conn.h"
 
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
@@ -146,8 +144,7 @@ add_page(struct rte_tel_data *d, const struct san_view_conn *rows, uint32_t n)
 }
 
 static int
-tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d,
-	      const char *params)
+tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_view_conn rows[PAGE];
 	uint32_t from = 0, app = VIEW_APP_ANY, n, next;
@@ -187,8 +184,7 @@ tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 /* ---- sums ---- */
 
 static int
-tel_reasons(struct san_engine_port *p, struct rte_tel_data *d,
-	    const char *params)
+tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_view_census census;
 	uint8_t i;
@@ -201,7 +197,7 @@ tel_reasons(struct san_engine_port *p, struct rte_tel_data *d,
 }
 
 static int
-add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[ENGINE_HIST])
+add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[SAN_ENGINE_HIST])
 {
 	struct rte_tel_data *array = rte_tel_data_alloc();
 	uint32_t i;
@@ -209,42 +205,21 @@ add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[ENGINE_HI
 	if (array == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_array(array, RTE_TEL_U64_VAL);
-	for (i = 0; i < ENGINE_HIST; i++)
+	for (i = 0; i < SAN_ENGINE_HIST; i++)
 		rte_tel_data_add_array_u64(array, hist[i]);
 	return rte_tel_data_add_dict_container(d, name, array, 0);
 }
 
-struct rounds {
-	uint64_t hist[ENGINE_HIST], busy_ns;
-};
-
 static int
-do_rounds(struct san_engine *e, void *arg)
-{
-	struct rounds *sum = arg;
-	uint32_t i;
-
-	for (i = 0; i < ENGINE_HIST; i++)
-		sum->hist[i] += e->busy.rounds[i];
-	sum->busy_ns += e->busy.busy_ns;
-	return 0;
-}
-
-static int
-tel_hist(struct san_engine_port *p, struct rte_tel_data *d,
-	 const char *params)
+tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_view_census census;
-	struct rounds rounds = {0};
-	uint32_t i;
 
 	(void)params;
-	for (i = 0; i < p->nb_engines; i++)
-		san_engine_loop_read(p->engines[i], do_rounds, &rounds);
 	san_view_conn_count(p, &census);
-	rte_tel_data_add_dict_u64(d, "round_sum_ns", rounds.busy_ns);
+	rte_tel_data_add_dict_u64(d, "round_sum_ns", census.busy_ns);
 	rte_tel_data_add_dict_u64(d, "rtt_sum_ns", census.rtt_sum_ns);
-	if (add_hist(d, "round_ns", rounds.hist) != 0 || add_hist(d, "rtt_ns", census.rtt) != 0)
+	if (add_hist(d, "round_ns", census.rounds) != 0 || add_hist(d, "rtt_ns", census.rtt) != 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -308,8 +283,7 @@ parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_c
 }
 
 static int
-tel_capture(struct san_engine_port *p, struct rte_tel_data *d,
-	    const char *params)
+tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_view_capture_conf conf = {0};
 	char buf[VIEW_CAPTURE_NAME];

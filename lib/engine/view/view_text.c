@@ -7,37 +7,35 @@
 
 #include "engine_priv.h"
 #include "view.h"
-#include "view_conn.h"
 
 static void
 text_port(const struct san_engine_port *p, FILE *f)
 {
 	struct san_view v = {.text = f};
+	struct san_engine *e;
+	uint32_t i;
 
 	v.column = (uint32_t)fprintf(f, "port %u:", p->id);
 	san_view_port(p, &v);
 	fputc('\n', f);
+	for (i = 0; i < p->nb_engines; i++) {
+		e = p->engines[i];
+		if (e->launched)
+			v.column = (uint32_t)fprintf(f, "  lcore %u%s:", p->conf.lcores[i],
+						     e->has_queue ? "" : ", no queue");
+		else
+			v.column = (uint32_t)fprintf(f, "  caller:");
+		san_view_lcore(e, &v);
+		fputc('\n', f);
+	}
 }
 
-static void
-text_lcore(struct san_engine *e, FILE *f)
-{
-	struct san_view v = {.text = f};
-
-	if (e->launched)
-		v.column = (uint32_t)fprintf(f, "  lcore %u%s:", e->port->conf.lcores[e->id],
-					     e->has_queue ? "" : ", no queue");
-	else
-		v.column = (uint32_t)fprintf(f, "  caller:");
-	san_view_lcore(e, &v);
-	fputc('\n', f);
-}
-
-static void
-text_conns(struct san_engine *e, FILE *f)
+static int
+text_conns(struct san_engine *e, void *file)
 {
 	const struct san_pdl *pdl = san_core_pdl(e->core);
 	struct san_view_conn c;
+	FILE *f = file;
 	struct san_view v;
 	uint32_t i;
 
@@ -51,6 +49,7 @@ text_conns(struct san_engine *e, FILE *f)
 		san_view_conn_full(&v, &c);
 		fputc('\n', f);
 	}
+	return 0;
 }
 
 static void
@@ -81,35 +80,20 @@ text_drops(struct san_engine_port *p, FILE *f)
 		fprintf(f, "  none\n");
 }
 
-struct text_call {
-	void (*show)(struct san_engine *e, FILE *f);
-	FILE *f;
-};
-
-static int
-text_do_print(struct san_engine *e, void *arg)
-{
-	const struct text_call *call = arg;
-
-	call->show(e, call->f);
-	return 0;
-}
-
 /* Printing may block: the lcore prints into memory, the caller to *f*. */
 static void
-text_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f), FILE *f)
+text_each(struct san_engine_port *p, san_engine_fn print, FILE *f)
 {
-	struct text_call call = {.show = show};
 	char *text = NULL;
 	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
 	uint32_t i;
 
-	call.f = open_memstream(&text, &len);
-	if (call.f == NULL)
+	if (memory == NULL)
 		return;
 	for (i = 0; i < p->nb_engines; i++)
-		san_engine_loop_call(p->engines[i], text_do_print, &call);
-	fclose(call.f);
+		san_engine_loop_call(p->engines[i], print, memory);
+	fclose(memory);
 	fputs(text, f);
 	free(text);
 }
@@ -117,13 +101,9 @@ text_each(struct san_engine_port *p, void (*show)(struct san_engine *e, FILE *f)
 void
 san_view_text(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f)
 {
-	uint32_t i;
-
 	switch (what) {
 	case RTSAN_SHOW_PORT:
 		text_port(p, f);
-		for (i = 0; i < p->nb_engines; i++)
-			text_lcore(p->engines[i], f);
 		break;
 	case RTSAN_SHOW_CONN:
 		text_each(p, text_conns, f);
