@@ -200,6 +200,7 @@ san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engin
 			const char **why)
 {
 	struct san_engine *e = p->image->engines[id];
+	uint64_t now_ns;
 	int rc;
 
 	*why = "no memory";
@@ -217,7 +218,8 @@ san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engin
 	e->port = p;
 	e->port_id = p->id;
 	e->epoll = e->wake_fd = -1;
-	san_engine_busy_init(&e->busy, san_engine_clock_now(&e->clock));
+	now_ns = san_engine_clock_now(&e->clock);
+	e->busy = (struct san_engine_busy){.since_ns = now_ns, .round_ns = now_ns};
 	rc = e->qps != NULL && e->again != NULL ? engine_build_core(e, why) : -ENOMEM;
 	if (rc != 0 && p->resumes)
 		san_engine_lcore_rest(e);

@@ -565,7 +565,7 @@ san_engine_loop_once(struct san_engine *e)
 	if (unlikely(san_engine_is_lost(e->port))) {
 		san_ulp_cq_wake_all(san_core_ulp(e->core)); /* all programs that wait */
 		san_engine_idle_wake_waiters(e);
-		san_engine_busy_end(&e->busy, work);
+		e->busy.worked = work != 0;
 		return work;
 	}
 	/* the speed is unknown while the port still negotiates it */
@@ -597,7 +597,7 @@ san_engine_loop_once(struct san_engine *e)
 	loop_push_events(e);
 	san_engine_idle_wake_waiters(e);
 	san_engine_idle_wake_socks(e);
-	san_engine_busy_end(&e->busy, work);
+	e->busy.worked = work != 0;
 	return work;
 }
 

@@ -49,13 +49,7 @@ san_engine_busy_bucket(uint64_t ns)
 	return log2 < SAN_ENGINE_HIST ? log2 : SAN_ENGINE_HIST - 1;
 }
 
-static inline void
-san_engine_busy_init(struct san_engine_busy *b, uint64_t now_ns)
-{
-	*b = (struct san_engine_busy){.since_ns = now_ns, .round_ns = now_ns};
-}
-
-/** Call at the beginning of a round. */
+/** Call at the beginning of a round, and set *worked* at its end. */
 static inline void
 san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
 {
@@ -66,13 +60,6 @@ san_engine_busy_begin(struct san_engine_busy *b, uint64_t now_ns)
 		return;
 	b->busy_ns += took_ns;
 	b->rounds[san_engine_busy_bucket(took_ns)]++;
-}
-
-/** Call at the end of a round with the amount of *work* it found. */
-static inline void
-san_engine_busy_end(struct san_engine_busy *b, uint32_t work)
-{
-	b->worked = work != 0;
 }
 
 /**

@@ -72,32 +72,41 @@ tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 	return 0;
 }
 
-static int
-add_lcore(struct rte_tel_data *d, struct san_engine *e)
+/* Add an empty dict to *d*. NULL: no memory or room. */
+static struct rte_tel_data *
+add_dict(struct rte_tel_data *d, const char *name)
 {
 	struct rte_tel_data *one = rte_tel_data_alloc();
-	char name[16];
 
 	if (one == NULL)
-		return -ENOMEM;
+		return NULL;
 	rte_tel_data_start_dict(one);
-	rte_tel_data_add_dict_int(one, "lcore",
-				  e->launched ? (int)e->port->conf.lcores[e->id] : -1);
-	san_view_lcore(e, &(struct san_view){.dict = one});
-	snprintf(name, sizeof(name), "%u", e->id);
-	return rte_tel_data_add_dict_container(d, name, one, 0);
+	if (rte_tel_data_add_dict_container(d, name, one, 0) == 0)
+		return one;
+	rte_tel_data_free(one);
+	return NULL;
 }
 
 static int
 tel_lcores(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
+	struct san_view v = {0};
+	struct san_engine *e;
+	char name[16];
 	uint32_t i;
-	int rc = 0;
 
 	(void)params;
-	for (i = 0; i < p->nb_engines && rc == 0; i++)
-		rc = add_lcore(d, p->engines[i]);
-	return rc;
+	for (i = 0; i < p->nb_engines; i++) {
+		e = p->engines[i];
+		snprintf(name, sizeof(name), "%u", i);
+		v.dict = add_dict(d, name);
+		if (v.dict == NULL)
+			return -ENOMEM;
+		rte_tel_data_add_dict_int(v.dict, "lcore",
+					  e->launched ? (int)p->conf.lcores[i] : -1);
+		san_view_lcore(e, &v);
+	}
+	return 0;
 }
 
 static int
@@ -124,31 +133,13 @@ tel_ports(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 /* ---- connections ---- */
 
 static int
-add_page(struct rte_tel_data *d, const struct san_view_conn *rows, uint32_t n)
-{
-	struct rte_tel_data *one;
-	char name[16];
-	uint32_t i;
-	int rc = 0;
-
-	for (i = 0; i < n && rc == 0; i++) {
-		one = rte_tel_data_alloc();
-		if (one == NULL)
-			return -ENOMEM;
-		rte_tel_data_start_dict(one);
-		san_view_conn_brief(&(struct san_view){.dict = one}, &rows[i]);
-		snprintf(name, sizeof(name), "0x%06x", rows[i].pdl.cid);
-		rc = rte_tel_data_add_dict_container(d, name, one, 0);
-	}
-	return rc;
-}
-
-static int
 tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
 {
 	struct san_view_conn rows[PAGE];
-	uint32_t from = 0, app = VIEW_APP_ANY, n, next;
+	uint32_t from = 0, app = VIEW_APP_ANY, i, n, next;
+	struct san_view v = {0};
 	const char *rest = params;
+	char name[16];
 
 	if (rest != NULL && rest[0] != '\0') {
 		rest = san_view_telemetry_number(rest, UINT32_MAX, &from);
@@ -160,7 +151,14 @@ tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *par
 	}
 	n = san_view_conn_all(p, from, (uint16_t)app, rows, PAGE, &next);
 	rte_tel_data_add_dict_u64(d, "next", next);
-	return add_page(d, rows, n);
+	for (i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "0x%06x", rows[i].pdl.cid);
+		v.dict = add_dict(d, name);
+		if (v.dict == NULL)
+			return -ENOMEM;
+		san_view_conn_brief(&v, &rows[i]);
+	}
+	return 0;
 }
 
 static int
