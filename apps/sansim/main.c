@@ -13,7 +13,6 @@
 
 #include <rte_common.h>
 
-#include "sim_swarm.h"
 #include "sim_world.h"
 
 #define ERR_MAX     512
@@ -92,6 +91,10 @@ struct overlay {
 	const char *value;
 };
 
+#define BIT(name)     (1u << OPT_##name)
+#define SWARM_OPTIONS (BIT(SWARM) | BIT(SEED) | BIT(SECONDS) | BIT(WORKERS) | BIT(SHRINK))
+#define OUTPUTS       (BIT(PRINT) | BIT(JSON) | BIT(SERIES) | BIT(TRACE))
+
 struct args {
 	const char *value[NB_OPTIONS]; /* of each option, or NULL; "" if it has none */
 	struct sim_conf conf;
@@ -106,6 +109,18 @@ sansim_die(const char *what)
 {
 	fprintf(stderr, "sansim: %s\n", what);
 	exit(EXIT_USAGE);
+}
+
+/* Whether any option of *set*, which are bits, is given. */
+static bool
+has_option(const struct args *a, uint32_t set)
+{
+	uint32_t id;
+
+	for (id = 0; id < NB_OPTIONS; id++)
+		if ((set & 1u << id) != 0 && a->value[id] != NULL)
+			return true;
+	return false;
 }
 
 /* The value of an option, or *unset* if it is not given. */
@@ -166,10 +181,7 @@ sansim_swarm(const struct args *a)
 		.program = a->argv[0],
 	};
 
-	if (a->nb_overlays != 0 || a->value[OPT_SWARM_SEED] != NULL ||
-	    a->value[OPT_PRINT] != NULL || a->value[OPT_JSON] != NULL ||
-	    a->value[OPT_SERIES] != NULL || a->value[OPT_TRACE] != NULL ||
-	    a->value[OPT_TRACE_AT] != NULL)
+	if (has_option(a, ~SWARM_OPTIONS))
 		sansim_die(
 			"--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
 			"--shrink only");
@@ -185,13 +197,12 @@ static void
 check_single(const struct args *a)
 {
 	const struct sim_watch *w = &a->watch;
-	bool writes = a->value[OPT_JSON] != NULL || w->series_path != NULL || w->trace_path != NULL;
 
-	if (a->value[OPT_SECONDS] != NULL || a->value[OPT_WORKERS] != NULL)
+	if (has_option(a, BIT(SECONDS) | BIT(WORKERS)))
 		sansim_die("--seconds and --workers want --swarm");
 	if (a->value[OPT_TRACE_AT] != NULL && w->trace_path == NULL)
 		sansim_die("--trace-at wants --trace");
-	if (a->value[OPT_SHRINK] != NULL && (a->value[OPT_PRINT] != NULL || writes))
+	if (a->value[OPT_SHRINK] != NULL && has_option(a, OUTPUTS))
 		sansim_die("--shrink takes no --json, --series, --trace or --print");
 	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
 		sansim_die("--series: wants a file, not -");
@@ -199,6 +210,29 @@ check_single(const struct args *a)
 		sansim_die("--trace: wants a file, not -");
 	if (w->series_path != NULL && a->conf.run.sample_ns == 0)
 		sansim_die("--series wants run.sample, the time between its lines");
+}
+
+/* Print what --help, --version or --keys ask for, whatever else is on the command line. */
+static bool
+print_about(int argc, char **argv)
+{
+	int id;
+
+	opterr = 0; /* the other options are judged later */
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (id == OPT_HELP)
+			fputs(usage, stdout);
+		else if (id == OPT_VERSION)
+			puts("sansim " SAN_VERSION);
+		else if (id == OPT_KEYS)
+			san_sim_conf_help(stdout);
+		else
+			continue;
+		return true;
+	}
+	opterr = 1;
+	optind = 0; /* begin again */
+	return false;
 }
 
 static void
@@ -325,15 +359,9 @@ main(int argc, char **argv)
 	static struct args a;
 	char err[ERR_MAX];
 
+	if (print_about(argc, argv))
+		return fflush(stdout) != 0 || ferror(stdout);
 	parse_args(&a, argc, argv);
-	if (a.value[OPT_HELP] != NULL)
-		return fputs(usage, stdout) < 0;
-	if (a.value[OPT_VERSION] != NULL)
-		return puts("sansim " SAN_VERSION) < 0;
-	if (a.value[OPT_KEYS] != NULL) {
-		san_sim_conf_help(stdout);
-		return 0;
-	}
 	if (a.value[OPT_SWARM] != NULL)
 		return sansim_swarm(&a);
 	build_conf(&a);

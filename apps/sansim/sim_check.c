@@ -148,12 +148,15 @@ check_order_note(struct sim_world *w, const struct sim_note *n)
 }
 
 static void
-settled_side(struct sim_world *w, const struct sim_side *s)
+check_order_settled(struct sim_world *w, const struct sim_side *s)
 {
 	const struct sim_order *o = &s->order;
 	const struct sim_side *target = san_sim_load_peer(w, s);
-	uint64_t seq, value = *target->counter;
+	uint64_t seq, value;
 
+	if (!s->initiates || s->stream || !s->innocent)
+		return;
+	value = *target->counter;
 	for (seq = o->excused; seq < s->nb_posted; seq++)
 		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
 		    (SEQ_RECEIVABLE | SEQ_OK))
@@ -166,19 +169,6 @@ settled_side(struct sim_world *w, const struct sim_side *s)
 				   ", perhaps %" PRIu64 " more",
 				   s->id, value,
 				   o->adds_ok, o->adds_doubtful);
-}
-
-static void
-check_order_settled(struct sim_world *w)
-{
-	const struct sim_side *s;
-	uint32_t i;
-
-	for (i = 0; i < w->load->nb_sides; i++) {
-		s = &w->load->sides[i];
-		if (s->initiates && !s->stream && s->innocent)
-			settled_side(w, s);
-	}
 }
 
 /* ---- a successful request has placed every byte where it should be (RT-10, RT-11) ---- */
@@ -327,21 +317,15 @@ check_complete_note(struct sim_world *w, const struct sim_note *n)
 }
 
 static void
-check_complete_settled(struct sim_world *w)
+check_complete_settled(struct sim_world *w, const struct sim_side *s)
 {
-	uint32_t i;
-
-	for (i = 0; i < w->load->nb_sides; i++) {
-		const struct sim_side *s = &w->load->sides[i];
-
-		if (s->initiates && s->innocent && s->nb_done != s->nb_posted)
-			san_sim_world_fail(w, "complete",
-					   "side %u: %" PRIu64 " of %" PRIu64 " requests completed",
-					   i, s->nb_done, s->nb_posted);
-		if (s->nb_flushed != 0)
-			san_sim_world_fail(w, "complete",
-					   "side %u: flushed, but never disconnected", i);
-	}
+	if (s->initiates && s->innocent && s->nb_done != s->nb_posted)
+		san_sim_world_fail(w, "complete",
+				   "side %u: %" PRIu64 " of %" PRIu64 " requests completed",
+				   s->id, s->nb_done, s->nb_posted);
+	if (s->nb_flushed != 0)
+		san_sim_world_fail(w, "complete", "side %u: flushed, but never disconnected",
+				   s->id);
 }
 
 /*
@@ -391,16 +375,6 @@ check_place_note(struct sim_world *w, const struct sim_note *n)
 	placed = op->life == peer->life && !op->bad;
 	check_place_slot(w, peer, op->slot, placed ? op->len : 0,
 			 placed ? "beyond the request" : "without a right to");
-}
-
-static void
-check_place_end(struct sim_world *w)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < w->load->nb_sides; i++)
-		for (k = 0; w->load->sides[i].region != NULL && k < w->conf.load.depth; k++)
-			check_place_slot(w, &w->load->sides[i], k, 0, "after the end");
 }
 
 /*
@@ -671,26 +645,6 @@ san_sim_check_sample(struct sim_world *w)
 	}
 }
 
-static void
-check_progress_settled(struct sim_world *w)
-{
-	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
-		san_sim_world_fail(w, "progress", "side %u stood still for %" PRIu64 " us",
-				   w->silent_side,
-				   (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
-}
-
-/* Jain's index over the connections' bytes during the measurement. */
-static void
-check_fair_settled(struct sim_world *w)
-{
-	uint32_t jain = san_sim_report_jain(w);
-
-	if (w->conf.run.jain_min_ppm != 0 && jain < w->conf.run.jain_min_ppm)
-		san_sim_world_fail(w, "fair", "Jain's index is %u millionths, asked for are %u",
-				   jain, w->conf.run.jain_min_ppm);
-}
-
 /* ---- all of them ---- */
 
 void
@@ -721,19 +675,33 @@ san_sim_check_round(struct sim_world *w, struct sim_host *h)
 void
 san_sim_check_settled(struct sim_world *w)
 {
+	uint32_t i, jain;
+
 	if (w->failed)
 		return;
-	check_order_settled(w);
-	check_complete_settled(w);
-	check_progress_settled(w);
-	check_fair_settled(w);
+	for (i = 0; i < w->load->nb_sides; i++) {
+		check_order_settled(w, &w->load->sides[i]);
+		check_complete_settled(w, &w->load->sides[i]);
+	}
+	if (w->conf.run.silence_max_ns != 0 && w->longest_silence_ns > w->conf.run.silence_max_ns)
+		san_sim_world_fail(w, "progress", "side %u stood still for %" PRIu64 " us",
+				   w->silent_side,
+				   (uint64_t)(w->longest_silence_ns / SAN_NS_PER_US));
+	jain = san_sim_report_jain(w);
+	if (w->conf.run.jain_min_ppm != 0 && jain < w->conf.run.jain_min_ppm)
+		san_sim_world_fail(w, "fair", "Jain's index is %u millionths, asked for are %u",
+				   jain, w->conf.run.jain_min_ppm);
 }
 
 void
 san_sim_check_end(struct sim_world *w)
 {
+	uint32_t i, k;
+
 	if (w->failed)
 		return;
-	check_place_end(w);
+	for (i = 0; i < w->load->nb_sides; i++)
+		for (k = 0; w->load->sides[i].region != NULL && k < w->conf.load.depth; k++)
+			check_place_slot(w, &w->load->sides[i], k, 0, "after the end");
 	check_leak_end(w);
 }

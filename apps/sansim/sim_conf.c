@@ -2,7 +2,7 @@
 
 /*
  * One table of keys serves as reader, writer, range check and manual. A new key needs a field in
- * sim_conf.h and a line here.
+ * sim_conf.h and a line here. Rules for combinations of keys follow at the end.
  */
 
 #include <ctype.h>
@@ -10,80 +10,34 @@
 #include <string.h>
 
 #include <rte_common.h>
+#include <rte_ether.h>
 
 #include "core_keys.h"
 #include "ini.h"
 #include "san_time.h"
 #include "sim_conf.h"
 
-#define US          SAN_NS_PER_US
-#define MS          SAN_NS_PER_MS
-#define SEC         SAN_NS_PER_S
-#define ALWAYS      (3600 * SEC)
-#define FAULT_WORD  "fault."
-#define MTU_DEFAULT 4096
-#define TEXT_MAX    160
-#define PLACES      "all, or host:N, spine:N or trunk, these with :up or :down or neither"
+#define US           SAN_NS_PER_US
+#define MS           SAN_NS_PER_MS
+#define SEC          SAN_NS_PER_S
+#define ALWAYS       (3600 * SEC)
+#define FAULT_WORD   "fault."
+#define MTU_DEFAULT  4096
+#define IPV6_MTU_MIN 1280
+#define CAM_MIN      8 /* minimum of its hash table */
+#define TEXT_MAX     160
+#define PLACES       "all, or host:N, spine:N or trunk, these with :up or :down or neither"
 
-static const char *const topo_words[] = {
-	[SIM_TOPO_PAIR] = "pair",
-	[SIM_TOPO_STAR] = "star",
-	[SIM_TOPO_DUMBBELL] = "dumbbell",
-	[SIM_TOPO_LEAF_SPINE] = "leaf-spine",
-};
+#define WORD_OF(name, word)            word,
+#define WORD_OF_FAULT(name, word, ...) word,
 
-static const char *const pattern_words[] = {
-	[SIM_PATTERN_PAIRS] = "pairs",
-	[SIM_PATTERN_INCAST] = "incast",
-	[SIM_PATTERN_FAN] = "fan",
-	[SIM_PATTERN_ACROSS] = "across",
-	[SIM_PATTERN_RANDOM] = "random",
-	[SIM_PATTERN_PERMUTATION] = "permutation",
-};
-
-static const char *const solicit_words[] = {
-	[SIM_SOLICIT_AUTO] = "auto",
-	[SIM_SOLICIT_ALWAYS] = "always",
-	[SIM_SOLICIT_NEVER] = "never",
-};
-
-static const char *const fault_words[] = {
-	[SIM_FAULT_NONE] = "none",
-	[SIM_FAULT_LOSS] = "loss",
-	[SIM_FAULT_BURST] = "burst",
-	[SIM_FAULT_FLOW] = "flow",
-	[SIM_FAULT_REORDER] = "reorder",
-	[SIM_FAULT_DUPLICATE] = "duplicate",
-	[SIM_FAULT_CORRUPT] = "corrupt",
-	[SIM_FAULT_DOWN] = "down",
-	[SIM_FAULT_PAUSE] = "pause",
-	[SIM_FAULT_RESTART] = "restart",
-	[SIM_FAULT_NARROW] = "narrow",
-	[SIM_FAULT_FORGE] = "forge",
-	[SIM_FAULT_MUTE] = "mute",
-	[SIM_FAULT_MOVE] = "move",
-	[SIM_FAULT_LIE] = "lie",
-};
-
-static const char *const lie_words[] = {
-	[SIM_LIE_NONE] = "none",
-	[SIM_LIE_RECEIVED] = "received",
-	[SIM_LIE_PARTIAL] = "partial",
-	[SIM_LIE_UNACKED] = "unacked",
-	[SIM_LIE_REFUSE] = "refuse",
-	[SIM_LIE_BEGIN] = "begin",
-	[SIM_LIE_QUIET] = "quiet",
-	[SIM_LIE_SILENT] = "silent",
-};
-
-static const char *const kind_words[SIM_KINDS] = {
-	"send",
-	"push",
-	"push_imm",
-	"pull",
-	"fetch_add",
-	"cmp_swap",
-};
+static const char *const topo_words[] = {SIM_TOPOS(WORD_OF)};
+static const char *const pattern_words[] = {SIM_PATTERNS(WORD_OF)};
+static const char *const solicit_words[] = {SIM_SOLICITS(WORD_OF)};
+static const char *const fault_words[] = {SIM_FAULTS(WORD_OF_FAULT)};
+static const char *const lie_words[] = {SIM_LIES(WORD_OF)};
+static const char *const kind_words[SIM_KINDS] = {"send", "push", "push_imm", "pull", "fetch_add",
+						  "cmp_swap"};
 
 #define NUM(f, lo, hi)  SAN_KEY_NUM(BASE, f, lo, hi)
 #define TIME(f, lo, hi) SAN_KEY_NS(BASE, f, lo, hi)
@@ -279,23 +233,6 @@ is_fault(const char *section)
 	return strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0;
 }
 
-static struct sim_fault_conf *
-find_fault(struct sim_conf *conf, const char *name)
-{
-	struct sim_fault_conf *f;
-	uint32_t i;
-
-	for (i = 0; i < conf->nb_faults; i++)
-		if (strcmp(conf->faults[i].name, name) == 0)
-			return &conf->faults[i];
-	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name))
-		return NULL;
-	f = &conf->faults[conf->nb_faults++];
-	*f = no_fault;
-	snprintf(f->name, sizeof(f->name), "%s", name);
-	return f;
-}
-
 /* Check the form. The existence of the host or spine is checked with the topology. */
 static bool
 sim_conf_is_place(const char *text)
@@ -333,15 +270,26 @@ set_where(void *fault, const char *text)
 	return NULL;
 }
 
+/* Find the fault of *section*, or add it. NULL: that is not possible, see *err*. */
 static struct sim_fault_conf *
 want_fault(struct sim_conf *conf, const char *section, char *err, size_t err_len)
 {
-	struct sim_fault_conf *f = find_fault(conf, section + strlen(FAULT_WORD));
+	const char *name = section + strlen(FAULT_WORD);
+	struct sim_fault_conf *f;
+	uint32_t i;
 
-	if (f == NULL)
+	for (i = 0; i < conf->nb_faults; i++)
+		if (strcmp(conf->faults[i].name, name) == 0)
+			return &conf->faults[i];
+	if (conf->nb_faults == SIM_FAULTS_MAX || !is_name(name)) {
 		snprintf(err, err_len, "%s: more than %d faults, or a name not of 1 to %d letters, "
 				       "digits, -, _ or .",
 			 section, SIM_FAULTS_MAX, SIM_NAME_MAX - 1);
+		return NULL;
+	}
+	f = &conf->faults[conf->nb_faults++];
+	*f = no_fault;
+	snprintf(f->name, sizeof(f->name), "%s", name);
 	return f;
 }
 
@@ -401,15 +349,14 @@ int
 san_sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_len)
 {
 	char buf[TEXT_MAX];
-	char *value, *name;
+	char *value = NULL, *name = NULL;
 
-	if (snprintf(buf, sizeof(buf), "%s", word) >= (int)sizeof(buf) ||
-	    (value = strchr(buf, '=')) == NULL) {
-		snprintf(err, err_len, "\"%s\" is not section.key=value", word);
-		return -EINVAL;
+	if (snprintf(buf, sizeof(buf), "%s", word) < (int)sizeof(buf))
+		value = strchr(buf, '=');
+	if (value != NULL) {
+		*value++ = '\0';
+		name = strrchr(buf, '.');
 	}
-	*value++ = '\0';
-	name = strrchr(buf, '.');
 	if (name == NULL) {
 		snprintf(err, err_len, "\"%s\" is not section.key=value", word);
 		return -EINVAL;
@@ -442,7 +389,25 @@ san_sim_conf_print(const struct sim_conf *conf, FILE *out)
 }
 
 void
-san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len)
+san_sim_conf_help(FILE *out)
+{
+	struct sim_conf conf;
+
+	san_sim_conf_default(&conf);
+	san_ini_explain(out, keys, &conf);
+	fprintf(out, "\n# as many as %d of these sections\n", SIM_FAULTS_MAX);
+	san_ini_explain(out, fault_keys, &no_fault);
+}
+
+/* ---- rules for combinations of keys ---- */
+
+#define MORE  "is more than"
+#define LESS  "is less than a packet of"
+#define POWER "is not a power of two"
+
+/* A key with its value, as "load.size_min 1MiB". */
+static void
+conf_describe_key(const struct sim_conf *conf, const char *key, char *buf, size_t len)
 {
 	char section[TEXT_MAX], value[SAN_KEY_TEXT];
 	const char *name = strchr(key, '.') + 1;
@@ -452,13 +417,109 @@ san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_
 	snprintf(buf, len, "%s %s", key, value);
 }
 
-void
-san_sim_conf_help(FILE *out)
+static int
+check_keys(const struct sim_conf *c, char *err, size_t err_len)
 {
-	struct sim_conf conf;
+	const struct sim_topo_conf *topo = &c->topo;
+	const struct sim_load_conf *load = &c->load;
+	const struct sim_host_conf *host = &c->host;
+	const struct san_pdl_conf *pdl = &host->core.pdl;
+	uint32_t frame = host->mtu + (uint32_t)RTE_ETHER_HDR_LEN, weights = 0;
+	char first[TEXT_MAX + SAN_KEY_TEXT], second[TEXT_MAX + SAN_KEY_TEXT] = "";
+	size_t i;
 
-	san_sim_conf_default(&conf);
-	san_ini_explain(out, keys, &conf);
-	fprintf(out, "\n# as many as %d of these sections\n", SIM_FAULTS_MAX);
-	san_ini_explain(out, fault_keys, &no_fault);
+	for (i = 0; i < SIM_KINDS; i++)
+		weights |= load->weights[i];
+
+	const struct {
+		bool is_broken;
+		const char *key, *how, *other; /* "load.size_min 2B is more than ..." */
+	} rules[] = {
+		{topo->type == SIM_TOPO_PAIR && topo->hosts != 2, "topology.hosts",
+		 "is not the 2 of", "topology.type"},
+		{topo->type == SIM_TOPO_LEAF_SPINE && topo->leaves > topo->hosts, "topology.leaves",
+		 MORE, "topology.hosts"},
+		{load->pattern == SIM_PATTERN_ACROSS && topo->hosts % 2 != 0, "load.pattern",
+		 "wants an even number, not", "topology.hosts"},
+		{load->size_min > load->size_max, "load.size_min", MORE, "load.size_max"},
+		{c->run.warmup_ns >= c->run.duration_ns, "run.warmup", "is not less than",
+		 "run.duration"},
+		{weights == 0, "load.push", "leaves no kind of request with a weight"},
+		{host->ipv6 && host->mtu < IPV6_MTU_MIN, "host.mtu", "is less than the 1280 of",
+		 "host.ipv6"},
+		/* each queue must have room for one packet */
+		{host->nic_bytes < host->mtu, "host.nic_queue", LESS, "host.mtu"},
+		{c->edge.buffer_bytes < frame, "link.buffer", LESS, "host.mtu"},
+		{c->core.buffer_bytes < frame, "core.buffer", LESS, "host.mtu"},
+		{!rte_is_power_of_2(host->conn.req_win), "host.req_window", POWER},
+		{!rte_is_power_of_2(host->conn.data_win), "host.window", POWER},
+		{pdl->rto_min_ns > pdl->rto_max_ns, "host.rto_min", MORE, "host.rto_max"},
+		{pdl->rto_init_ns > pdl->rto_max_ns, "host.rto", MORE, "host.rto_max"},
+		{host->cam != 0 && host->cam < CAM_MIN, "host.cam",
+		 "is not 0 or at least 8"},
+	};
+
+	for (i = 0; i < RTE_DIM(rules) && !rules[i].is_broken; i++)
+		;
+	if (i == RTE_DIM(rules))
+		return 0;
+	conf_describe_key(c, rules[i].key, first, sizeof(first));
+	if (rules[i].other != NULL)
+		conf_describe_key(c, rules[i].other, second, sizeof(second));
+	snprintf(err, err_len, "%s %s%s%s", first, rules[i].how, second[0] != '\0' ? " " : "",
+		 second);
+	return -EINVAL;
+}
+
+/* Refuse a fault without effect, unless that was set explicitly. */
+static int
+check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
+{
+	const char *why = NULL;
+	bool has_rate = (f->kind >= SIM_FAULT_LOSS && f->kind <= SIM_FAULT_CORRUPT) ||
+		f->kind == SIM_FAULT_FORGE;
+
+	if (f->rate_ppm == UINT32_MAX && !has_rate)
+		f->rate_ppm = 0;
+	if (f->kind == SIM_FAULT_MAX)
+		why = "wants a kind";
+	else if (f->rate_ppm == UINT32_MAX)
+		why = "wants a rate";
+	else if (f->kind == SIM_FAULT_REORDER && f->rate_ppm != 0 && f->arg_ns == 0)
+		why = "wants an arg, by how much packets come later";
+	else if (f->kind == SIM_FAULT_NARROW && f->mtu == 0)
+		why = "wants an mtu, what is left of the path's";
+	else if (f->kind == SIM_FAULT_LIE && f->lie == SIM_LIE_NONE)
+		why = "wants a lie";
+	if (why == NULL)
+		return 0;
+	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,
+		 f->kind == SIM_FAULT_MAX ? "" : " of kind ",
+		 f->kind == SIM_FAULT_MAX ? "" : fault_words[f->kind], why);
+	return -EINVAL;
+}
+
+int
+san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len)
+{
+	const struct sim_link_conf *edge = &conf->edge;
+	struct sim_link_conf *core = &conf->core;
+	uint32_t i;
+	int rc;
+
+	/* each key separately, because a delay or a mark of 0 is valid */
+	if (core->rate_mbps == UINT32_MAX)
+		core->rate_mbps = edge->rate_mbps;
+	if (core->delay_ns == UINT64_MAX)
+		core->delay_ns = edge->delay_ns;
+	if (core->buffer_bytes == UINT32_MAX)
+		core->buffer_bytes = edge->buffer_bytes;
+	if (core->mark_bytes == UINT32_MAX)
+		core->mark_bytes = edge->mark_bytes;
+	if (core->mtu == UINT32_MAX)
+		core->mtu = edge->mtu;
+	rc = check_keys(conf, err, err_len);
+	for (i = 0; i < conf->nb_faults && rc == 0; i++)
+		rc = check_fault(&conf->faults[i], err, err_len);
+	return rc;
 }

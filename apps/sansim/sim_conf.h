@@ -21,13 +21,91 @@
 #define SIM_FAULTS_MAX 32
 #define SIM_NAME_MAX   32
 
-enum sim_topo_type {
-	SIM_TOPO_PAIR,       /**< two hosts, one cable */
-	SIM_TOPO_STAR,       /**< every host on one switch */
-	SIM_TOPO_DUMBBELL,   /**< half of the hosts on each of two switches, one trunk between */
-	SIM_TOPO_LEAF_SPINE, /**< two tiers; as many paths between leaves as spines */
-	SIM_TOPO_MAX
-};
+/* clang-format off */
+
+/* Values that are words in a scenario: X(constant, word ...) */
+
+#define SIM_TOPOS(X) \
+	X(PAIR, "pair")             /* two hosts, one cable */ \
+	X(STAR, "star")             /* every host on one switch */ \
+	X(DUMBBELL, "dumbbell")     /* half of the hosts on each of two switches, one trunk */ \
+	X(LEAF_SPINE, "leaf-spine") /* two tiers; as many paths between leaves as spines */
+
+#define SIM_PATTERNS(X) \
+	X(PAIRS, "pairs")             /* host 2i talks to host 2i + 1 */ \
+	X(INCAST, "incast")           /* all hosts to host 0 */ \
+	X(FAN, "fan")                 /* host 0 to all */ \
+	X(ACROSS, "across")           /* host i to i + hosts/2: over the trunk or the spines */ \
+	X(RANDOM, "random")           /* each connection between two hosts drawn from the seed */ \
+	X(PERMUTATION, "permutation") /* host i to host i + 1 */
+
+#define SIM_SOLICITS(X) \
+	X(AUTO, "auto") X(ALWAYS, "always") X(NEVER, "never")
+
+/*
+ * Faults. After the word: the rate from which connections may stall, and that from which a packet
+ * and all its retransmissions can be lost: in a burst, too, because on an idle link it does not end
+ * by other packets. True: a host has it, not a link.
+ */
+#define SIM_ANY_RATE     0
+#define SIM_NO_RATE      UINT32_MAX
+#define SIM_STALLS_PPM   (SIM_PPM / 5 + 1)   /* from that on no progress is required */
+#define SIM_SILENCES_PPM (SIM_PPM / 100 + 1) /* below that no packet is lost repeatedly */
+
+#define SIM_FAULTS(X) \
+	X(NONE, "none", SIM_STALLS_PPM, SIM_NO_RATE, false) \
+	/* rate: of packets, independently */ \
+	X(LOSS, "loss", SIM_STALLS_PPM, SIM_SILENCES_PPM, false) \
+	/* rate: of packets, in bursts of 8 on average */ \
+	X(BURST, "burst", SIM_STALLS_PPM, SIM_ANY_RATE, false) \
+	/* rate: of flows (path and UDP source port) lose all packets */ \
+	X(FLOW, "flow", SIM_ANY_RATE, SIM_ANY_RATE, false) \
+	/* rate: of packets are delayed by up to arg */ \
+	X(REORDER, "reorder", SIM_STALLS_PPM, SIM_NO_RATE, false) \
+	/* rate: of packets are duplicated, the copy up to arg later */ \
+	X(DUPLICATE, "duplicate", SIM_STALLS_PPM, SIM_NO_RATE, false) \
+	/* rate: of packets have a bit inverted */ \
+	X(CORRUPT, "corrupt", SIM_STALLS_PPM, SIM_SILENCES_PPM, false) \
+	/* nothing passes; :up or :down for one direction */ \
+	X(DOWN, "down", SIM_ANY_RATE, SIM_ANY_RATE, false) \
+	/* the host does not run */ \
+	X(PAUSE, "pause", SIM_ANY_RATE, SIM_ANY_RATE, true) \
+	/* the process of the host dies and is replaced after "for" */ \
+	X(RESTART, "restart", SIM_ANY_RATE, SIM_NO_RATE, true) \
+	/* packets longer than mtu (IP bytes) are lost */ \
+	X(NARROW, "narrow", SIM_STALLS_PPM, SIM_NO_RATE, false) \
+	/* a forged CNP follows each so many packets */ \
+	X(FORGE, "forge", SIM_NO_RATE, SIM_NO_RATE, false) \
+	/* data is lost, all else passes: a peer that does not continue */ \
+	X(MUTE, "mute", SIM_ANY_RATE, SIM_ANY_RATE, false) \
+	/* the host changes its MAC address silently */ \
+	X(MOVE, "move", SIM_STALLS_PPM, SIM_NO_RATE, true) \
+	/* the host falsifies what it sends */ \
+	X(LIE, "lie", SIM_STALLS_PPM, SIM_NO_RATE, true)
+
+#define SIM_LIES(X) \
+	X(NONE, "none") \
+	X(RECEIVED, "received") /* it reports data as received, and acknowledges none */ \
+	X(PARTIAL, "partial")   /* likewise, but acknowledges every second packet; tiny window */ \
+	X(UNACKED, "unacked")   /* reports nothing; tiny window */ \
+	X(REFUSE, "refuse")     /* refuses data, and posts no receives */ \
+	X(BEGIN, "begin")       /* does not use grants, nor continue what it began */ \
+	X(QUIET, "quiet")       /* sends ACKs only */ \
+	X(SILENT, "silent")     /* sends nothing */
+
+#define SIM_TOPO_MEMBER(name, word)    SIM_TOPO_##name,
+#define SIM_PATTERN_MEMBER(name, word) SIM_PATTERN_##name,
+#define SIM_SOLICIT_MEMBER(name, word) SIM_SOLICIT_##name,
+#define SIM_FAULT_MEMBER(name, ...)    SIM_FAULT_##name,
+#define SIM_LIE_MEMBER(name, word)     SIM_LIE_##name,
+
+enum sim_topo_type { SIM_TOPOS(SIM_TOPO_MEMBER) SIM_TOPO_MAX };
+enum sim_pattern { SIM_PATTERNS(SIM_PATTERN_MEMBER) };
+enum sim_solicit { SIM_SOLICITS(SIM_SOLICIT_MEMBER) SIM_SOLICIT_MAX };
+enum sim_fault_kind { SIM_FAULTS(SIM_FAULT_MEMBER) SIM_FAULT_MAX };
+enum sim_lie { SIM_LIES(SIM_LIE_MEMBER) SIM_LIE_MAX };
+
+/* clang-format on */
 
 struct sim_topo_conf {
 	uint8_t type; /**< enum sim_topo_type */
@@ -52,23 +130,6 @@ struct sim_host_conf {
 	struct san_core_conf core; /**< sim_host.c sets what depends on the load */
 };
 
-enum sim_pattern {
-	SIM_PATTERN_PAIRS,       /**< host 2i talks to host 2i + 1 */
-	SIM_PATTERN_INCAST,      /**< all hosts to host 0 */
-	SIM_PATTERN_FAN,         /**< host 0 to all */
-	SIM_PATTERN_ACROSS,      /**< host i to host i + hosts/2: over the trunk or the spines */
-	SIM_PATTERN_RANDOM,      /**< each connection between two hosts drawn from the seed */
-	SIM_PATTERN_PERMUTATION, /**< host i to host i + 1 */
-	SIM_PATTERN_MAX
-};
-
-enum sim_solicit {
-	SIM_SOLICIT_AUTO,
-	SIM_SOLICIT_ALWAYS,
-	SIM_SOLICIT_NEVER,
-	SIM_SOLICIT_MAX
-};
-
 #define SIM_KINDS 6 /**< enum rtsan_wr_opcode, from RTSAN_WR_SEND on */
 
 struct sim_load_conf {
@@ -89,37 +150,6 @@ struct sim_load_conf {
 	uint32_t bad_ppm;            /**< requests with a wrong key, which are refused */
 	uint64_t revoke_ns;          /**< mean interval of revocations per target; 0: never */
 	bool reconnect;              /**< a broken connection is set up again */
-};
-
-enum sim_fault_kind {
-	SIM_FAULT_NONE,
-	SIM_FAULT_LOSS,      /**< rate: of packets, independently */
-	SIM_FAULT_BURST,     /**< rate: of packets, in bursts of 8 on average */
-	SIM_FAULT_FLOW,      /**< rate: of flows (path and UDP source port) lose all packets */
-	SIM_FAULT_REORDER,   /**< rate: of packets are delayed by up to arg */
-	SIM_FAULT_DUPLICATE, /**< rate: of packets are duplicated, the copy up to arg later */
-	SIM_FAULT_CORRUPT,   /**< rate: of packets have a bit inverted */
-	SIM_FAULT_DOWN,      /**< nothing passes; :up or :down for one direction */
-	SIM_FAULT_PAUSE,     /**< the host does not run */
-	SIM_FAULT_RESTART,   /**< the process of the host dies and is replaced after "for" */
-	SIM_FAULT_NARROW,    /**< packets longer than mtu (IP bytes) are lost */
-	SIM_FAULT_FORGE,     /**< a forged CNP follows each so many packets */
-	SIM_FAULT_MUTE,      /**< data is lost, all else passes: a peer that does not continue */
-	SIM_FAULT_MOVE,      /**< the host changes its MAC address silently */
-	SIM_FAULT_LIE,       /**< the host falsifies what it sends */
-	SIM_FAULT_MAX
-};
-
-enum sim_lie {
-	SIM_LIE_NONE,
-	SIM_LIE_RECEIVED, /**< it reports data as received, and acknowledges none */
-	SIM_LIE_PARTIAL,  /**< likewise, but acknowledges every second packet; tiny window */
-	SIM_LIE_UNACKED,  /**< reports nothing; tiny window */
-	SIM_LIE_REFUSE,   /**< refuses data, and posts no receives */
-	SIM_LIE_BEGIN,    /**< does not use grants, nor continue what it began */
-	SIM_LIE_QUIET,    /**< sends ACKs only */
-	SIM_LIE_SILENT,   /**< sends nothing */
-	SIM_LIE_MAX
 };
 
 struct sim_fault_conf {
@@ -169,8 +199,6 @@ int san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len);
  * the run even if defaults change.
  */
 void san_sim_conf_print(const struct sim_conf *conf, FILE *out);
-/** "section.key value" for messages; not for faults. */
-void san_sim_conf_text(const struct sim_conf *conf, const char *key, char *buf, size_t len);
 /** Print every key as a comment, with meaning, range and default. */
 void san_sim_conf_help(FILE *out);
 /** Names of values, as in files. */

@@ -21,15 +21,6 @@ void san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
  */
 void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
 
-#define SIM_EAL_H
-
-/**
- * @file
- * DPDK's environment for a simulation: memory only, no devices, no hugepages, nothing shared.
- */
-
-#include <stdint.h>
-
 #define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */
 
 /**

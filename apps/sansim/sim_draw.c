@@ -12,7 +12,7 @@
 
 #include "san_prng.h"
 #include "san_time.h"
-#include "sim_swarm.h"
+#include "sim_world.h"
 
 #define US SAN_NS_PER_US
 #define MS SAN_NS_PER_MS
@@ -205,6 +205,16 @@ draw_load(struct san_prng *g, struct sim_conf *c)
 	l->reconnect = true;
 }
 
+static struct sim_fault_conf *
+add_fault(struct sim_conf *c, uint8_t kind)
+{
+	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+
+	*f = (struct sim_fault_conf){.kind = kind};
+	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	return f;
+}
+
 static void
 draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *f)
 {
@@ -230,10 +240,8 @@ draw_place(struct san_prng *g, const struct sim_conf *c, struct sim_fault_conf *
 static struct sim_fault_conf *
 draw_somewhere(struct san_prng *g, struct sim_conf *c, uint8_t kind)
 {
-	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+	struct sim_fault_conf *f = add_fault(c, kind);
 
-	*f = (struct sim_fault_conf){.kind = kind};
-	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
 	draw_place(g, c, f);
 	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
 	return f;
@@ -317,12 +325,11 @@ draw_foreign(struct san_prng *g, struct sim_conf *c)
 static void
 draw_mute(struct san_prng *g, struct sim_conf *c)
 {
-	struct sim_fault_conf *f = &c->faults[c->nb_faults];
+	struct sim_fault_conf *f;
 
 	if (!one_in(g, 4))
 		return;
-	*f = (struct sim_fault_conf){.kind = SIM_FAULT_MUTE};
-	snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+	f = add_fault(c, SIM_FAULT_MUTE);
 	snprintf(f->where, sizeof(f->where), "host:%u:up", san_prng_below(g, c->topo.hosts));
 	f->at_ns = one_in(g, 3) ? 0 : draw_spread(g, US, 20 * MS);
 	f->for_ns = draw_spread(g, 10 * US, 400 * MS);
@@ -339,9 +346,7 @@ draw_liars(struct san_prng *g, struct sim_conf *c)
 		return;
 	host = san_prng_below(g, others);
 	for (n = 1 + san_prng_below(g, others - 1); n > 0; n--) {
-		f = &c->faults[c->nb_faults];
-		*f = (struct sim_fault_conf){.kind = SIM_FAULT_LIE};
-		snprintf(f->name, sizeof(f->name), "f%u", c->nb_faults++);
+		f = add_fault(c, SIM_FAULT_LIE);
 		snprintf(f->where, sizeof(f->where), "host:%u", 1 + host++ % others);
 		f->lie = (uint8_t)(1 + san_prng_below(g, SIM_LIE_MAX - 1));
 		f->at_ns = one_in(g, 2) ? 0 : draw_spread(g, US, 20 * MS);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "san_assert.h"
-#include "sim_event.h"
+#include "sim_link.h"
 
 #define CHILDREN       4u
 #define NB_SLOTS_MIN   64u

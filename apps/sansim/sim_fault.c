@@ -8,36 +8,13 @@
 
 #include "sim_world.h"
 
-#define BLOCKING_PPM  (SIM_PPM / 5 + 1)   /* from that on no progress is required */
-#define SILENCING_PPM (SIM_PPM / 100 + 1) /* below that no packet is lost repeatedly */
+#define KIND(name, word, stalls_from, silences_from, is_of_host) \
+	{stalls_from, silences_from, is_of_host},
 
-#define ANY_RATE 0
-#define NO_RATE  UINT32_MAX
-
-/*
- * From one rate on connections may stall. From another on a packet and all its retransmissions can
- * be lost: in a burst, too, because on an idle link it does not end by other packets.
- */
 static const struct {
 	uint32_t stalls_from, silences_from;
 	bool is_of_host;
-} kinds[SIM_FAULT_MAX] = {
-	[SIM_FAULT_NONE] = {BLOCKING_PPM, NO_RATE, false},
-	[SIM_FAULT_LOSS] = {BLOCKING_PPM, SILENCING_PPM, false},
-	[SIM_FAULT_BURST] = {BLOCKING_PPM, ANY_RATE, false},
-	[SIM_FAULT_FLOW] = {ANY_RATE, ANY_RATE, false},
-	[SIM_FAULT_REORDER] = {BLOCKING_PPM, NO_RATE, false},
-	[SIM_FAULT_DUPLICATE] = {BLOCKING_PPM, NO_RATE, false},
-	[SIM_FAULT_CORRUPT] = {BLOCKING_PPM, SILENCING_PPM, false},
-	[SIM_FAULT_DOWN] = {ANY_RATE, ANY_RATE, false},
-	[SIM_FAULT_PAUSE] = {ANY_RATE, ANY_RATE, true},
-	[SIM_FAULT_RESTART] = {ANY_RATE, NO_RATE, true},
-	[SIM_FAULT_NARROW] = {BLOCKING_PPM, NO_RATE, false},
-	[SIM_FAULT_FORGE] = {NO_RATE, NO_RATE, false},
-	[SIM_FAULT_MUTE] = {ANY_RATE, ANY_RATE, false},
-	[SIM_FAULT_MOVE] = {BLOCKING_PPM, NO_RATE, true},
-	[SIM_FAULT_LIE] = {BLOCKING_PPM, NO_RATE, true},
-};
+} kinds[SIM_FAULT_MAX] = {SIM_FAULTS(KIND)};
 
 static struct sim_host *
 fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
@@ -54,43 +31,30 @@ static void
 change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 {
 	struct sim_link_fault *lf = &l->fault;
-	uint32_t one = begins ? 1 : -1u, by = one * f->rate_ppm;
+	uint32_t *const sums[SIM_FAULT_MAX] = {
+		[SIM_FAULT_LOSS] = &lf->loss_ppm,
+		[SIM_FAULT_BURST] = &lf->burst_ppm,
+		[SIM_FAULT_FLOW] = &lf->flow_ppm,
+		[SIM_FAULT_REORDER] = &lf->reorder_ppm,
+		[SIM_FAULT_DUPLICATE] = &lf->dup_ppm,
+		[SIM_FAULT_CORRUPT] = &lf->corrupt_ppm,
+		[SIM_FAULT_FORGE] = &lf->forge_ppm,
+		[SIM_FAULT_DOWN] = &lf->nb_down,
+		[SIM_FAULT_MUTE] = &lf->nb_mute,
+	};
+	bool has_rate = f->kind != SIM_FAULT_DOWN && f->kind != SIM_FAULT_MUTE;
+	uint32_t i, by = has_rate ? f->rate_ppm : 1;
+	uint64_t by_ns = begins ? f->arg_ns : -f->arg_ns;
 
-	switch (f->kind) {
-	case SIM_FAULT_LOSS:
-		lf->loss_ppm += by;
-		break;
-	case SIM_FAULT_BURST:
-		lf->burst_ppm += by;
-		break;
-	case SIM_FAULT_FLOW:
-		lf->flow_ppm += by;
-		break;
-	case SIM_FAULT_REORDER:
-		lf->reorder_ppm += by;
-		lf->reorder_ns += begins ? f->arg_ns : -f->arg_ns;
-		break;
-	case SIM_FAULT_DUPLICATE:
-		lf->dup_ppm += by;
-		lf->dup_ns += begins ? f->arg_ns : -f->arg_ns;
-		break;
-	case SIM_FAULT_CORRUPT:
-		lf->corrupt_ppm += by;
-		break;
-	case SIM_FAULT_FORGE:
-		lf->forge_ppm += by;
-		break;
-	case SIM_FAULT_DOWN:
-		lf->nb_down += one;
-		break;
-	case SIM_FAULT_MUTE:
-		lf->nb_mute += one;
-		break;
-	default:
-		break;
-	}
-	l->faulty = (lf->loss_ppm | lf->burst_ppm | lf->flow_ppm | lf->reorder_ppm | lf->dup_ppm |
-		     lf->corrupt_ppm | lf->forge_ppm | lf->nb_down | lf->nb_mute) != 0;
+	if (sums[f->kind] != NULL)
+		*sums[f->kind] += begins ? by : -by;
+	if (f->kind == SIM_FAULT_REORDER)
+		lf->reorder_ns += by_ns;
+	if (f->kind == SIM_FAULT_DUPLICATE)
+		lf->dup_ns += by_ns;
+	l->faulty = false;
+	for (i = 0; i < SIM_FAULT_MAX; i++)
+		l->faulty |= sums[i] != NULL && *sums[i] != 0;
 }
 
 /* Each link has the narrowest of its active limits. */

@@ -100,13 +100,15 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 		[SIM_SOLICIT_NEVER] = RTSAN_WR_UNSOLICITED,
 	};
 	const struct sim_side *peer = san_sim_load_peer(w, s);
+	uint64_t base = (uint64_t)(peer->id + 1) << 36; /* of the target's regions */
 
 	*wr = (struct san_ulp_wr){
 		.wr_id = op->seq << SLOT_BITS | op->slot,
 		.op = op->op,
 		.flags = RTSAN_WR_SIGNALED | solicit[w->conf.load.solicit],
 		.length = op->len,
-		.remote_addr = san_sim_load_remote(w, peer, op->slot),
+		.remote_addr = base +
+			(uint64_t)(san_sim_load_slot(w, peer, op->slot) - peer->region),
 		.rkey = peer->rkey,
 		.imm = (uint32_t)op->seq,
 	};
@@ -129,7 +131,7 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 		break;
 	case RTSAN_WR_FETCH_ADD:
 	case RTSAN_WR_CMP_SWAP:
-		wr->remote_addr = (uint64_t)(peer->id + 1) << 36;
+		wr->remote_addr = base;
 		wr->rkey = peer->rkey_atomic;
 		wr->operand = op->op == RTSAN_WR_FETCH_ADD ? 1 : UINT64_MAX; /* never matches */
 		wr->sge[wr->nb_sge++] =

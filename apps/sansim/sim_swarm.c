@@ -15,7 +15,6 @@
 #include <rte_common.h>
 
 #include "san_time.h"
-#include "sim_swarm.h"
 #include "sim_world.h"
 
 #define WORKERS_MAX   16

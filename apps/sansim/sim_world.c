@@ -246,14 +246,22 @@ explain(struct sim_world *w, int rc, const char *path)
 	return rc;
 }
 
+/* Open the files to which the run is recorded. */
 static int
-open_trace(struct sim_world *w, const struct sim_watch *watch)
+open_watch(struct sim_world *w, const struct sim_watch *watch)
 {
 	struct sim_link *l;
 	uint32_t i = 0;
 	char name[32];
 	int rc;
 
+	if (watch->series_path != NULL) {
+		w->series = fopen(watch->series_path, "w");
+		if (w->series == NULL)
+			return explain(w, -errno, watch->series_path);
+	}
+	if (watch->trace_path == NULL)
+		return 0;
 	if (!san_sim_topo_is_place(w, watch->trace_where)) {
 		w->explained = true;
 		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
@@ -268,17 +276,6 @@ open_trace(struct sim_world *w, const struct sim_watch *watch)
 		l->trace_if = san_sim_trace_interface(w->net.trace, name, 0);
 	}
 	return 0;
-}
-
-static int
-open_watch(struct sim_world *w, const struct sim_watch *watch)
-{
-	if (watch->series_path != NULL) {
-		w->series = fopen(watch->series_path, "w");
-		if (w->series == NULL)
-			return explain(w, -errno, watch->series_path);
-	}
-	return watch->trace_path == NULL ? 0 : open_trace(w, watch);
 }
 
 static int

@@ -18,6 +18,8 @@
  *   sim_check.c   invariants
  *   sim_report.c  results of a run
  *   sim_world.c   the event loop and the phases of a run
+ *   sim_draw.c    scenarios drawn from seeds
+ *   sim_swarm.c   many runs of these
  *
  * One world at a time; nothing is thread-safe.
  */
@@ -435,13 +437,6 @@ san_sim_load_region_bytes(const struct sim_world *w)
 	return SIM_GUARD + (size_t)w->conf.load.depth * (w->load->slot_bytes + SIM_GUARD);
 }
 
-/** Remote address of a target's slot. */
-static inline uint64_t
-san_sim_load_remote(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
-{
-	return ((uint64_t)s->id + 1) << 36 | (uint64_t)(san_sim_load_slot(w, s, slot) - s->region);
-}
-
 /* ---- sim_check.c : invariants of a run, judged by what the programs see ---- */
 
 enum sim_note_type {
@@ -475,5 +470,43 @@ void san_sim_check_settled(struct sim_world *w);
 void san_sim_check_end(struct sim_world *w);
 /** Only the checker "pcb". */
 void san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h);
+
+/*
+ * ---- sim_swarm.c, sim_draw.c ----
+ *
+ * Many short runs of scenarios drawn from seeds. Each worker process executes one run after the
+ * other. If it dies the run has failed, and the worker is replaced. A failed scenario is shrunk:
+ * repeated with less as long as the same checker fails.
+ */
+
+struct sim_swarm_conf {
+	uint64_t seed;    /**< of the first run; each next run increments it */
+	uint64_t nb_runs; /**< 0: until the time is over */
+	uint64_t seconds; /**< real time; 0: until all runs are done */
+	uint32_t nb_workers;
+	bool shrink;
+	const char *program; /**< for the command line in reports */
+};
+
+/** Sums over many runs. */
+struct sim_swarm_sum {
+	uint64_t nb_runs, nb_failed, nb_events, nb_faults, nb_ops, nb_broken;
+	uint64_t hash; /**< sum of the runs' trace hashes, independent of their order */
+};
+
+/** Draw the scenario of a seed, always the same. */
+void san_sim_draw_swarm(uint64_t seed, struct sim_conf *conf);
+/**
+ * Execute one run in a process of its own. 0: passed, or not a scenario; -EIO: failed; -EINVAL: a
+ * fault names a place that does not exist; another -errno: no process. *why* has the reason.
+ */
+int san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *why,
+		      size_t len);
+/** Reduce a failing scenario while it fails with the same reason *why*. */
+void san_sim_swarm_shrink(struct sim_conf *conf, const char *why);
+/** Print as INI, with *why* as a comment in the first line. */
+void san_sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
+/** Run the campaign. Returns the number of failed runs, or of workers that could not start. */
+uint64_t san_sim_swarm_run(const struct sim_swarm_conf *conf);
 
 #endif /* SIM_WORLD_H */

@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 #include "san_prng.h"
-#include "sim_swarm.h"
+#include "sim_world.h"
 
 #define SEED_FIRST 1000
 #define SEEDS      60

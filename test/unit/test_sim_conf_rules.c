@@ -45,7 +45,7 @@ static void
 san_sim_conf_rules_check__combinations(void **state)
 {
 	static const struct rule rules[] = {
-		{{"topology.hosts=3"}, "topology.hosts: a pair has 2, not 3"},
+		{{"topology.hosts=3"}, "topology.hosts 3 is not the 2 of topology.type pair"},
 		{{"topology.hosts=3", "topology.type=star"}, NULL},
 		{{"topology.type=leaf-spine", "topology.leaves=3"},
 		 "topology.leaves 3 is more than topology.hosts 2"},
@@ -61,7 +61,7 @@ san_sim_conf_rules_check__combinations(void **state)
 		{{"load.size_min=64KiB", "load.size_max=65535"},
 		 "load.size_min 64KiB is more than load.size_max 65535B"},
 		{{"load.size_min=64KiB", "load.size_max=65536"}, NULL},
-		{{"load.push=0"}, "load: no kind has a weight"},
+		{{"load.push=0"}, "load.push 0 leaves no kind of request with a weight"},
 		{{"load.push=0", "load.cmp_swap=1"}, NULL},
 		{{"run.warmup=10ms"}, "run.warmup 10ms is not less than run.duration 10ms"},
 		{{"run.warmup=9999999ns"}, NULL},
@@ -82,9 +82,9 @@ static void
 san_sim_conf_rules_check__windows(void **state)
 {
 	static const struct rule rules[] = {
-		{{"host.window=100"}, "host.window: 100 is not a power of two"},
+		{{"host.window=100"}, "host.window 100 is not a power of two"},
 		{{"host.window=128"}, NULL},
-		{{"host.req_window=3"}, "host.req_window: 3 is not a power of two"},
+		{{"host.req_window=3"}, "host.req_window 3 is not a power of two"},
 		{{"host.req_window=2"}, NULL},
 		{{"host.first_window=100"}, NULL},
 	};
@@ -118,8 +118,8 @@ san_sim_conf_rules_check__cam(void **state)
 {
 	static const struct rule rules[] = {
 		{{"host.cam=0"}, NULL},
-		{{"host.cam=1"}, "host.cam: 1 is not 0 or at least 8"},
-		{{"host.cam=7"}, "host.cam: 7 is not 0 or at least 8"},
+		{{"host.cam=1"}, "host.cam 1 is not 0 or at least 8"},
+		{{"host.cam=7"}, "host.cam 7 is not 0 or at least 8"},
 		{{"host.cam=8"}, NULL},
 	};
 

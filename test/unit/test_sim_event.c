@@ -5,7 +5,7 @@
 
 #include "unit.h"
 #include "san_prng.h"
-#include "sim_event.h"
+#include "sim_link.h"
 
 #define MODEL_MAX 1000
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "sim_core.h"
-#include "sim_swarm.h"
+#include "sim_world.h"
 #include "unit.h"
 
 #define SEEDS      (2000 / UNIT_EVERY)
