@@ -8,6 +8,8 @@
  * queue pair and nothing else.
  */
 
+#define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

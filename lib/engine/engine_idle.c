@@ -5,6 +5,8 @@
  * lcores share a CPU, a loop that never yields delays the peer for which it waits.
  */
 
+#define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
+
 #include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>

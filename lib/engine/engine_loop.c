@@ -6,6 +6,8 @@
  * work.
  */
 
+#define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
+
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
