@@ -8,16 +8,8 @@
 
 #define CASES_MAX 128 /* of a file */
 
-static struct unit_file *files;
 static struct unit_case *cases, **cases_end = &cases;
 static const char *row;
-
-void
-unit_register(struct unit_file *file)
-{
-	file->next = files;
-	files = file;
-}
 
 void
 unit_add_case(struct unit_case *c)
@@ -105,19 +97,12 @@ unit_is_check(void)
 int
 main(int argc, char **argv)
 {
-	const struct unit_file *f;
 	const char *last = "";
 	int rc = argc == 2 ? run_cases(argv[1]) : -1;
 
 	if (rc >= 0)
 		return rc;
-	for (f = files; argc == 2 && f != NULL; f = f->next) {
-		if (strcmp(f->name, argv[1]) == 0)
-			return f->run();
-	}
 	fprintf(stderr, "usage: %s FILE, which is one of:\n", argv[0]);
-	for (f = files; f != NULL; f = f->next)
-		fprintf(stderr, "  %s\n", f->name);
 	for (const struct unit_case *c = cases; c != NULL; c = c->next) {
 		if (strcmp(c->file, last) != 0)
 			fprintf(stderr, "  %.*s\n", (int)strcspn(c->file, "."), c->file);

@@ -26,14 +26,6 @@
 #define UNIT_EVERY (unit_is_check() ? 5 : 1)
 #endif
 
-/** Tests of one file; *run* returns how many failed. Linked before main() starts. */
-struct unit_file {
-	const char *name;
-	int (*run)(void);
-	struct unit_file *next;
-};
-
-void unit_register(struct unit_file *file);
 /** Does make check run it? Then not all of many cases are. */
 bool unit_is_check(void);
 /** The case is at row *name* of its table: a failure prints it. The name is not copied. */
@@ -117,15 +109,5 @@ static struct unit_fixture unit_fixture __attribute__((unused));
 #define UNIT_EACH(r, table)                             \
 	for (const __typeof__((table)[0]) *r = (table); \
 	     r < (table) + sizeof(table) / sizeof((table)[0]); r++)
-
-#define UNIT_TEST(file)                                                               \
-	static int unit_run(void);                                                    \
-	__attribute__((constructor)) static void unit_add(void)                       \
-	{                                                                             \
-		static struct unit_file unit_self = {.name = #file, .run = unit_run}; \
-                                                                                      \
-		unit_register(&unit_self);                                            \
-	}                                                                             \
-	static int unit_run(void)
 
 #endif /* UNIT_H */

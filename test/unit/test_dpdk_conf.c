@@ -37,8 +37,7 @@ read_conf(const char *words)
 }
 
 /* SYS-3: each wrong argument is refused with its key, its value and what is allowed. */
-static void
-san_dpdk_conf_read__says_what_is_wrong(void **state)
+UNIT_CASE(san_dpdk_conf_read__says_what_is_wrong)
 {
 	static const struct {
 		const char *words, *text;
@@ -102,7 +101,6 @@ san_dpdk_conf_read__says_what_is_wrong(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(read_conf(cases[i].words), -EINVAL);
 		if (strstr(text, cases[i].text) == NULL)
@@ -110,12 +108,10 @@ san_dpdk_conf_read__says_what_is_wrong(void **state)
 	}
 }
 
-static void
-san_dpdk_conf_read__values_arrive(void **state)
+UNIT_CASE(san_dpdk_conf_read__values_arrive)
 {
 	const struct san_core_conf *core = &conf.engine.core;
 
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24 ip6=fd00::1/64 gw=10.0.0.254 "
 				   "route=10.1.0.0/16,10.0.0.253 port=net_memif0 "
 				   "mtu=9000 poll=lcore idle=sleep cc=fixed conns=10 solicit=16k "
@@ -151,12 +147,10 @@ san_dpdk_conf_read__values_arrive(void **state)
 }
 
 /* SYS-5: one user gets at most three quarters, unless configured otherwise. */
-static void
-san_dpdk_conf_read__streams(void **state)
+UNIT_CASE(san_dpdk_conf_read__streams)
 {
 	const struct san_core_conf *core = &conf.engine.core;
 
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_int_equal(core->stream_mem, 64 << 20);
 	assert_int_equal(core->stream_mem_user, 48 << 20);
@@ -171,13 +165,11 @@ san_dpdk_conf_read__streams(void **state)
 }
 
 /* RT-9: a sleeping peer is not congestion. */
-static void
-san_dpdk_conf_read__sleep_is_no_congestion(void **state)
+UNIT_CASE(san_dpdk_conf_read__sleep_is_no_congestion)
 {
 	const struct san_pdl_cc_conf *cc = &conf.engine.core.pdl.cc_conf;
 	uint64_t target_ns;
 
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_true(cc->window_min < SAN_CC_ONE);
 	target_ns = cc->target_ns;
@@ -190,13 +182,11 @@ san_dpdk_conf_read__sleep_is_no_congestion(void **state)
 }
 
 /* RT-8, RT-25: where lcores sleep, the answer of a program that must be woken carries the ACK. */
-static void
-san_dpdk_conf_read__sleep_waits_for_answers(void **state)
+UNIT_CASE(san_dpdk_conf_read__sleep_waits_for_answers)
 {
 	const struct san_pdl_conf *pdl = &conf.engine.core.pdl;
 	uint64_t tlp_ns;
 
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_int_equal(pdl->ack_hold_ns, 1000);
 	assert_int_equal(pdl->ack_stand_ins, 0);
@@ -216,12 +206,10 @@ san_dpdk_conf_read__sleep_waits_for_answers(void **state)
 }
 
 /* SYS-1: each lcore gets its part of the queue pairs, and its own buffers. */
-static void
-san_dpdk_conf_read__lcores(void **state)
+UNIT_CASE(san_dpdk_conf_read__lcores)
 {
 	uint32_t need;
 
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_int_equal(conf.engine.nb_lcores, 1);
 	assert_false(conf.engine.own_lcore);
@@ -241,10 +229,8 @@ san_dpdk_conf_read__lcores(void **state)
 }
 
 /* RT-26: the pool size follows the limits of held packets, unless it is given. */
-static void
-san_dpdk_conf_read__pool_covers_held(void **state)
+UNIT_CASE(san_dpdk_conf_read__pool_covers_held)
 {
-	(void)state;
 	assert_int_equal(read_conf("ip=10.0.0.1/24"), 0);
 	assert_false(conf.engine.core.pdl.fixed_psn);
 	assert_true(conf.engine.pool_size >= san_engine_port_pool_min(&conf.engine));
@@ -256,15 +242,13 @@ san_dpdk_conf_read__pool_covers_held(void **state)
 }
 
 /* SYS-11: every default that is written is read, and is what it was. */
-static void
-dpdk_conf_keys__defaults(void **state)
+UNIT_CASE(dpdk_conf_keys__defaults)
 {
 	static struct dpdk_conf before;
 	char value[SAN_KEY_TEXT];
 	const struct san_key *k;
 	uint32_t nb = 0;
 
-	(void)state;
 	san_dpdk_conf_default(&before);
 	san_dpdk_conf_default(&conf);
 	for (k = dpdk_conf_keys; k->name != NULL; k++) {
@@ -280,12 +264,10 @@ dpdk_conf_keys__defaults(void **state)
 }
 
 /* One spelling of units, and the old one: the unit behind the key, plain numbers. */
-static void
-san_dpdk_conf_read__units(void **state)
+UNIT_CASE(san_dpdk_conf_read__units)
 {
 	const struct san_core_conf *core = &conf.engine.core;
 
-	(void)state;
 	if (read_conf("ip=10.0.0.1/24 rto_us=1500 linger=2s rnr_ms=20 keepalive=3s "
 		      "cm_retry=30ms idle=sleep sleep=1ms target=40us incast=256KiB "
 		      "pack=off cwnd=64 cwnd_min=50") != 0)
@@ -309,13 +291,11 @@ impair(const char *spec, struct san_engine_impair_conf *out)
 	return san_dpdk_conf_impair(spec, out, text, sizeof(text));
 }
 
-static void
-san_dpdk_conf_impair__values(void **state)
+UNIT_CASE(san_dpdk_conf_impair__values)
 {
 	struct san_engine_impair_conf fixed;
 	struct rtsan_dpdk_impair i = {.drop = 0.01, .delay_us = 100};
 
-	(void)state;
 	assert_int_equal(impair("drop=0.01,dup=2%,reorder=0.05,delay=100,corrupt=0.001,ecn=0.1,"
 				"seed=7",
 				&fixed),
@@ -342,8 +322,7 @@ san_dpdk_conf_impair__values(void **state)
 	assert_int_equal(san_dpdk_conf_impair_engine(&i, &fixed), -EINVAL);
 }
 
-static void
-san_dpdk_conf_impair__wrong(void **state)
+UNIT_CASE(san_dpdk_conf_impair__wrong)
 {
 	static const char *const wrong[] = {"drop", "drop=", "drop=x", "drop=1.5",
 					    "drop=-1", "drop=nan", "foo=1", "seed=x",
@@ -351,18 +330,15 @@ san_dpdk_conf_impair__wrong(void **state)
 	struct san_engine_impair_conf fixed;
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
 		if (impair(wrong[k], &fixed) != -EINVAL)
 			fail_msg("%s was taken", wrong[k]);
 }
 
-static void
-san_dpdk_eal_split__words(void **state)
+UNIT_CASE(san_dpdk_eal_split__words)
 {
 	char buf[64], *w[4];
 
-	(void)state;
 	assert_int_equal(san_dpdk_eal_split("  a 'b c'd \"e'f\"\t", buf, sizeof(buf), w, 4), 3);
 	assert_string_equal(w[0], "a");
 	assert_string_equal(w[1], "b cd");
@@ -377,8 +353,7 @@ san_dpdk_eal_split__words(void **state)
 }
 
 /* Lcores of EAL's arguments, without the main one, which is the first unless it is named. */
-static void
-san_dpdk_eal_workers__named(void **state)
+UNIT_CASE(san_dpdk_eal_workers__named)
 {
 	static const struct {
 		const char *args, *workers; /* NULL: none are named */
@@ -401,7 +376,6 @@ san_dpdk_eal_workers__named(void **state)
 	size_t i, k, len;
 	int n;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		n = san_dpdk_eal_split(cases[i].args, buf, sizeof(buf), words, 16);
 		assert_true(n >= 0);
@@ -413,25 +387,4 @@ san_dpdk_eal_workers__named(void **state)
 		if (cases[i].workers != NULL && strcmp(got, cases[i].workers) != 0)
 			fail_msg("%s: %s", cases[i].args, got);
 	}
-}
-
-UNIT_TEST(test_dpdk_conf)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_dpdk_conf_read__says_what_is_wrong),
-		cmocka_unit_test(san_dpdk_conf_read__values_arrive),
-		cmocka_unit_test(san_dpdk_conf_read__streams),
-		cmocka_unit_test(san_dpdk_conf_read__sleep_is_no_congestion),
-		cmocka_unit_test(san_dpdk_conf_read__sleep_waits_for_answers),
-		cmocka_unit_test(san_dpdk_conf_read__lcores),
-		cmocka_unit_test(san_dpdk_conf_read__pool_covers_held),
-		cmocka_unit_test(dpdk_conf_keys__defaults),
-		cmocka_unit_test(san_dpdk_conf_read__units),
-		cmocka_unit_test(san_dpdk_conf_impair__values),
-		cmocka_unit_test(san_dpdk_conf_impair__wrong),
-		cmocka_unit_test(san_dpdk_eal_split__words),
-		cmocka_unit_test(san_dpdk_eal_workers__named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,61 +30,83 @@ static struct rtsan_caps caps;
 static struct rtsan_cq *cq[3];
 static char eal[10][32];
 
+static void
+fill_eal(void)
+{
+	static const char *const words[RTE_DIM(eal)] = {
+		"test",
+		"",
+		"--no-huge",
+		"--no-pci",
+		"--no-shconf",
+		"--no-telemetry",
+		"-m",
+		"128",
+		"--log-level=4",
+		"--vdev=net_ring0",
+	};
+	unsigned int i, cpu[2] = {0};
+	cpu_set_t cpus;
+
+	for (i = 0; i < RTE_DIM(eal); i++)
+		strcpy(eal[i], words[i]);
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	while (!CPU_ISSET(cpu[0], &cpus))
+		cpu[0]++;
+	for (cpu[1] = cpu[0] + 1; cpu[1] < CPU_SETSIZE && !CPU_ISSET(cpu[1], &cpus); cpu[1]++)
+		;
+	if (cpu[1] == CPU_SETSIZE)
+		cpu[1] = cpu[0];
+	snprintf(eal[1], sizeof(eal[1]), "--lcores=0@%u,1@%u,2@%u", cpu[0], cpu[1], cpu[0]);
+}
+
 /* Once, because the device cannot be recreated after it was removed (DPDK 22.11). */
-static int
-group_setup(void **state)
+static void
+group_setup(void)
 {
 	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
 	char *argv[RTE_DIM(eal)];
 	uint16_t port;
 	uint32_t i;
 
-	(void)state;
+	fill_eal();
 	for (i = 0; i < RTE_DIM(eal); i++)
 		argv[i] = eal[i];
 	/* it has no address; the first one that is added becomes its own */
-	if (san_dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()) != 0 ||
-	    rte_eth_dev_get_port_by_name("net_ring0", &port) != 0 ||
-	    rte_eth_dev_mac_addr_add(port, &mac, 0) != 0)
-		return -1;
-	if (rtsan_dpdk_open((int)RTE_DIM(eal), argv, CONF, &ctx) != 0) {
-		print_error("%s\n", rtsan_error());
-		return -1;
-	}
-	return rtsan_query(ctx, &caps);
+	assert_int_equal(san_dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &port), 0);
+	assert_int_equal(rte_eth_dev_mac_addr_add(port, &mac, 0), 0);
+	if (rtsan_dpdk_open((int)RTE_DIM(eal), argv, CONF, &ctx) != 0)
+		fail_msg("%s", rtsan_error());
+	assert_int_equal(rtsan_query(ctx, &caps), 0);
 }
 
-static int
-group_teardown(void **state)
+static void
+group_teardown(void)
 {
-	(void)state;
 	rtsan_close(ctx);
-	return 0;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	uint32_t i;
 
-	(void)state;
 	alarm(WATCHDOG_S);
 	for (i = 0; i < RTE_DIM(cq); i++)
 		assert_int_equal(rtsan_cq_create(ctx, 64, &cq[i]), 0);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	uint32_t i;
 
-	(void)state;
 	alarm(0);
 	for (i = 0; i < RTE_DIM(cq); i++)
-		if (cq[i] != NULL && rtsan_cq_destroy(cq[i]) != 0)
-			return -1;
-	return rtsan_dpdk_leaks(ctx) == 0 ? 0 : -1;
+		if (cq[i] != NULL)
+			assert_int_equal(rtsan_cq_destroy(cq[i]), 0);
+	assert_int_equal(rtsan_dpdk_leaks(ctx), 0);
 }
 
 static struct rtsan_qp *
@@ -106,13 +128,13 @@ lcore_of(const struct rtsan_qp *qp)
 	return SAN_QPN_INDEX(qp->qpn) >> c->qp_shift;
 }
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = group_setup, .last = group_teardown);
+
 /* A queue gets the lcore of its first queue pair. */
-static void
-qp_create__where_its_queues_are(void **state)
+UNIT_CASE(qp_create__where_its_queues_are)
 {
 	struct rtsan_qp *a, *b, *c;
 
-	(void)state;
 	assert_int_equal(caps.nb_lcores, 2);
 	assert_int_equal(caps.max_qps, 2 * 64);
 	a = make(cq[0], cq[0]);
@@ -136,14 +158,12 @@ qp_create__where_its_queues_are(void **state)
 	rtsan_qp_destroy(a);
 }
 
-static void
-qp_create__evenly(void **state)
+UNIT_CASE(qp_create__evenly)
 {
 	struct rtsan_qp *qp[8];
 	struct rtsan_cq *own[8];
 	uint32_t i, sum = 0;
 
-	(void)state;
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(rtsan_cq_create(ctx, 8, &own[i]), 0);
 		qp[i] = make(own[i], own[i]);
@@ -204,8 +224,7 @@ push(struct rtsan_qp *a, struct rtsan_cq *done, struct rtsan_mr *from, struct rt
  * From either lcore to either, wherever the request arrived: a region has one key on all lcores,
  * and deregistration removes it on all.
  */
-static void
-connect__any_lcore_to_any(void **state)
+UNIT_CASE(connect__any_lcore_to_any)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_mr *from, *to;
@@ -213,7 +232,6 @@ connect__any_lcore_to_any(void **state)
 	struct rtsan_event ev;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
 	/* these keep the queues on their lcores */
 	held[0] = make(cq[0], cq[0]);
@@ -249,8 +267,7 @@ connect__any_lcore_to_any(void **state)
 }
 
 /* A failed accept keeps the request for a better one. */
-static void
-accept__again_after_an_error(void **state)
+UNIT_CASE(accept__again_after_an_error)
 {
 	const struct rtsan_conn_param bad = {.window = 3, .max_txn = 9999};
 	struct rtsan_listener *listener;
@@ -258,7 +275,6 @@ accept__again_after_an_error(void **state)
 	struct rtsan_event ev;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), -EADDRINUSE);
 	held[0] = make(cq[0], cq[0]);
@@ -277,49 +293,4 @@ accept__again_after_an_error(void **state)
 	rtsan_qp_destroy(held[0]);
 	rtsan_qp_destroy(held[1]);
 	rtsan_listener_destroy(listener);
-}
-
-static void
-fill_eal(void)
-{
-	static const char *const words[RTE_DIM(eal)] = {
-		"test",
-		"",
-		"--no-huge",
-		"--no-pci",
-		"--no-shconf",
-		"--no-telemetry",
-		"-m",
-		"128",
-		"--log-level=4",
-		"--vdev=net_ring0",
-	};
-	unsigned int i, cpu[2] = {0};
-	cpu_set_t cpus;
-
-	for (i = 0; i < RTE_DIM(eal); i++)
-		strcpy(eal[i], words[i]);
-	sched_getaffinity(0, sizeof(cpus), &cpus);
-	while (!CPU_ISSET(cpu[0], &cpus))
-		cpu[0]++;
-	for (cpu[1] = cpu[0] + 1; cpu[1] < CPU_SETSIZE && !CPU_ISSET(cpu[1], &cpus); cpu[1]++)
-		;
-	if (cpu[1] == CPU_SETSIZE)
-		cpu[1] = cpu[0];
-	snprintf(eal[1], sizeof(eal[1]), "--lcores=0@%u,1@%u,2@%u", cpu[0], cpu[1], cpu[0]);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_dpdk_lcores)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(qp_create__where_its_queues_are),
-		TEST(qp_create__evenly),
-		TEST(connect__any_lcore_to_any),
-		TEST(accept__again_after_an_error),
-	};
-
-	fill_eal();
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -16,14 +16,14 @@
 
 /* ---- tests ---- */
 
-static void
-san_engine_app_drain__by_its_own_names(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = group_setup, .last = group_teardown);
+
+UNIT_CASE(san_engine_app_drain__by_its_own_names)
 {
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 1000)}};
 	struct san_ulp_wr wr = good_push();
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < LEN; i++)
 		apps[0].mem[i] = (uint8_t)(i * 7);
 	post_recv(&apps[1], &r);
@@ -75,12 +75,10 @@ fresh_pair(void)
 	connect_apps();
 }
 
-static void
-san_engine_app_drain__malformed(void **state)
+UNIT_CASE(san_engine_app_drain__malformed)
 {
 	struct san_ulp_wr good = good_push(), wr;
 
-	(void)state;
 #define BAD(change, text)            \
 	do {                         \
 		good = good_push();  \
@@ -109,13 +107,11 @@ san_engine_app_drain__malformed(void **state)
 #undef BAD
 }
 
-static void
-san_engine_app_drain__memory_of_others(void **state)
+UNIT_CASE(san_engine_app_drain__memory_of_others)
 {
 	struct san_ulp_wr wr;
 	struct san_ulp_recv r = {.nb_sge = 1};
 
-	(void)state;
 #define OUTSIDE(change)                                     \
 	do {                                                \
 		wr = good_push();                           \
@@ -139,10 +135,8 @@ san_engine_app_drain__memory_of_others(void **state)
 	assert_fault("memory outside its regions");
 }
 
-static void
-san_engine_app_drain__index_beyond(void **state)
+UNIT_CASE(san_engine_app_drain__index_beyond)
 {
-	(void)state;
 	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
@@ -155,12 +149,10 @@ san_engine_app_drain__index_beyond(void **state)
 }
 
 /* An application cannot keep a region of another one alive by naming it. */
-static void
-san_engine_lcore_names_key__by_others(void **state)
+UNIT_CASE(san_engine_lcore_names_key__by_others)
 {
 	struct san_ulp_wr wr = good_push();
 
-	(void)state;
 	/* of zero length, so not looked up */
 	wr.sge[1] = (struct rtsan_sge){.lkey = apps[1].key};
 	wr.length = 1000;
@@ -177,12 +169,10 @@ san_engine_lcore_names_key__by_others(void **state)
 }
 
 /* New work cannot use a region that is being removed; remote sides still can. */
-static void
-san_ulp_mr_close__no_new_work(void **state)
+UNIT_CASE(san_ulp_mr_close__no_new_work)
 {
 	struct san_ulp_wr wr = good_push();
 
-	(void)state;
 	san_ulp_mr_close(san_core_ulp(e->core), apps[1].key, true);
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
@@ -192,15 +182,13 @@ san_ulp_mr_close__no_new_work(void **state)
 }
 
 /* The peer of one application cannot access a region of another one, whatever it knows. */
-static void
-san_ulp_mr_access__of_others(void **state)
+UNIT_CASE(san_ulp_mr_access__of_others)
 {
 	struct san_ulp *ulp = san_core_ulp(e->core);
 	struct san_ulp_wr wr = good_push();
 	static uint8_t mem[64];
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(san_ulp_mr_add(ulp, mem, sizeof(mem), 0, RTSAN_REMOTE_PUSH, PKEY, &key),
 			 0);
 	assert_int_equal(san_ulp_mr_give(ulp, key, 3), 0);
@@ -220,12 +208,10 @@ san_ulp_mr_access__of_others(void **state)
  * After the connection has ended everything completes at once, and there is always room again.
  * Still a visit ends, and the rest is taken in the next rounds.
  */
-static void
-san_engine_app_drain__in_turn(void **state)
+UNIT_CASE(san_engine_app_drain__in_turn)
 {
 	uint32_t i, before, taken;
 
-	(void)state;
 	assert_int_equal(san_core_conn_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
 	next_event(RTSAN_EV_DISCONNECTED);
 	next_event(RTSAN_EV_DISCONNECTED);
@@ -244,6 +230,158 @@ san_engine_app_drain__in_turn(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
+/* With many queue pairs an application gets no more per round than with a few. */
+UNIT_CASE(san_engine_app_refill__many)
+{
+	struct san_engine_qp_conf conf_qp = {
+		.app = 1,
+		.core.qp = {
+			.sq_depth = DEPTH,
+			.rq_depth = DEPTH,
+			.send_cq = apps[0].ulp_cq,
+			.recv_cq = apps[0].ulp_cq,
+		},
+	};
+	struct san_wq *wqs[4];
+	uint32_t qps[4], i, rounds, taken, before;
+
+	for (i = 0; i < 4; i++) {
+		conf_qp.wq = wqs[i] = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
+		assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qps[i]), 0);
+		atomic_store(&wqs[i]->rq_tail, VISIT);
+		san_doorbells_ring(apps[0].doorbells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
+	}
+	for (rounds = 0, taken = 0; taken < 4 * VISIT; rounds++) {
+		before = taken;
+		san_engine_progress(port);
+		for (i = 0, taken = 0; i < 4; i++)
+			taken += atomic_load(&wqs[i]->rq_head);
+		assert_in_range(taken - before, 1, ROUND);
+	}
+	assert_int_equal(rounds, 4 * VISIT / ROUND);
+	for (i = 0; i < 4; i++)
+		free(san_engine_lcore_qp_del(e, qps[i]));
+}
+
+/* If an application claims to have taken completions that never existed, only it gets none. */
+UNIT_CASE(san_ulp_cq__head_beyond)
+{
+	struct san_ulp_wr wr = good_push();
+	struct san_ulp_wc wc;
+	uint32_t i;
+
+	atomic_store(&apps[0].cq_mem->head, 1000);
+	for (i = 0; i < 8; i++)
+		post(&apps[0], &wr);
+	for (i = 0; i < 1000; i++)
+		san_engine_progress(port);
+	/* with a correct index they are delivered again */
+	atomic_store(&apps[0].cq_mem->head, 0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_int_equal(san_wr_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
+}
+
+/* An application rings the doorbell of another one's queue pair, whose entries are half written. */
+UNIT_CASE(san_engine_app__bell_of_another)
+{
+	struct san_ulp_wr wr = good_push();
+
+	apps[0].q.sqe[0] = wr;
+	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
+	san_doorbells_ring(apps[1].doorbells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
+	san_engine_progress(port);
+	assert_int_equal(apps[0].wq->sq_head, 0);
+	ring(&apps[0]);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	/* all doorbells at once, of queue pairs that do not exist, have no effect */
+	memset((void *)apps[1].doorbells, 0xff, san_doorbells_bytes(e->conf.ulp.max_qps));
+	for (uint32_t i = 0; i < 100; i++)
+		san_engine_progress(port);
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+/* Two applications of one port communicate without the device, which may have no link. (SYS-2) */
+UNIT_CASE(san_engine_loop_once__local_packets_not_by_the_device)
+{
+	struct san_ulp_wr wr = good_push();
+	uint64_t nb_tx = e->stats.nb_tx_pkts, nb_local = e->stats.nb_loopback;
+
+	post(&apps[0], &wr);
+	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	assert_int_equal(e->stats.nb_tx_pkts, nb_tx);
+	assert_true(e->stats.nb_loopback >= nb_local + 3); /* two data packets, an ACK */
+	/* a burst that this lcore receives as well takes twice as long (SYS-13) */
+	assert_int_equal(e->tx_burst, ENGINE_BURST / 2);
+}
+
+/* ---- the end of a port ---- */
+
+static void
+assert_disconnected(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(next_event(RTSAN_EV_DISCONNECTED).reason, RTSAN_R_NONE);
+}
+
+/* Work posted before is done, later work is flushed, and then both ends are notified. */
+UNIT_CASE(san_engine_drain__what_was_posted)
+{
+	struct san_ulp_wr wr = good_push();
+	uint32_t i;
+
+	/* as if it were on another host, which does not end */
+	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0;
+	for (i = 0; i < 8; i++)
+		post(&apps[0], &wr);
+	assert_int_equal(san_engine_drain(e, NULL), 1);
+	for (i = 0; i < 3; i++)
+		post(&apps[0], &wr);
+	while (san_engine_drain(e, NULL) != 0)
+		san_engine_progress(port);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
+	assert_disconnected();
+	assert_int_equal(e->stats.nb_app_faults, 0);
+}
+
+/* An impossible index is a fault during a drain, too; without a doorbell it is not read. */
+UNIT_CASE(san_engine_drain__index_beyond)
+{
+	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
+	assert_int_equal(san_engine_drain(e, NULL), 2);
+	ring(&apps[0]);
+	assert_fault("more entries than the ring has");
+	while (san_engine_drain(e, NULL) != 0)
+		san_engine_progress(port);
+}
+
+UNIT_CASE(san_engine_drain_cut__at_once)
+{
+	struct san_ulp_wr wr = good_push();
+
+	post(&apps[0], &wr);
+	assert_int_equal(san_engine_drain(e, NULL), 2);
+	san_engine_drain_cut(e, NULL);
+	assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
+	assert_disconnected();
+}
+
+UNIT_CASE(san_engine_loop_count__grow)
+{
+	uint64_t before = san_engine_loop_count(e);
+
+	san_engine_progress(port);
+	san_engine_progress(port);
+	assert_int_equal(san_engine_loop_count(e), before + 2);
+}
+
+/* ---- streams ---- */
+
 /* Ten bytes. */
 static struct san_ulp_wr
 test_stream_send(void)
@@ -258,26 +396,22 @@ test_stream_send(void)
 	};
 }
 
-/* The following tests use streams. */
-static int
-streams_setup(void **state)
+static void
+streams_setup(void)
 {
 	app_streams = true;
-	return setup(state);
+	setup();
 }
 
-static int
-streams_teardown(void **state)
+static void
+streams_teardown(void)
 {
-	int rc = teardown(state);
-
+	teardown();
 	app_streams = false;
-	return rc;
 }
 
 /* Both sides use their own addresses, as with messages. (AFC-1) */
-static void
-san_engine_app_drain__stream(void **state)
+UNIT_CASE_OWN(san_engine_app_drain__stream, streams_setup, streams_teardown)
 {
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 5)}};
 	struct san_ulp_wr wr = {
@@ -290,7 +424,6 @@ san_engine_app_drain__stream(void **state)
 	};
 	struct san_ulp_wc wc;
 
-	(void)state;
 	r.flags = RTSAN_RECV_WAITALL;
 	post_recv(&apps[1], &r);
 	post(&apps[0], &wr);
@@ -312,13 +445,11 @@ san_engine_app_drain__stream(void **state)
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
-static void
-san_engine_app_drain__stream_malformed(void **state)
+UNIT_CASE_OWN(san_engine_app_drain__stream_malformed, streams_setup, streams_teardown)
 {
 	struct san_ulp_recv r = {.nb_sge = 1, .sge = {part(&apps[0], 0, 10)}};
 	struct san_ulp_wr wr;
 
-	(void)state;
 #define BAD(change, text)                \
 	do {                             \
 		wr = test_stream_send(); \
@@ -363,15 +494,13 @@ qp_again(struct app *a)
 }
 
 /* Data that was sent arrives although its application has ended. */
-static void
-san_engine_lcore_qp_del__lingers(void **state)
+UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 {
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 0, 100)}};
 	struct san_ulp_wr wr = test_stream_send();
 	struct san_wq *wq = apps[0].wq;
 	uint32_t i;
 
-	(void)state;
 	memcpy(apps[0].mem, "last words", 10);
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).wr_id, 3);
@@ -392,12 +521,10 @@ san_engine_lcore_qp_del__lingers(void **state)
 }
 
 /* When the port closes, orphaned streams have as much time as others; then they are ended. */
-static void
-san_engine_drain_cut__left_behind(void **state)
+UNIT_CASE_OWN(san_engine_drain_cut__left_behind, streams_setup, streams_teardown)
 {
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 100; i++)
 		san_engine_progress(port);
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
@@ -412,13 +539,11 @@ san_engine_drain_cut__left_behind(void **state)
 }
 
 /* If orphaned streams use their half of the memory, the next one ends at once. */
-static void
-san_engine_lcore_qp_del__no_room_to_linger(void **state)
+UNIT_CASE_OWN(san_engine_lcore_qp_del__no_room_to_linger, streams_setup, streams_teardown)
 {
 	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 100; i++) /* both sides know of the connection */
 		san_engine_progress(port);
 	*mem = san_core_share_stream_bytes(e->core);
@@ -432,201 +557,4 @@ san_engine_lcore_qp_del__no_room_to_linger(void **state)
 	*mem = all;
 	qp_again(&apps[0]);
 	qp_again(&apps[1]);
-}
-
-#define STREAMS(f) cmocka_unit_test_setup_teardown(f, streams_setup, streams_teardown)
-
-/* With many queue pairs an application gets no more per round than with a few. */
-static void
-san_engine_app_refill__many(void **state)
-{
-	struct san_engine_qp_conf conf_qp = {
-		.app = 1,
-		.core.qp = {
-			.sq_depth = DEPTH,
-			.rq_depth = DEPTH,
-			.send_cq = apps[0].ulp_cq,
-			.recv_cq = apps[0].ulp_cq,
-		},
-	};
-	struct san_wq *wqs[4];
-	uint32_t qps[4], i, rounds, taken, before;
-
-	(void)state;
-	for (i = 0; i < 4; i++) {
-		conf_qp.wq = wqs[i] = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
-		assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qps[i]), 0);
-		atomic_store(&wqs[i]->rq_tail, VISIT);
-		san_doorbells_ring(apps[0].doorbells, san_ulp_qp_index(&e->conf.ulp, qps[i]));
-	}
-	for (rounds = 0, taken = 0; taken < 4 * VISIT; rounds++) {
-		before = taken;
-		san_engine_progress(port);
-		for (i = 0, taken = 0; i < 4; i++)
-			taken += atomic_load(&wqs[i]->rq_head);
-		assert_in_range(taken - before, 1, ROUND);
-	}
-	assert_int_equal(rounds, 4 * VISIT / ROUND);
-	for (i = 0; i < 4; i++)
-		free(san_engine_lcore_qp_del(e, qps[i]));
-}
-
-/* If an application claims to have taken completions that never existed, only it gets none. */
-static void
-san_ulp_cq__head_beyond(void **state)
-{
-	struct san_ulp_wr wr = good_push();
-	struct san_ulp_wc wc;
-	uint32_t i;
-
-	(void)state;
-	atomic_store(&apps[0].cq_mem->head, 1000);
-	for (i = 0; i < 8; i++)
-		post(&apps[0], &wr);
-	for (i = 0; i < 1000; i++)
-		san_engine_progress(port);
-	/* with a correct index they are delivered again */
-	atomic_store(&apps[0].cq_mem->head, 0);
-	for (i = 0; i < 8; i++)
-		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	assert_int_equal(san_wr_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
-}
-
-/* An application rings the doorbell of another one's queue pair, whose entries are half written. */
-static void
-san_engine_app__bell_of_another(void **state)
-{
-	struct san_ulp_wr wr = good_push();
-
-	(void)state;
-	apps[0].q.sqe[0] = wr;
-	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
-	san_doorbells_ring(apps[1].doorbells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
-	san_engine_progress(port);
-	assert_int_equal(apps[0].wq->sq_head, 0);
-	ring(&apps[0]);
-	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	/* all doorbells at once, of queue pairs that do not exist, have no effect */
-	memset((void *)apps[1].doorbells, 0xff, san_doorbells_bytes(e->conf.ulp.max_qps));
-	for (uint32_t i = 0; i < 100; i++)
-		san_engine_progress(port);
-	assert_int_equal(e->stats.nb_app_faults, 0);
-}
-
-/* ---- the end of a port ---- */
-
-static void
-assert_disconnected(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
-		assert_int_equal(next_event(RTSAN_EV_DISCONNECTED).reason, RTSAN_R_NONE);
-}
-
-/* Work posted before is done, later work is flushed, and then both ends are notified. */
-static void
-san_engine_drain__what_was_posted(void **state)
-{
-	struct san_ulp_wr wr = good_push();
-	uint32_t i;
-
-	(void)state;
-	/* as if it were on another host, which does not end */
-	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0;
-	for (i = 0; i < 8; i++)
-		post(&apps[0], &wr);
-	assert_int_equal(san_engine_drain(e, NULL), 1);
-	for (i = 0; i < 3; i++)
-		post(&apps[0], &wr);
-	while (san_engine_drain(e, NULL) != 0)
-		san_engine_progress(port);
-	for (i = 0; i < 8; i++)
-		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	for (i = 0; i < 3; i++)
-		assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
-	assert_disconnected();
-	assert_int_equal(e->stats.nb_app_faults, 0);
-}
-
-/* An impossible index is a fault during a drain, too; without a doorbell it is not read. */
-static void
-san_engine_drain__index_beyond(void **state)
-{
-	(void)state;
-	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
-	assert_int_equal(san_engine_drain(e, NULL), 2);
-	ring(&apps[0]);
-	assert_fault("more entries than the ring has");
-	while (san_engine_drain(e, NULL) != 0)
-		san_engine_progress(port);
-}
-
-static void
-san_engine_drain_cut__at_once(void **state)
-{
-	struct san_ulp_wr wr = good_push();
-
-	(void)state;
-	post(&apps[0], &wr);
-	assert_int_equal(san_engine_drain(e, NULL), 2);
-	san_engine_drain_cut(e, NULL);
-	assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
-	assert_disconnected();
-}
-
-static void
-san_engine_loop_count__grow(void **state)
-{
-	uint64_t before = san_engine_loop_count(e);
-
-	(void)state;
-	san_engine_progress(port);
-	san_engine_progress(port);
-	assert_int_equal(san_engine_loop_count(e), before + 2);
-}
-
-/* Two applications of one port communicate without the device, which may have no link. (SYS-2) */
-static void
-san_engine_loop_once__local_packets_not_by_the_device(void **state)
-{
-	struct san_ulp_wr wr = good_push();
-	uint64_t nb_tx = e->stats.nb_tx_pkts, nb_local = e->stats.nb_loopback;
-
-	(void)state;
-	post(&apps[0], &wr);
-	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	assert_int_equal(e->stats.nb_tx_pkts, nb_tx);
-	assert_true(e->stats.nb_loopback >= nb_local + 3); /* two data packets, an ACK */
-	/* a burst that this lcore receives as well takes twice as long (SYS-13) */
-	assert_int_equal(e->tx_burst, ENGINE_BURST / 2);
-}
-
-UNIT_TEST(test_engine_app)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_engine_app_drain__by_its_own_names),
-		TEST(san_engine_app_drain__malformed),
-		TEST(san_engine_app_drain__memory_of_others),
-		TEST(san_engine_app_drain__index_beyond),
-		TEST(san_engine_lcore_names_key__by_others),
-		TEST(san_ulp_mr_close__no_new_work),
-		TEST(san_ulp_mr_access__of_others),
-		TEST(san_engine_app_drain__in_turn),
-		TEST(san_engine_app_refill__many),
-		TEST(san_ulp_cq__head_beyond),
-		TEST(san_engine_app__bell_of_another),
-		TEST(san_engine_loop_once__local_packets_not_by_the_device),
-		TEST(san_engine_drain__what_was_posted),
-		TEST(san_engine_drain__index_beyond),
-		TEST(san_engine_drain_cut__at_once),
-		TEST(san_engine_loop_count__grow),
-		STREAMS(san_engine_app_drain__stream),
-		STREAMS(san_engine_app_drain__stream_malformed),
-		STREAMS(san_engine_lcore_qp_del__lingers),
-		STREAMS(san_engine_drain_cut__left_behind),
-		STREAMS(san_engine_lcore_qp_del__no_room_to_linger),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -6,13 +6,11 @@
 #include "engine_clock.h"
 
 /* SYS-1: one reading per loop; it agrees with the system's clock and never runs backwards. */
-static void
-san_engine_clock_now__agrees_with_monotonic(void **state)
+UNIT_CASE(san_engine_clock_now__agrees_with_monotonic)
 {
 	struct san_engine_clock c = {0};
 	uint64_t start, before, after, t, last = 0;
 
-	(void)state;
 	san_engine_clock_init(&c);
 	start = san_engine_clock_monotonic();
 	do {
@@ -27,13 +25,11 @@ san_engine_clock_now__agrees_with_monotonic(void **state)
 	} while (after < start + 200 * SAN_NS_PER_MS);
 }
 
-static void
-san_engine_clock_now__never_back(void **state)
+UNIT_CASE(san_engine_clock_now__never_back)
 {
 	struct san_engine_clock c = {.is_tsc = true, .mult = 1u << 31, .tsc0 = rte_rdtsc()};
 	uint64_t first;
 
-	(void)state;
 	c.last_ns = c.ns0 = SAN_NS_PER_S;
 	first = san_engine_clock_now(&c);
 	c.tsc0 = rte_rdtsc();
@@ -45,36 +41,20 @@ san_engine_clock_now__never_back(void **state)
 }
 
 /* After a long idle time the product exceeds 64 bits. */
-static void
-san_engine_clock_now__long_idle(void **state)
+UNIT_CASE(san_engine_clock_now__long_idle)
 {
 	struct san_engine_clock c = {.is_tsc = true, .mult = 1u << 31};
 	uint64_t ticks = 3ULL << 40, ns;
 
-	(void)state;
 	c.tsc0 = rte_rdtsc() - ticks;
 	ns = san_engine_clock_now(&c);
 	assert_true(ns >= ticks / 2 && ns < ticks / 2 + SAN_NS_PER_S);
 }
 
-static void
-san_engine_clock_now__without_tsc(void **state)
+UNIT_CASE(san_engine_clock_now__without_tsc)
 {
 	struct san_engine_clock c = {.is_tsc = false};
 	uint64_t before = san_engine_clock_monotonic();
 
-	(void)state;
 	assert_true(san_engine_clock_now(&c) >= before);
-}
-
-UNIT_TEST(test_engine_clock)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_engine_clock_now__agrees_with_monotonic),
-		cmocka_unit_test(san_engine_clock_now__never_back),
-		cmocka_unit_test(san_engine_clock_now__long_idle),
-		cmocka_unit_test(san_engine_clock_now__without_tsc),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,50 +59,36 @@ wait_ran(int n)
 	assert_int_equal(atomic_load(&nb_ran), n);
 }
 
-static int
-group_setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
-	test_eal_init();
-	return 0;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
 	now = 1000 * MS;
 	atomic_store(&nb_ran, 0);
 	san_engine_gate_init(&gate, true);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	san_engine_gate_fini(&gate);
-	return 0;
 }
 
 static void
-gate_pass__always_if_not_used(void **state)
+teardown(void)
+{
+	san_engine_gate_fini(&gate);
+}
+
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = test_eal_init);
+
+UNIT_CASE(gate_pass__always_if_not_used)
 {
 	struct san_engine_gate g;
 
-	(void)state;
 	san_engine_gate_init(&g, false);
 	assert_true(san_engine_gate_pass(&g, false, 1));
 	san_engine_gate_fini(&g);
 }
 
 /* SYS-1: while bursts may run, nothing else runs in the interrupt thread. */
-static void
-gate_pass__one_or_the_other(void **state)
+UNIT_CASE(gate_pass__one_or_the_other)
 {
 	int round;
 
-	(void)state;
 	for (round = 1; round <= 3; round++) {
 		wait_held();
 		probe_later();
@@ -118,12 +104,10 @@ gate_pass__one_or_the_other(void **state)
 	}
 }
 
-static void
-gate_pass__not_held_for_ever(void **state)
+UNIT_CASE(gate_pass__not_held_for_ever)
 {
 	int i;
 
-	(void)state;
 	wait_held();
 	for (i = 1; i < 200; i++) {
 		now += 5 * MS;
@@ -135,10 +119,8 @@ gate_pass__not_held_for_ever(void **state)
 	assert_false(pass(true));
 }
 
-static void
-gate_pass__free_without_a_link(void **state)
+UNIT_CASE(gate_pass__free_without_a_link)
 {
-	(void)state;
 	assert_false(pass(false));
 	probe_later();
 	wait_ran(1);
@@ -152,12 +134,10 @@ gate_pass__free_without_a_link(void **state)
 	assert_false(pass(false));
 }
 
-static void
-gate_fini__frees_the_thread(void **state)
+UNIT_CASE(gate_fini__frees_the_thread)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 50; i++) {
 		/* asked for, being held, or held */
 		if (i % 3 == 0)
@@ -184,12 +164,10 @@ wait_both(void)
 }
 
 /* SYS-1: two ports run bursts at the same time, and both stop before the thread continues. */
-static void
-gate_pass__together(void **state)
+UNIT_CASE(gate_pass__together)
 {
 	int round;
 
-	(void)state;
 	san_engine_gate_init(&other, true);
 	for (round = 1; round <= 3; round++) {
 		wait_both();
@@ -221,10 +199,8 @@ gate_pass__together(void **state)
 }
 
 /* A port without a link soon takes the thread from a busy one, because its peer may connect. */
-static void
-gate_pass__way_for_a_peer(void **state)
+UNIT_CASE(gate_pass__way_for_a_peer)
 {
-	(void)state;
 	san_engine_gate_init(&other, true);
 	assert_false(san_engine_gate_pass(&other, false, now));
 	wait_held();
@@ -239,21 +215,4 @@ gate_pass__way_for_a_peer(void **state)
 	assert_false(pass(true));
 	wait_ran(1);
 	san_engine_gate_fini(&other);
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-UNIT_TEST(test_engine_gate)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(gate_pass__always_if_not_used),
-		TEST(gate_pass__one_or_the_other),
-		TEST(gate_pass__not_held_for_ever),
-		TEST(gate_pass__free_without_a_link),
-		TEST(gate_fini__frees_the_thread),
-		TEST(gate_pass__together),
-		TEST(gate_pass__way_for_a_peer),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

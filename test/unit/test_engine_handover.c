@@ -16,12 +16,17 @@ static struct rte_mempool *pool;
 static struct san_engine_port port;
 static struct san_engine engines[NB];
 
-static int
-setup(void **state)
+static void
+make_pool(void)
+{
+	pool = test_eal_pool("handover", 1024, 1024);
+}
+
+static void
+setup(void)
 {
 	uint32_t i;
 
-	(void)state;
 	memset(&port, 0, sizeof(port));
 	memset(engines, 0, sizeof(engines));
 	port.pool = pool;
@@ -33,15 +38,14 @@ setup(void **state)
 		engines[i].conf.udp_port = SAN_WIRE_PORT;
 		port.engines[i] = &engines[i];
 	}
-	return san_engine_handover_create(&port);
+	assert_int_equal(san_engine_handover_create(&port), 0);
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	san_engine_handover_destroy(&port);
-	return (int)rte_mempool_in_use_count(pool);
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
 /* A packet for lcore *lcore*; the PSN identifies it. */
@@ -71,15 +75,15 @@ psn_of(struct rte_mbuf *m)
 	return p.psn;
 }
 
-static void
-handover__each_to_its_owner_in_order(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = make_pool);
+
+UNIT_CASE(handover__each_to_its_owner_in_order)
 {
 	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_BURST];
 	uint32_t lcore, next[NB] = {0, 1, 2};
 	uint64_t gap_ns;
 	uint16_t i, n;
 
-	(void)state;
 	for (i = 0; i < 30; i++)
 		in[i] = packet(i % NB, i);
 	engines[1].now_ns = 5000;
@@ -102,14 +106,12 @@ handover__each_to_its_owner_in_order(void **state)
 }
 
 /* An lcore that does not receive is not waited for; the loss is counted with its reason. */
-static void
-handover__full_lane(void **state)
+UNIT_CASE(handover__full_lane)
 {
 	struct rte_mbuf *m, *out[ENGINE_BURST];
 	uint64_t gap_ns;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < LANE + 5; i++) {
 		m = packet(2, i);
 		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 0);
@@ -122,8 +124,7 @@ handover__full_lane(void **state)
 }
 
 /* Neighbour packets and RESETs: each core gets its own copy, because it writes into the mbuf. */
-static void
-handover__copies_for_all(void **state)
+UNIT_CASE(handover__copies_for_all)
 {
 	static const char *const samples[] = {"cm_reset", NULL};
 	uint8_t arp[42] = {[12] = 8, [13] = 6, [41] = 9};
@@ -131,7 +132,6 @@ handover__copies_for_all(void **state)
 	uint64_t gap_ns;
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; i < RTE_DIM(samples); i++) {
 		m = samples[i] != NULL ?
 			wire_sample_build(pool, wire_sample_get(samples[i]), false) :
@@ -152,14 +152,12 @@ handover__copies_for_all(void **state)
 }
 
 /* A RESET that overtook the DREQ before it would look like a restart of the peer. */
-static void
-handover__copies_in_their_turn(void **state)
+UNIT_CASE(handover__copies_in_their_turn)
 {
 	struct rte_mbuf *in[3], *out[3];
 	uint64_t gap_ns;
 	uint32_t len;
 
-	(void)state;
 	in[0] = packet(1, 0);
 	in[1] = wire_sample_build(pool, wire_sample_get("cm_reset"), false);
 	in[2] = packet(1, 1);
@@ -176,14 +174,12 @@ handover__copies_in_their_turn(void **state)
 }
 
 /* An lcore without a queue sends through one that has one; what does not fit stays with it. */
-static void
-lend_tx__to_one_with_a_queue(void **state)
+UNIT_CASE(lend_tx__to_one_with_a_queue)
 {
 	struct rte_mbuf *m[ENGINE_BURST];
 	uint32_t i, sent = 0;
 	uint16_t n;
 
-	(void)state;
 	assert_true(san_engine_handover_sends_for(&engines[0], 2));
 	assert_false(san_engine_handover_sends_for(&engines[1], 2));
 	assert_false(san_engine_handover_sends_for(&engines[0], 1));
@@ -200,27 +196,4 @@ lend_tx__to_one_with_a_queue(void **state)
 		for (i = 0; i < n; i++)
 			assert_int_equal(psn_of(m[i]), sent++);
 	assert_int_equal(sent, LENT);
-}
-
-static int
-group_setup(void **state)
-{
-	(void)state;
-	pool = test_eal_pool("handover", 1024, 1024);
-	return 0;
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_engine_handover)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(handover__each_to_its_owner_in_order),
-		TEST(handover__full_lane),
-		TEST(handover__copies_for_all),
-		TEST(handover__copies_in_their_turn),
-		TEST(lend_tx__to_one_with_a_queue),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

@@ -26,70 +26,52 @@ static struct san_engine_conf conf;
 static struct san_engine_port *port;
 static struct san_engine *e;
 
-static int
-group_setup(void **state)
+static void
+group_setup(void)
 {
 	uint16_t id;
 
-	(void)state;
 	test_eal_init();
-	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0 ||
-	    rte_eth_dev_get_port_by_name("net_ring0", &id) != 0)
-		return -1;
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &id), 0);
 	san_engine_conf_default(&conf, 64);
-	if (san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
-		return -1;
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
 	conf.core.inet.nb_addrs = 1;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.port_id = id;
 	conf.nb_rxd = conf.nb_txd = 64;
 	conf.pool_size = san_engine_port_pool_min(&conf);
 	conf.sleep_max_us = SLEEP_US;
-	return 0;
 }
 
-static int
-open_with(uint8_t idle)
+static void
+setup(void)
 {
 	const char *why;
-	int rc;
 
-	conf.idle = idle;
-	rc = san_engine_open(&conf, &port, &why);
-	if (rc == 0)
-		e = port->engines[0];
-	return rc;
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
 	alarm(WATCHDOG_S);
-	if (open_with(SAN_IDLE_SLEEP) != 0)
-		return -1;
+	conf.idle = SAN_IDLE_SLEEP;
+	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
+	e = port->engines[0];
 	/* announcements at the start have been sent */
 	while (e->idle_loops == 0)
 		san_engine_progress(port);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	struct rte_device *dev = NULL;
 	struct rte_eth_dev_info info;
 
-	(void)state;
 	if (rte_eth_dev_info_get(conf.port_id, &info) == 0)
 		dev = info.device;
 	san_engine_close(port);
 	if (dev != NULL)
 		rte_dev_remove(dev);
 	alarm(0);
-	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0)
-		return -1;
-	return rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id);
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id), 0);
 }
 
 static void
@@ -119,14 +101,14 @@ del_app(struct san_engine_app *app)
 	free(app->doorbells);
 }
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = group_setup);
+
 /* It marks its doorbells as sleeping first, checks once more, and clears the mark afterwards. */
-static void
-san_engine_idle_after__dozes_first(void **state)
+UNIT_CASE(san_engine_idle_after__dozes_first)
 {
 	struct san_engine_app app = add_app();
 	uint64_t nb_sleeps;
 
-	(void)state;
 	assert_false(san_doorbells_ring(app.doorbells, 1));
 	san_engine_progress(port); /* handles the doorbell: work */
 	assert_int_equal(e->idle_loops, 0);
@@ -165,14 +147,12 @@ naps_ns(int fd)
 }
 
 /* A wake-up, its own or an application's, ends the sleep; it is never read. */
-static void
-san_engine_wake__ends_the_sleep(void **state)
+UNIT_CASE(san_engine_wake__ends_the_sleep)
 {
 	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	struct san_doorbells *doorbells = aligned_alloc(64,
 							san_doorbells_bytes(e->conf.ulp.max_qps));
 
-	(void)state;
 	memset(doorbells, 0, san_doorbells_bytes(e->conf.ulp.max_qps));
 	assert_int_equal(san_engine_app_add(e, 1, 0, doorbells, fd), 0);
 	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
@@ -188,12 +168,10 @@ san_engine_wake__ends_the_sleep(void **state)
 }
 
 /* Long idle time, long sleep; and the first sleep is short. */
-static void
-san_engine_idle_after__sleeps_by_silence(void **state)
+UNIT_CASE(san_engine_idle_after__sleeps_by_silence)
 {
 	uint64_t before_ns;
 
-	(void)state;
 	until_it_dozes();
 	e->idle_ns = san_engine_clock_now(&e->clock);
 	before_ns = e->idle_ns;
@@ -204,10 +182,8 @@ san_engine_idle_after__sleeps_by_silence(void **state)
 }
 
 /* A packet would have ended the sleep, so none has waited since the last round (RT-25). */
-static void
-san_engine_idle_after__sleep_is_no_delay(void **state)
+UNIT_CASE(san_engine_idle_after__sleep_is_no_delay)
 {
-	(void)state;
 	until_it_dozes();
 	san_engine_progress(port);
 	assert_true(e->rx_ns <= e->now_ns);
@@ -256,39 +232,9 @@ arp_request(void)
 	assert_int_equal(rte_eth_tx_burst(conf.port_id, 0, &m, 1), 1);
 }
 
-/* Posted work is sent before the round receives, so that net_ring delivers it in the same round. */
-static void
-san_engine_loop_once__posted_goes_first(void **state)
-{
-	struct rte_ether_addr mac;
-	struct san_inet_addr peer;
-	uint64_t nb_rx = e->stats.nb_rx_pkts;
-
-	(void)state;
-	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
-	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
-	posted_round();
-	assert_int_equal(e->stats.nb_rx_pkts, nb_rx + 1);
-	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */
-}
-
-/* A polling thread may not return soon: received packets are answered in the same round. */
-static void
-san_engine_loop_once__answers_before_it_returns(void **state)
-{
-	uint64_t nb_tx = e->stats.nb_tx_pkts;
-
-	(void)state;
-	arp_request();
-	posted_round();
-	assert_int_equal(e->stats.nb_tx_pkts, nb_tx + 1);
-}
-
 /* Frames of other VLANs are work: more may be behind them, for which nothing wakes the lcore. */
-static void
-san_engine_loop_once__foreign_frames_are_work(void **state)
+UNIT_CASE(san_engine_loop_once__foreign_frames_are_work)
 {
-	(void)state;
 	until_it_dozes();
 	port->conf.vlan = 5;
 	arp_request();
@@ -297,31 +243,35 @@ san_engine_loop_once__foreign_frames_are_work(void **state)
 	assert_int_equal(e->idle_loops, 0);
 }
 
-static void
-san_engine_open__no_interrupts(void **state)
+/* Posted work is sent before the round receives, so that net_ring delivers it in the same round. */
+UNIT_CASE(san_engine_loop_once__posted_goes_first)
+{
+	struct rte_ether_addr mac;
+	struct san_inet_addr peer;
+	uint64_t nb_rx = e->stats.nb_rx_pkts;
+
+	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
+	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
+	posted_round();
+	assert_int_equal(e->stats.nb_rx_pkts, nb_rx + 1);
+	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */
+}
+
+/* A polling thread may not return soon: received packets are answered in the same round. */
+UNIT_CASE(san_engine_loop_once__answers_before_it_returns)
+{
+	uint64_t nb_tx = e->stats.nb_tx_pkts;
+
+	arp_request();
+	posted_round();
+	assert_int_equal(e->stats.nb_tx_pkts, nb_tx + 1);
+}
+
+UNIT_CASE_ALONE(san_engine_open__no_interrupts)
 {
 	const char *why;
 
-	(void)state;
 	conf.idle = SAN_IDLE_INTERRUPT;
 	assert_int_not_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_non_null(strstr(why, "interrupt"));
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_engine_idle)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_engine_idle_after__dozes_first),
-		TEST(san_engine_wake__ends_the_sleep),
-		TEST(san_engine_idle_after__sleeps_by_silence),
-		TEST(san_engine_idle_after__sleep_is_no_delay),
-		TEST(san_engine_loop_once__foreign_frames_are_work),
-		TEST(san_engine_loop_once__posted_goes_first),
-		TEST(san_engine_loop_once__answers_before_it_returns),
-		cmocka_unit_test(san_engine_open__no_interrupts),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

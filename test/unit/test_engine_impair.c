@@ -25,30 +25,25 @@ static struct rte_mempool *pool;
 static struct san_engine_impair im;
 static uint64_t now_ns;
 
-static int
-group_setup(void **state)
+static void
+make_pool(void)
 {
-	(void)state;
 	pool = test_eal_pool("impair", POOL, 512);
-	return 0;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	now_ns = SAN_NS_PER_S;
-	return san_engine_impair_init(&im, HELD);
+	assert_int_equal(san_engine_impair_init(&im, HELD), 0);
 }
 
 /* Nothing is left: every packet was returned once, or freed once. */
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	san_engine_impair_fini(&im);
 	assert_int_equal(rte_mempool_avail_count(pool), POOL);
-	return 0;
 }
 
 /* An IPv4 frame that carries *number*. */
@@ -126,23 +121,21 @@ assert_rate(uint64_t count, double p)
 		fail_msg("%lu of %d for %g", (unsigned long)count, NB, p);
 }
 
-static void
-san_engine_impair_set__out_of_range(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = make_pool);
+
+UNIT_CASE(san_engine_impair_set__out_of_range)
 {
 	struct san_engine_impair_conf conf = {.drop = SAN_IMPAIR_ALWAYS + 1};
 
-	(void)state;
 	assert_int_equal(san_engine_impair_set(&im, &conf), -EINVAL);
 	assert_false(san_engine_impair_is_on(&im));
 }
 
-static void
-san_engine_impair_run__off_changes_nothing(void **state)
+UNIT_CASE(san_engine_impair_run__off_changes_nothing)
 {
 	struct san_engine_impair_conf conf = {.seed = 1};
 	struct rte_mbuf *in = make(1, 0), *out[1];
 
-	(void)state;
 	set(&conf);
 	assert_false(san_engine_impair_is_on(&im));
 	assert_int_equal(san_engine_impair_run(&im, &in, 1, out, 1, now_ns), 1);
@@ -151,8 +144,7 @@ san_engine_impair_run__off_changes_nothing(void **state)
 	assert_true(san_engine_impair_deadline_ns(&im) == SAN_TIME_NEVER);
 }
 
-static void
-san_engine_impair_run__rates(void **state)
+UNIT_CASE(san_engine_impair_run__rates)
 {
 	struct san_engine_impair_conf conf = {
 		.drop = RATE(0.1),
@@ -164,7 +156,6 @@ san_engine_impair_run__rates(void **state)
 	};
 	uint32_t i, out = 0;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < NB; i++)
 		out += run(make(i, ECT0), NULL);
@@ -178,13 +169,11 @@ san_engine_impair_run__rates(void **state)
 	assert_int_equal(out, NB - im.stats.nb_dropped + im.stats.nb_duplicated);
 }
 
-static void
-san_engine_impair_run__always_and_never(void **state)
+UNIT_CASE(san_engine_impair_run__always_and_never)
 {
 	struct san_engine_impair_conf conf = {.drop = SAN_IMPAIR_ALWAYS};
 	uint32_t i;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
@@ -218,24 +207,20 @@ trace(uint64_t seed)
 	return hash;
 }
 
-static void
-san_engine_impair_run__same_seed_same_faults(void **state)
+UNIT_CASE(san_engine_impair_run__same_seed_same_faults)
 {
 	uint64_t first = trace(7);
 
-	(void)state;
 	assert_true(trace(7) == first);
 	assert_true(trace(8) != first);
 }
 
 /* A duplicate shares no byte with its original: placing one must not change the other. */
-static void
-san_engine_impair_run__duplicate_is_deep(void **state)
+UNIT_CASE(san_engine_impair_run__duplicate_is_deep)
 {
 	struct san_engine_impair_conf conf = {.duplicate = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *in = make(5, 0), *out[4];
 
-	(void)state;
 	set(&conf);
 	assert_int_equal(san_engine_impair_run(&im, &in, 1, out, 4, now_ns), 2);
 	assert_ptr_not_equal(out[0], out[1]);
@@ -248,15 +233,13 @@ san_engine_impair_run__duplicate_is_deep(void **state)
 }
 
 /* RT-3: exactly one bit behind the Ethernet header, in the long run everywhere. */
-static void
-san_engine_impair_run__corrupts_one_bit(void **state)
+UNIT_CASE(san_engine_impair_run__corrupts_one_bit)
 {
 	struct san_engine_impair_conf conf = {.corrupt = SAN_IMPAIR_ALWAYS, .seed = 3};
 	uint8_t before[14 + 20 + PAYLOAD], hit[14 + 20 + PAYLOAD] = {0};
 	struct rte_mbuf *m, *out[2];
 	uint32_t i, k, bits, bytes = 0;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < 20000; i++) {
 		m = make(i, 0);
@@ -278,15 +261,13 @@ san_engine_impair_run__corrupts_one_bit(void **state)
 }
 
 /* ARP has no checksum: a link's frame check would have detected the error. */
-static void
-san_engine_impair_run__leaves_arp_whole(void **state)
+UNIT_CASE(san_engine_impair_run__leaves_arp_whole)
 {
 	struct san_engine_impair_conf conf = {.corrupt = SAN_IMPAIR_ALWAYS,
 					      .ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *m = make(1, ECT0);
 	uint8_t before[60];
 
-	(void)state;
 	set(&conf);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
@@ -297,14 +278,12 @@ san_engine_impair_run__leaves_arp_whole(void **state)
 }
 
 /* RT-9: marked as a router would do: only ECT packets, with a correct checksum. */
-static void
-san_engine_impair_run__marks(void **state)
+UNIT_CASE(san_engine_impair_run__marks)
 {
 	struct san_engine_impair_conf conf = {.ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_ipv4_hdr *ip;
 	struct rte_mbuf *m;
 
-	(void)state;
 	set(&conf);
 	m = make(1, 0x68 | ECT0);
 	assert_int_equal(san_engine_impair_run(&im, &m, 1, &m, 1, now_ns), 1);
@@ -320,14 +299,12 @@ san_engine_impair_run__marks(void **state)
 	assert_int_equal(im.stats.nb_marked, 1);
 }
 
-static void
-san_engine_impair_run__marks_ipv6(void **state)
+UNIT_CASE(san_engine_impair_run__marks_ipv6)
 {
 	struct san_engine_impair_conf conf = {.ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *m = make(1, 0);
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
 
-	(void)state;
 	set(&conf);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
@@ -339,15 +316,13 @@ san_engine_impair_run__marks_ipv6(void **state)
 	rte_pktmbuf_free(m);
 }
 
-static void
-san_engine_impair_run__delays_in_order(void **state)
+UNIT_CASE(san_engine_impair_run__delays_in_order)
 {
 	struct san_engine_impair_conf conf = {.delay_ns = 50 * SAN_NS_PER_US};
 	struct rte_mbuf *m, *out[8];
 	uint32_t i, next = 0;
 	uint16_t n, k;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < 200; i++) {
 		m = make(i, 0);
@@ -367,15 +342,13 @@ san_engine_impair_run__delays_in_order(void **state)
 	assert_false(san_engine_impair_is_on(&im));
 }
 
-static void
-san_engine_impair_run__reorders_some(void **state)
+UNIT_CASE(san_engine_impair_run__reorders_some)
 {
 	struct san_engine_impair_conf conf = {.reorder = RATE(0.05), .seed = 5};
 	uint32_t i, high = 0, late = 0, count = 0, k;
 	struct rte_mbuf *m, *out[8];
 	uint16_t n;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < 10000; i++) {
 		m = make(i, 0);
@@ -393,39 +366,14 @@ san_engine_impair_run__reorders_some(void **state)
 	assert_true(late > 350 && late < 650);
 }
 
-static void
-san_engine_impair_run__no_more_than_it_may_hold(void **state)
+UNIT_CASE(san_engine_impair_run__no_more_than_it_may_hold)
 {
 	struct san_engine_impair_conf conf = {.delay_ns = SAN_NS_PER_S};
 	uint32_t i;
 
-	(void)state;
 	set(&conf);
 	for (i = 0; i < HELD + 10; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
 	assert_int_equal(im.stats.nb_overflow, 10);
 	/* the teardown counts: fini frees the delayed packets */
-}
-
-#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
-UNIT_TEST(test_engine_impair)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_engine_impair_set__out_of_range),
-		TEST(san_engine_impair_run__off_changes_nothing),
-		TEST(san_engine_impair_run__rates),
-		TEST(san_engine_impair_run__always_and_never),
-		TEST(san_engine_impair_run__same_seed_same_faults),
-		TEST(san_engine_impair_run__duplicate_is_deep),
-		TEST(san_engine_impair_run__corrupts_one_bit),
-		TEST(san_engine_impair_run__leaves_arp_whole),
-		TEST(san_engine_impair_run__marks),
-		TEST(san_engine_impair_run__marks_ipv6),
-		TEST(san_engine_impair_run__delays_in_order),
-		TEST(san_engine_impair_run__reorders_some),
-		TEST(san_engine_impair_run__no_more_than_it_may_hold),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, NULL);
 }

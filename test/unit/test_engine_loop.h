@@ -159,16 +159,14 @@ connect_apps(void)
 	san_cm_listen_end(san_core_cm(e->core), SERVICE, PKEY);
 }
 
-static inline int
-setup(void **state)
+static inline void
+setup(void)
 {
-	(void)state;
 	alarm(WATCHDOG_S);
 	e->stats.nb_app_faults = 0;
 	app_init(&apps[0], 1);
 	app_init(&apps[1], 2);
 	connect_apps();
-	return 0;
 }
 
 /* End both applications, and discard the events of their connection. */
@@ -187,13 +185,12 @@ end_apps(void)
 	}
 }
 
-static inline int
-teardown(void **state)
+static inline void
+teardown(void)
 {
-	(void)state;
 	end_apps();
 	alarm(0);
-	return san_view_counters_leaks(port) == 0 ? 0 : -1;
+	assert_int_equal(san_view_counters_leaks(port), 0);
 }
 
 /* ---- what an application does ---- */
@@ -252,48 +249,38 @@ good_push(void)
 }
 
 /* Each time with a new device. */
-static inline int
+static inline void
 open_port(void)
 {
 	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
 	const char *why;
 
-	if (rte_eal_hotplug_add("vdev", "net_ring0", "") != 0 ||
-	    rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id) != 0 ||
-	    rte_eth_dev_mac_addr_add(conf.port_id, &mac, 0) != 0)
-		return -1;
-	if (san_engine_open(&conf, &port, &why) != 0) {
-		print_error("%s\n", why);
-		return -1;
-	}
+	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id), 0);
+	assert_int_equal(rte_eth_dev_mac_addr_add(conf.port_id, &mac, 0), 0);
+	if (san_engine_open(&conf, &port, &why) != 0)
+		fail_msg("%s", why);
 	e = port->engines[0];
-	return 0;
 }
 
-static inline int
-group_setup(void **state)
+static inline void
+group_setup(void)
 {
-	(void)state;
 	test_eal_init();
 	san_engine_conf_default(&conf, 256);
-	if (san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]) != 0)
-		return -1;
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
 	conf.core.inet.nb_addrs = 1;
 	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
 	conf.nb_rxd = conf.nb_txd = 64;
 	conf.nb_lcores = 1;
 	conf.pool_size = san_engine_port_pool_min(&conf);
-	return open_port();
+	open_port();
 }
 
-static inline int
-group_teardown(void **state)
+static inline void
+group_teardown(void)
 {
-	(void)state;
 	san_engine_close(port);
-	return 0;
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif /* TEST_ENGINE_LOOP_H */

@@ -19,16 +19,16 @@ has(const struct rte_ether_addr *mac)
 	return rte_is_same_ether_addr(mac, &moved);
 }
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = group_setup, .last = group_teardown);
+
 /* The lcore uses the new address from its next round on: in its core, and for loopback. */
-static void
-san_engine_mac_follow__in_the_next_round(void **state)
+UNIT_CASE(san_engine_mac_follow__in_the_next_round)
 {
 	uint64_t nb_local = e->stats.nb_loopback;
 	struct san_ulp_wr wr = good_push();
 	const struct san_pdl *pdl;
 	uint32_t i, n = 0;
 
-	(void)state;
 	san_engine_mac_set(port, &moved);
 	assert_false(has(&e->conf.inet.mac));
 	san_engine_progress(port);
@@ -62,15 +62,13 @@ set_mac(const char *name, const struct rte_ether_addr *mac)
 }
 
 /* The kernel's device gets a new address: it is seen soon, and not after unwatching. */
-static void
-san_engine_mac_watch__of_the_kernel(void **state)
+UNIT_CASE_ALONE(san_engine_mac_watch__of_the_kernel)
 {
 	static const struct rte_ether_addr other = {{2, 0, 0, 0, 8, 8}};
 	static struct san_engine_port p = {.mac_fd = -1};
 	struct rte_ether_addr mac;
 	uint32_t ms;
 
-	(void)state;
 	if (unshare(CLONE_NEWNET) != 0)
 		skip(); /* not allowed here */
 	p.if_index = if_nametoindex("lo");
@@ -89,15 +87,4 @@ san_engine_mac_watch__of_the_kernel(void **state)
 	usleep(300000);
 	mac = san_engine_mac(&p);
 	assert_true(has(&mac));
-}
-
-UNIT_TEST(test_engine_mac)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(san_engine_mac_follow__in_the_next_round, setup,
-						teardown),
-		cmocka_unit_test(san_engine_mac_watch__of_the_kernel),
-	};
-
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -10,12 +10,10 @@
 #include "unit.h"
 #include "engine_priv.h"
 
-static void
-san_engine_mtu_arg__finds_the_number(void **state)
+UNIT_CASE(san_engine_mtu_arg__finds_the_number)
 {
 	const char *args = "role=server,bsize=9216,xbsize=1,socket=/tmp/bsize=7";
 
-	(void)state;
 	assert_int_equal(san_engine_mtu_arg("bsize=4096", "bsize", 1), 4096);
 	assert_int_equal(san_engine_mtu_arg(args, "bsize", 1), 9216);
 	assert_int_equal(san_engine_mtu_arg("xbsize=5,bsizes=6", "bsize", 2048), 2048);
@@ -28,8 +26,7 @@ san_engine_mtu_arg__finds_the_number(void **state)
 #define BUFFERS "buffers"
 #define BELOW   "below"
 
-static void
-san_engine_mtu_choose__what_the_port_takes(void **state)
+UNIT_CASE(san_engine_mtu_choose__what_the_port_takes)
 {
 	static const struct {
 		struct san_engine_mtu m;
@@ -63,7 +60,6 @@ san_engine_mtu_choose__what_the_port_takes(void **state)
 	unsigned int i;
 	int rc;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		rc = san_engine_mtu_choose(&cases[i].m, cases[i].wanted, cases[i].least, &mtu,
 					   &why);
@@ -76,26 +72,13 @@ san_engine_mtu_choose__what_the_port_takes(void **state)
 	}
 }
 
-static void
-san_engine_mtu_of_kernel__loopback(void **state)
+UNIT_CASE(san_engine_mtu_of_kernel__loopback)
 {
 	uint32_t lo = if_nametoindex("lo");
 
-	(void)state;
 	if (lo == 0)
 		skip();
 	assert_in_range(san_engine_mtu_of_kernel(lo), 1024, 1u << 20);
 	assert_int_equal(san_engine_mtu_of_kernel(0), 0);
 	assert_int_equal(san_engine_mtu_of_kernel(UINT32_MAX / 2), 0);
-}
-
-UNIT_TEST(test_engine_mtu)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_engine_mtu_arg__finds_the_number),
-		cmocka_unit_test(san_engine_mtu_choose__what_the_port_takes),
-		cmocka_unit_test(san_engine_mtu_of_kernel__loopback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

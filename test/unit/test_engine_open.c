@@ -46,12 +46,11 @@ start_eal(void)
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	uint16_t id;
 
-	(void)state;
 	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", "no-rx=1"), 0);
 	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &id), 0);
 	san_engine_conf_default(&conf, 16);
@@ -67,16 +66,14 @@ setup(void **state)
 	conf.lcores[1] = 2;
 	conf.pool_size = san_engine_port_pool_min(&conf);
 	port = NULL;
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	if (port != NULL)
 		san_engine_close(port);
-	return rte_eal_hotplug_remove("vdev", "net_null0");
+	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null0"), 0);
 }
 
 static int
@@ -87,14 +84,14 @@ lcore_of(struct san_engine *e, void *arg)
 	return (int)rte_lcore_id();
 }
 
-static void
-open__an_engine_on_each_lcore(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = start_eal);
+
+UNIT_CASE(open__an_engine_on_each_lcore)
 {
 	struct san_core_event ev;
 	struct san_engine *e;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(san_engine_count(port), NB);
 	for (i = 0; i < NB; i++) {
@@ -110,15 +107,13 @@ open__an_engine_on_each_lcore(void **state)
 }
 
 /* Key and table are read back, and each engine gives peers source ports of its own queue. */
-static void
-open__steered_by_rss(void **state)
+UNIT_CASE(open__steered_by_rss)
 {
 	const struct san_ip *own = &conf.core.inet.addrs[0].ip;
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 	struct san_inet_addr peer;
 	uint32_t id;
 
-	(void)state;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(port->nb_queues, NB);
 	assert_true(port->is_steered);
@@ -136,10 +131,8 @@ open__steered_by_rss(void **state)
 }
 
 /* With fewer queues, an lcore without one receives and sends through one with a queue. */
-static void
-open__fewer_queues(void **state)
+UNIT_CASE(open__fewer_queues)
 {
-	(void)state;
 	conf.nb_queues = 1;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(port->nb_queues, 1);
@@ -152,12 +145,10 @@ open__fewer_queues(void **state)
 	assert_non_null(port->tx_lanes[1]);
 }
 
-static void
-open__says_what_is_wrong(void **state)
+UNIT_CASE(open__says_what_is_wrong)
 {
 	struct san_engine_conf good = conf;
 
-	(void)state;
 	conf.nb_queues = 3;
 	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
 	assert_non_null(strstr(why, "queues="));
@@ -174,10 +165,8 @@ open__says_what_is_wrong(void **state)
 }
 
 /* The second lcore does not exist: the first one does not run either. */
-static void
-open__undoes_what_it_did(void **state)
+UNIT_CASE(open__undoes_what_it_did)
 {
-	(void)state;
 	conf.lcores[1] = 77;
 	assert_int_equal(san_engine_open(&conf, &port, &why), -EINVAL);
 	assert_int_equal(rte_eal_get_lcore_state(1), WAIT);
@@ -185,13 +174,11 @@ open__undoes_what_it_did(void **state)
 }
 
 /* Of several engines the sum is reported, of high-water marks the highest. */
-static void
-counters__of_all(void **state)
+UNIT_CASE(counters__of_all)
 {
 	struct rtsan_dpdk_counter all[SAN_VIEW_COUNTERS], one[SAN_VIEW_COUNTERS];
 	uint32_t n, i;
 
-	(void)state;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	san_core_tl(port->engines[0]->core)->stats.budget_high = 70;
 	san_core_tl(port->engines[1]->core)->stats.budget_high = 50;
@@ -233,30 +220,10 @@ flood(const char *size, uint32_t want)
 }
 
 /* Both ends work in parallel, however long the frames are: a burst of long ones is short. */
-static void
-burst__of_long_frames(void **state)
+UNIT_CASE(burst__of_long_frames)
 {
-	(void)state;
 	conf.own_lcore = false;
 	conf.nb_lcores = 1;
 	flood("size=9000", ENGINE_BURST_LONG);
 	flood("size=1514", ENGINE_BURST);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-UNIT_TEST(test_engine_open)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(open__an_engine_on_each_lcore),
-		TEST(open__steered_by_rss),
-		TEST(open__fewer_queues),
-		TEST(open__says_what_is_wrong),
-		TEST(open__undoes_what_it_did),
-		TEST(counters__of_all),
-		TEST(burst__of_long_frames),
-	};
-
-	start_eal();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,17 +18,14 @@
 static struct san_mem *state_mem;
 static int state_fd;
 
-static int
-park_setup(void **state)
+static void
+park_setup(void)
 {
 	const uint64_t percent = SAN_IMPAIR_ALWAYS / 100;
 
-	(void)state;
 	test_eal_init();
-	if (san_mem_create(0x310000000000, STATE_BYTES, &state_fd, &state_mem) != 0)
-		return -1;
-	if (group_setup(NULL) != 0)
-		return -1;
+	assert_int_equal(san_mem_create(0x310000000000, STATE_BYTES, &state_fd, &state_mem), 0);
+	group_setup();
 	san_engine_close(port);
 	rte_eal_hotplug_remove("vdev", "net_ring0");
 	conf.core.mem = state_mem;
@@ -38,17 +35,15 @@ park_setup(void **state)
 		.reorder = 10 * percent,
 		.seed = 1,
 	};
-	return open_port();
+	open_port();
 }
 
-static int
-park_teardown(void **state)
+static void
+park_teardown(void)
 {
 	san_engine_close(port);
 	san_mem_close(state_mem);
 	close(state_fd);
-	(void)state;
-	return 0;
 }
 
 static void
@@ -67,7 +62,7 @@ open_device(void)
 	san_engine_close(port);
 	rte_eal_hotplug_remove("vdev", "net_ring0");
 	conf.resumes = true;
-	assert_int_equal(open_port(), 0);
+	open_port();
 	conf.resumes = false;
 }
 
@@ -133,15 +128,15 @@ check_recvs(uint32_t *next)
 	}
 }
 
-static void
-san_engine_park__in_the_middle(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = park_setup, .last = park_teardown);
+
+UNIT_CASE(san_engine_park__in_the_middle)
 {
 	uint32_t posted = 0, done, next_recv = 1;
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < LEN; i++)
 		apps[0].mem[i] = (uint8_t)(i * 7);
 	for (done = 0; done < MSGS; done++) {
@@ -164,10 +159,8 @@ san_engine_park__in_the_middle(void **state)
 }
 
 /* Work that was posted while the port was parked is found after the resume. */
-static void
-san_engine_park__posted_meanwhile(void **state)
+UNIT_CASE(san_engine_park__posted_meanwhile)
 {
-	(void)state;
 	post_one(0);
 	san_engine_park(port);
 	post_one(1);
@@ -181,8 +174,7 @@ san_engine_park__posted_meanwhile(void **state)
 }
 
 /* It cannot be resumed with fewer lcores or without memory: it stays parked, and can be later. */
-static void
-san_engine_resume__what_fails(void **state)
+UNIT_CASE(san_engine_resume__what_fails)
 {
 	struct san_engine_image *image = san_mem_root(state_mem);
 	struct san_engine *first = image->engines[0];
@@ -197,7 +189,6 @@ san_engine_resume__what_fails(void **state)
 	size_t i, k;
 	void *was;
 
-	(void)state;
 	bad[1] = (uint8_t *)state_mem + san_mem_max(state_mem) - 8; /* in it, but not used */
 	post_one(0);
 	san_engine_park(port);
@@ -233,13 +224,11 @@ san_engine_resume__what_fails(void **state)
 }
 
 /* A device that cannot be opened leaves the parked state as it is. */
-static void
-san_engine_open__parked(void **state)
+UNIT_CASE(san_engine_open__parked)
 {
 	struct san_engine_conf other = conf;
 	const char *why = "";
 
-	(void)state;
 	post_one(0);
 	san_engine_park(port);
 	san_engine_close(port);
@@ -247,7 +236,7 @@ san_engine_open__parked(void **state)
 	other.resumes = true;
 	assert_int_equal(san_engine_open(&other, &port, &why), -ENODEV);
 	conf.resumes = true;
-	assert_int_equal(open_port(), 0);
+	open_port();
 	conf.resumes = false;
 	assert_int_equal(resume(), 0);
 	attach();
@@ -255,12 +244,10 @@ san_engine_open__parked(void **state)
 }
 
 /* One process may resume; if it dies before it has begun, another one may. */
-static void
-san_engine_reclaim__one_at_a_time(void **state)
+UNIT_CASE(san_engine_reclaim__one_at_a_time)
 {
 	struct san_engine_image *image = san_mem_root(state_mem);
 
-	(void)state;
 	post_one(0);
 	assert_int_equal(atomic_load(&image->state), SAN_IMAGE_IN_USE);
 	san_engine_reclaim(state_mem);
@@ -276,17 +263,4 @@ san_engine_reclaim__one_at_a_time(void **state)
 	assert_int_equal(resume(), 0);
 	attach();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
-}
-
-UNIT_TEST(test_engine_park)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(san_engine_park__in_the_middle),
-		TEST(san_engine_park__posted_meanwhile),
-		TEST(san_engine_resume__what_fails),
-		TEST(san_engine_open__parked),
-		TEST(san_engine_reclaim__one_at_a_time),
-	};
-
-	return cmocka_run_group_tests(tests, park_setup, park_teardown);
 }

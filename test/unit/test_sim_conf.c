@@ -24,31 +24,25 @@ static char path[sizeof(folder) + 16];
 static char err[512];
 static struct sim_conf conf;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
-	if (mkdtemp(folder) == NULL)
-		return -1;
+	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/scenario.ini", folder);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	unlink(path);
-	return rmdir(folder);
+	assert_int_equal(rmdir(folder), 0);
 }
 
-static int
-fresh(void **state)
+static void
+fresh(void)
 {
-	(void)state;
 	san_sim_conf_default(&conf);
 	err[0] = '\0';
-	return 0;
 }
 
 static int
@@ -130,7 +124,7 @@ assert_round_trip(void)
 	assert_non_null(f);
 	san_sim_conf_print(&conf, f);
 	fclose(f);
-	fresh(NULL);
+	fresh();
 	if (san_sim_conf_file_load(&conf, path, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
 	memcpy(&got, &conf, sizeof(got));
@@ -142,7 +136,7 @@ set_and_round_trip(const char *key, const char *value)
 {
 	char word[256];
 
-	fresh(NULL);
+	fresh();
 	snprintf(word, sizeof(word), "%s=%s", key, value);
 	if (set(word) != 0)
 		fail_msg("%s: %s", word, err);
@@ -154,7 +148,7 @@ refused(const char *key, const char *value, const char *range)
 {
 	char word[256];
 
-	fresh(NULL);
+	fresh();
 	snprintf(word, sizeof(word), "%s=%s", key, value);
 	if (set(word) != -EINVAL)
 		fail_msg("%s is not refused", word);
@@ -163,13 +157,13 @@ refused(const char *key, const char *value, const char *range)
 	assert_says(range);
 }
 
-static void
-san_sim_conf_set__every_key_both_ends_of_its_range(void **state)
+UNIT_FIXTURE(.setup = fresh, .first = setup, .last = teardown);
+
+UNIT_CASE(san_sim_conf_set__every_key_both_ends_of_its_range)
 {
 	struct listed keys[256];
 	size_t i, n = list_keys(keys, 256);
 
-	(void)state;
 	assert_true(n > 80);
 	for (i = 0; i < n; i++) {
 		char range[160], beyond[170], *word, *save, *to = strstr(keys[i].range, " to ");
@@ -303,17 +297,15 @@ static const struct {
 	FIELD("load.reconnect=yes", load.reconnect, true),
 };
 
-static void
-san_sim_conf_set__value_goes_where_it_belongs(void **state)
+UNIT_CASE(san_sim_conf_set__value_goes_where_it_belongs)
 {
 	struct sim_conf before;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		uint64_t got = 0;
 
-		fresh(NULL);
+		fresh();
 		memcpy(&before, &conf, sizeof(before));
 		if (set(fields[i].word) != 0)
 			fail_msg("%s", err);
@@ -330,8 +322,7 @@ san_sim_conf_set__value_goes_where_it_belongs(void **state)
 
 /* ---- units ---- */
 
-static void
-san_sim_conf_set__units(void **state)
+UNIT_CASE(san_sim_conf_set__units)
 {
 	static const struct {
 		const char *word;
@@ -367,7 +358,6 @@ san_sim_conf_set__units(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t got = 0;
 
@@ -379,8 +369,7 @@ san_sim_conf_set__units(void **state)
 	}
 }
 
-static void
-san_sim_conf_set__what_is_wrong(void **state)
+UNIT_CASE(san_sim_conf_set__what_is_wrong)
 {
 	static const struct {
 		const char *word, *text;
@@ -434,7 +423,6 @@ san_sim_conf_set__what_is_wrong(void **state)
 	struct sim_conf before;
 	size_t i;
 
-	(void)state;
 	memcpy(&before, &conf, sizeof(before));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		err[0] = '\0';
@@ -445,12 +433,10 @@ san_sim_conf_set__what_is_wrong(void **state)
 	}
 }
 
-static void
-san_sim_conf_set__too_long(void **state)
+UNIT_CASE(san_sim_conf_set__too_long)
 {
 	char word[1024];
 
-	(void)state;
 	memset(word, 'x', sizeof(word) - 1);
 	word[sizeof(word) - 1] = '\0';
 	memcpy(word, "host.mtu=", 9);
@@ -461,12 +447,10 @@ san_sim_conf_set__too_long(void **state)
 
 /* ---- faults ---- */
 
-static void
-san_sim_conf_set__faults_by_name(void **state)
+UNIT_CASE(san_sim_conf_set__faults_by_name)
 {
 	const struct sim_fault_conf *f = conf.faults;
 
-	(void)state;
 	assert_int_equal(set("fault.cut.kind=down"), 0);
 	assert_int_equal(set("fault.rain.kind=loss"), 0);
 	assert_int_equal(set("fault.cut.where=host:1:up"), 0);
@@ -488,13 +472,11 @@ san_sim_conf_set__faults_by_name(void **state)
 	assert_round_trip();
 }
 
-static void
-san_sim_conf_set__every_kind_of_fault(void **state)
+UNIT_CASE(san_sim_conf_set__every_kind_of_fault)
 {
 	char word[64];
 	uint8_t kind;
 
-	(void)state;
 	for (kind = 0; kind < SIM_FAULT_MAX; kind++) {
 		snprintf(word, sizeof(word), "fault.f%u.kind=%s", kind,
 			 san_sim_conf_fault_name(kind));
@@ -504,8 +486,7 @@ san_sim_conf_set__every_kind_of_fault(void **state)
 	assert_round_trip();
 }
 
-static void
-san_sim_conf_set__wrong_faults(void **state)
+UNIT_CASE(san_sim_conf_set__wrong_faults)
 {
 	static const struct {
 		const char *word, *text;
@@ -533,22 +514,19 @@ san_sim_conf_set__wrong_faults(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fresh(NULL);
+		fresh();
 		if (set(cases[i].word) != -EINVAL)
 			fail_msg("\"%s\" is not refused", cases[i].word);
 		assert_says(cases[i].text);
 	}
 }
 
-static void
-san_sim_conf_set__thirty_third_fault(void **state)
+UNIT_CASE(san_sim_conf_set__thirty_third_fault)
 {
 	char word[64];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < SIM_FAULTS_MAX; i++) {
 		snprintf(word, sizeof(word), "fault.f%u.kind=loss", i);
 		assert_int_equal(set(word), 0);
@@ -563,10 +541,8 @@ san_sim_conf_set__thirty_third_fault(void **state)
 
 /* ---- files ---- */
 
-static void
-san_sim_conf_file_load__as_written_by_people(void **state)
+UNIT_CASE(san_sim_conf_file_load__as_written_by_people)
 {
-	(void)state;
 	if (load("# a comment\n\n[host]\n  mtu=1500 # another\n\tcc =  dcqcn\n\n"
 		 "[fault.rain]\nkind = loss\nwhere = host:1:down\nrate = 1 %\n"
 		 "[load]\r\ndepth = 4\r\n[run]\nseed = 5") != 0)
@@ -582,10 +558,8 @@ san_sim_conf_file_load__as_written_by_people(void **state)
 }
 
 /* Several files are combined. */
-static void
-san_sim_conf_file_load__over_what_is_there(void **state)
+UNIT_CASE(san_sim_conf_file_load__over_what_is_there)
 {
-	(void)state;
 	assert_int_equal(load("[host]\nmtu = 1500\n[fault.a]\nkind = loss\n"), 0);
 	assert_int_equal(load("[host]\nmtu = 9000\n[fault.a]\nrate = 1 %\n[fault.b]\n"), 0);
 	assert_int_equal(conf.host.mtu, 9000);
@@ -595,8 +569,7 @@ san_sim_conf_file_load__over_what_is_there(void **state)
 	assert_int_equal(load(""), 0);
 }
 
-static void
-san_sim_conf_file_load__says_where(void **state)
+UNIT_CASE(san_sim_conf_file_load__says_where)
 {
 	static const struct {
 		const char *text;
@@ -628,9 +601,8 @@ san_sim_conf_file_load__says_where(void **state)
 	char want[sizeof(path) + 16];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fresh(NULL);
+		fresh();
 		if (load(cases[i].text) != -EINVAL)
 			fail_msg("\"%s\" is not refused", cases[i].text);
 		snprintf(want, sizeof(want), "%s:%u: ", path, cases[i].line);
@@ -639,13 +611,11 @@ san_sim_conf_file_load__says_where(void **state)
 	}
 }
 
-static void
-san_sim_conf_file_load__long_lines(void **state)
+UNIT_CASE(san_sim_conf_file_load__long_lines)
 {
 	char text[2048];
 	char want[sizeof(path) + 16];
 
-	(void)state;
 	snprintf(text, sizeof(text), "[host]\n# %0200d\nmtu = 10\n", 0);
 	assert_int_equal(load(text), -EINVAL);
 	snprintf(want, sizeof(want), "%s:3: ", path);
@@ -657,13 +627,11 @@ san_sim_conf_file_load__long_lines(void **state)
 	assert_says("long");
 }
 
-static void
-san_sim_conf_file_load__no_text(void **state)
+UNIT_CASE(san_sim_conf_file_load__no_text)
 {
 	uint8_t noise[5000];
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(noise); i++)
 		noise[i] = (uint8_t)(i * 2654435761u >> 13);
 	assert_int_equal(load_bytes(noise, sizeof(noise)), -EINVAL);
@@ -672,12 +640,10 @@ san_sim_conf_file_load__no_text(void **state)
 	assert_says(":2: ");
 }
 
-static void
-san_sim_conf_file_load__without_end(void **state)
+UNIT_CASE(san_sim_conf_file_load__without_end)
 {
 	static char lines[100001];
 
-	(void)state;
 	assert_int_equal(san_sim_conf_file_load(&conf, "/dev/zero", err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "/dev/zero:1: not a text");
 	memset(lines, '\n', sizeof(lines));
@@ -685,10 +651,8 @@ san_sim_conf_file_load__without_end(void **state)
 	assert_says(":100001: too many lines");
 }
 
-static void
-san_sim_conf_file_load__no_file(void **state)
+UNIT_CASE(san_sim_conf_file_load__no_file)
 {
-	(void)state;
 	assert_int_equal(san_sim_conf_file_load(&conf, "/nonexistent/x.ini", err, sizeof(err)),
 			 -ENOENT);
 	assert_says("/nonexistent/x.ini: No such file");
@@ -705,24 +669,20 @@ check(void)
 	return san_sim_conf_rules_check(&conf, err, sizeof(err));
 }
 
-static void
-san_sim_conf_rules_check__defaults(void **state)
+UNIT_CASE(san_sim_conf_rules_check__defaults)
 {
-	(void)state;
 	assert_int_equal(check(), 0);
 	assert_round_trip();
 }
 
 /* Between switches as at the edge, unless configured otherwise. */
-static void
-san_sim_conf_rules_check__core_as_edge(void **state)
+UNIT_CASE(san_sim_conf_rules_check__core_as_edge)
 {
-	(void)state;
 	assert_int_equal(set("link.delay=7 us"), 0);
 	assert_int_equal(set("link.mark=9 KiB"), 0);
 	assert_int_equal(check(), 0);
 	assert_memory_equal(&conf.core, &conf.edge, sizeof(conf.core));
-	fresh(NULL);
+	fresh();
 	assert_int_equal(set("core.rate=1 Gb/s"), 0);
 	assert_int_equal(set("link.mark=9 KiB"), 0);
 	/* defaults are not written */
@@ -739,10 +699,8 @@ san_sim_conf_rules_check__core_as_edge(void **state)
 }
 
 /* Each value separately, and 0 is a value. */
-static void
-san_sim_conf_rules_check__core_without_rate(void **state)
+UNIT_CASE(san_sim_conf_rules_check__core_without_rate)
 {
-	(void)state;
 	assert_int_equal(set("link.mark=9 KiB"), 0);
 	assert_int_equal(set("core.delay=0"), 0);
 	assert_int_equal(set("core.mark=0"), 0);
@@ -760,38 +718,8 @@ san_sim_conf_rules_check__core_without_rate(void **state)
 
 /* ---- names ---- */
 
-static void
-sim_conf_names__as_in_files(void **state)
+UNIT_CASE(sim_conf_names__as_in_files)
 {
-	(void)state;
 	assert_string_equal(san_sim_conf_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
 	assert_string_equal(san_sim_conf_kind_name(RTSAN_WR_CMP_SWAP - RTSAN_WR_SEND), "cmp_swap");
-}
-
-UNIT_TEST(test_sim_conf)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(san_sim_conf_set__every_key_both_ends_of_its_range, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__value_goes_where_it_belongs, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__units, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__what_is_wrong, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__too_long, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__faults_by_name, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__every_kind_of_fault, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__wrong_faults, fresh),
-		cmocka_unit_test_setup(san_sim_conf_set__thirty_third_fault, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__as_written_by_people, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__over_what_is_there, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__says_where, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__long_lines, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__no_text, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__without_end, fresh),
-		cmocka_unit_test_setup(san_sim_conf_file_load__no_file, fresh),
-		cmocka_unit_test_setup(san_sim_conf_rules_check__defaults, fresh),
-		cmocka_unit_test_setup(san_sim_conf_rules_check__core_as_edge, fresh),
-		cmocka_unit_test_setup(san_sim_conf_rules_check__core_without_rate, fresh),
-		cmocka_unit_test_setup(sim_conf_names__as_in_files, fresh),
-	};
-
-	return cmocka_run_group_tests_name("sim_conf", tests, setup, teardown);
 }

@@ -41,8 +41,7 @@ assert_rule(const struct rule *r)
 			assert_rule(&(rules)[at]);                          \
 	} while (0)
 
-static void
-san_sim_conf_rules_check__combinations(void **state)
+UNIT_CASE(san_sim_conf_rules_check__combinations)
 {
 	static const struct rule rules[] = {
 		{{"topology.hosts=3"}, "topology.hosts 3 is not the 2 of topology.type pair"},
@@ -74,12 +73,10 @@ san_sim_conf_rules_check__combinations(void **state)
 		{{"host.mtu=9000", "host.nic_queue=9000"}, NULL},
 	};
 
-	(void)state;
 	ASSERT_RULES(rules);
 }
 
-static void
-san_sim_conf_rules_check__windows(void **state)
+UNIT_CASE(san_sim_conf_rules_check__windows)
 {
 	static const struct rule rules[] = {
 		{{"host.window=100"}, "host.window 100 is not a power of two"},
@@ -89,13 +86,11 @@ san_sim_conf_rules_check__windows(void **state)
 		{{"host.first_window=100"}, NULL},
 	};
 
-	(void)state;
 	ASSERT_RULES(rules);
 }
 
 /* The stack's defaults are 4 ms, 1 ms and 500 ms. */
-static void
-san_sim_conf_rules_check__timeouts(void **state)
+UNIT_CASE(san_sim_conf_rules_check__timeouts)
 {
 	static const struct rule rules[] = {
 		{{"host.rto_min=2ms", "host.rto_max=1ms"},
@@ -109,12 +104,10 @@ san_sim_conf_rules_check__timeouts(void **state)
 		{{"host.rto=1us"}, NULL},
 	};
 
-	(void)state;
 	ASSERT_RULES(rules);
 }
 
-static void
-san_sim_conf_rules_check__cam(void **state)
+UNIT_CASE(san_sim_conf_rules_check__cam)
 {
 	static const struct rule rules[] = {
 		{{"host.cam=0"}, NULL},
@@ -123,13 +116,11 @@ san_sim_conf_rules_check__cam(void **state)
 		{{"host.cam=8"}, NULL},
 	};
 
-	(void)state;
 	ASSERT_RULES(rules);
 }
 
 /* A rate of 0 is allowed if it was written, for sweeps. */
-static void
-san_sim_conf_rules_check__faults_that_do_nothing(void **state)
+UNIT_CASE(san_sim_conf_rules_check__faults_that_do_nothing)
 {
 	static const struct rule rules[] = {
 		{{"fault.a.rate=1 %"}, "[fault.a] wants a kind"},
@@ -153,19 +144,5 @@ san_sim_conf_rules_check__faults_that_do_nothing(void **state)
 		{{"fault.a.kind=down", "fault.b.at=1us"}, "[fault.b] wants a kind"},
 	};
 
-	(void)state;
 	ASSERT_RULES(rules);
-}
-
-UNIT_TEST(test_sim_conf_rules)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(san_sim_conf_rules_check__combinations),
-		cmocka_unit_test(san_sim_conf_rules_check__windows),
-		cmocka_unit_test(san_sim_conf_rules_check__timeouts),
-		cmocka_unit_test(san_sim_conf_rules_check__cam),
-		cmocka_unit_test(san_sim_conf_rules_check__faults_that_do_nothing),
-	};
-
-	return cmocka_run_group_tests_name("sim_conf_rules", tests, NULL, NULL);
 }

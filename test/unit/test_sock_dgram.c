@@ -23,14 +23,19 @@ static struct sock_prog p;
 static struct inet_frame f;
 static uint8_t data[SAN_SOCK_DGRAM], back[SAN_SOCK_DGRAM];
 
-static int
-setup(void **state)
+static void
+make_pool(void)
+{
+	pool = test_eal_pool("sock_dgram", 1023, 2048);
+}
+
+static void
+setup(void)
 {
 	struct san_inet_conf conf;
 	struct san_sock_names n;
 	uint32_t i;
 
-	(void)state;
 	inet_host_conf(pool, &conf);
 	inet_host_init(&h, pool, &conf);
 	for (i = 0; i < sizeof(data); i++)
@@ -45,18 +50,16 @@ setup(void **state)
 	inet_host_rx(&h, &f);
 	while (inet_host_tx(&h, &f))
 		;
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	if (p.shm != NULL)
 		sock_close(all, &p);
 	san_sock_table_destroy(all);
 	san_inet_destroy(h.in);
-	return (int)rte_mempool_in_use_count(pool);
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
 static void
@@ -76,13 +79,13 @@ give(uint32_t len)
 
 /* ---- received ---- */
 
-static void
-rx__what_it_is(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = make_pool);
+
+UNIT_CASE(rx__what_it_is)
 {
 	struct san_ip peer = inet_ip(PEER), us = inet_ip(US);
 	struct san_sock_rec rec;
 
-	(void)state;
 	give(100);
 	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 100);
 	assert_memory_equal(back, data, 100);
@@ -97,15 +100,13 @@ rx__what_it_is(void **state)
 	assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), -1);
 }
 
-static void
-rx__all_lengths_and_wraps(void **state)
+UNIT_CASE(rx__all_lengths_and_wraps)
 {
 	struct san_sock_rec rec;
 	struct san_prng prng;
 	uint32_t i, len[3];
 	int k;
 
-	(void)state;
 	san_prng_seed(&prng, 1);
 	for (i = 0; i < 3000; i++) {
 		for (k = 0; k < 3; k++) {
@@ -122,13 +123,11 @@ rx__all_lengths_and_wraps(void **state)
 	}
 }
 
-static void
-rx__low_rate_uses_few_lines(void **state)
+UNIT_CASE(rx__low_rate_uses_few_lines)
 {
 	struct san_sock_rec rec;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 10000; i++) {
 		give(64);
 		assert_int_equal(atomic_load(&p.shm->rx_tail) - atomic_load(&p.shm->rx_base), 128);
@@ -136,14 +135,12 @@ rx__low_rate_uses_few_lines(void **state)
 	}
 }
 
-static void
-rx__no_room_is_counted(void **state)
+UNIT_CASE(rx__no_room_is_counted)
 {
 	struct san_sock_rec rec;
 	uint64_t nb_rx;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 3000; i++)
 		give(64);
 	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
@@ -173,10 +170,8 @@ pump(void)
 	san_sock_dgram_pump(all, h.in, h.now_ns);
 }
 
-static void
-tx__frame_is_right(void **state)
+UNIT_CASE(tx__frame_is_right)
 {
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 100));
 	pump();
 	assert_true(inet_host_tx(&h, &f));
@@ -191,12 +186,10 @@ tx__frame_is_right(void **state)
 	assert_true(san_sock_dgram_has_sent(all, p.id));
 }
 
-static void
-tx__not_to_the_peer_of_later(void **state)
+UNIT_CASE(tx__not_to_the_peer_of_later)
 {
 	const struct san_sock_names n = sock_named(US, 5000, PEER, 9);
 
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	assert_true(sock_write(&p, PEER, 0, data, 1));
 	san_sock_name(all, p.id, &n);
@@ -208,13 +201,11 @@ tx__not_to_the_peer_of_later(void **state)
 	assert_int_equal(atomic_load(&p.shm->error), EDESTADDRREQ);
 }
 
-static void
-tx__own_port_whatever_it_writes(void **state)
+UNIT_CASE(tx__own_port_whatever_it_writes)
 {
 	uint32_t end;
 	struct san_sock_rec *rec;
 
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->sport = 53;
@@ -231,12 +222,10 @@ tx__own_port_whatever_it_writes(void **state)
 }
 
 /* The kernel's socket is not bound any more: to another device, or its port was given back. */
-static void
-tx__nothing_without_a_name(void **state)
+UNIT_CASE(tx__nothing_without_a_name)
 {
 	const struct san_sock_names none = {.family = AF_INET};
 
-	(void)state;
 	san_sock_name(all, p.id, &none);
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	pump();
@@ -244,12 +233,10 @@ tx__nothing_without_a_name(void **state)
 	assert_int_equal(atomic_load(&p.shm->error), EADDRNOTAVAIL);
 }
 
-static void
-tx__many_wait_for_room(void **state)
+UNIT_CASE(tx__many_wait_for_room)
 {
 	uint32_t i, sent = 0, written = 0;
 
-	(void)state;
 	for (i = 0; i < 100000 && sent < 5000; i++) {
 		while (written < 5000 && sock_write(&p, PEER, 7, &written, sizeof(written)))
 			written++;
@@ -263,10 +250,8 @@ tx__many_wait_for_room(void **state)
 	assert_false(san_sock_table_has_work(all));
 }
 
-static void
-tx__room_is_told_once(void **state)
+UNIT_CASE(tx__room_is_told_once)
 {
-	(void)state;
 	while (sock_write(&p, PEER, 7, data, 1000))
 		;
 	assert_false(san_sock_shm_has_room(p.shm, SAN_SOCK_TX_BYTES));
@@ -300,45 +285,37 @@ broken(void)
 	assert_true(san_sock_dgram_has_sent(all, p.id));
 }
 
-static void
-tx__length_beyond_what_there_is(void **state)
+UNIT_CASE(tx__length_beyond_what_there_is)
 {
 	struct san_sock_rec *rec;
 
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = 65;
 	broken();
 }
 
-static void
-tx__length_beyond_a_datagram(void **state)
+UNIT_CASE(tx__length_beyond_a_datagram)
 {
 	struct san_sock_rec *rec;
 
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = SAN_SOCK_PAD - 1;
 	broken();
 }
 
-static void
-tx__tail_beyond_the_ring(void **state)
+UNIT_CASE(tx__tail_beyond_the_ring)
 {
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	atomic_store(&p.shm->tx_tail, SAN_SOCK_TX_BYTES * 3);
 	broken();
 }
 
-static void
-tx__padding_beyond_the_tail(void **state)
+UNIT_CASE(tx__padding_beyond_the_tail)
 {
 	struct san_sock_rec *rec;
 
-	(void)state;
 	assert_true(sock_write(&p, PEER, 7, data, 1));
 	rec = (struct san_sock_rec *)san_sock_shm_tx_ring(p.shm, p.shm->rx_bytes);
 	rec->bytes = SAN_SOCK_PAD;
@@ -347,8 +324,7 @@ tx__padding_beyond_the_tail(void **state)
 
 /* ---- errors ---- */
 
-static void
-error__of_who_is_connected(void **state)
+UNIT_CASE(error__of_who_is_connected)
 {
 	const struct san_sock_names n = sock_named(US, 5000, PEER, 7);
 	const struct san_inet_result r = {
@@ -359,7 +335,6 @@ error__of_who_is_connected(void **state)
 	};
 	struct san_inet_result other = r;
 
-	(void)state;
 	other.d.sport = 5001;
 	assert_false(san_sock_dgram_error(all, &other)); /* no socket has the port: forged */
 	assert_true(san_sock_dgram_error(all, &r));      /* not connected: it may have sent it */
@@ -376,12 +351,10 @@ error__of_who_is_connected(void **state)
 }
 
 /* A socket that has sent over the link since it was connected gets errors from there. */
-static void
-error__which_way(void **state)
+UNIT_CASE(error__which_way)
 {
 	struct san_sock_names n = sock_named(US, 5000, NULL, 0);
 
-	(void)state;
 	san_sock_name(all, p.id, &n);
 	assert_true(sock_write(&p, PEER, 7, data, 100));
 	pump();
@@ -392,30 +365,4 @@ error__which_way(void **state)
 	assert_true(sock_write(&p, PEER, 7, data, 100));
 	pump();
 	assert_true(san_sock_uses_link(all, p.id));
-}
-
-UNIT_TEST(test_sock_dgram)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(rx__what_it_is),
-		TEST(rx__all_lengths_and_wraps),
-		TEST(rx__low_rate_uses_few_lines),
-		TEST(rx__no_room_is_counted),
-		TEST(tx__frame_is_right),
-		TEST(tx__not_to_the_peer_of_later),
-		TEST(tx__own_port_whatever_it_writes),
-		TEST(tx__nothing_without_a_name),
-		TEST(tx__many_wait_for_room),
-		TEST(tx__room_is_told_once),
-		TEST(tx__length_beyond_what_there_is),
-		TEST(tx__length_beyond_a_datagram),
-		TEST(tx__tail_beyond_the_ring),
-		TEST(tx__padding_beyond_the_tail),
-		TEST(error__of_who_is_connected),
-		TEST(error__which_way),
-	};
-
-	pool = test_eal_pool("sock_dgram", 1023, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,13 +48,13 @@ nobody(void)
 {
 }
 
-static void
-put__what_changed_at_the_last_moment(void **state)
+UNIT_FIXTURE(.first = san_sock_fd_begin);
+
+UNIT_CASE(put__what_changed_at_the_last_moment)
 {
 	pthread_t thread;
 	uint32_t i;
 
-	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, carry, NULL), 0);
 	for (i = 0; i < ROUNDS; i++) {
 		san_sock_fd_track(FD, 2, true);
@@ -67,13 +67,11 @@ put__what_changed_at_the_last_moment(void **state)
 }
 
 /* A child does not release what other threads of its parent hold. */
-static void
-recount__of_other_threads(void **state)
+UNIT_CASE(recount__of_other_threads)
 {
 	struct fd_sock *mine;
 	uint32_t i;
 
-	(void)state;
 	san_sock_fd_track(FD, 2, true);
 	mine = san_sock_fd_get(FD);
 	for (i = 1; i < SOCK_FILES; i++) {
@@ -88,15 +86,4 @@ recount__of_other_threads(void **state)
 	san_sock_fd_put(mine);
 	san_sock_fd_forget(FD);
 	assert_true(may_track());
-}
-
-UNIT_TEST(test_sock_fd)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(put__what_changed_at_the_last_moment),
-		cmocka_unit_test(recount__of_other_threads),
-	};
-
-	san_sock_fd_begin();
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

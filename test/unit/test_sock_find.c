@@ -16,22 +16,25 @@ static bool ends;
 static struct sock_prog p[MAX];
 static uint32_t nb;
 
-static int
-setup(void **state)
+static void
+make_pool(void)
 {
-	(void)state;
-	nb = 0;
-	return san_sock_table_create(NULL, MAX, &all);
+	pool = test_eal_pool("sock_find", 63, 2048);
 }
 
-static int
-teardown(void **state)
+static void
+setup(void)
 {
-	(void)state;
+	nb = 0;
+	assert_int_equal(san_sock_table_create(NULL, MAX, &all), 0);
+}
+
+static void
+teardown(void)
+{
 	while (nb > 0)
 		sock_close(all, &p[--nb]);
 	san_sock_table_destroy(all);
-	return 0;
 }
 
 static uint32_t
@@ -75,13 +78,13 @@ got(uint32_t i)
 	return sock_read(&p[i], &rec, data, sizeof(data)) == 0;
 }
 
-static void
-find__most_specific(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = make_pool);
+
+UNIT_CASE(find__most_specific)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t any, bound, conn;
 
-	(void)state;
 	assert_int_equal(arrives(&d), 0);
 	any = add("0.0.0.0", 5000, NULL, 0);
 	assert_int_equal(arrives(&d), 1);
@@ -95,15 +98,13 @@ find__most_specific(void **state)
 	assert_false(got(any) || got(bound));
 }
 
-static void
-find__not_for_others(void **state)
+UNIT_CASE(find__not_for_others)
 {
 	const struct san_inet_dgram other_port = dgram("10.0.0.2", 7, "10.0.0.1", 5001);
 	const struct san_inet_dgram other_addr = dgram("10.0.0.2", 7, "10.0.0.9", 5000);
 	const struct san_inet_dgram other_peer = dgram("10.0.0.2", 8, "10.0.0.1", 5000);
 	const struct san_inet_dgram v6 = dgram("fd00::2", 7, "fd00::1", 5000);
 
-	(void)state;
 	add("10.0.0.1", 5000, "10.0.0.2", 7);
 	assert_int_equal(arrives(&other_port), 0);
 	assert_int_equal(arrives(&other_addr), 0);
@@ -111,14 +112,12 @@ find__not_for_others(void **state)
 	assert_int_equal(arrives(&v6), 0);
 }
 
-static void
-find__v6_takes_v4_unless_told(void **state)
+UNIT_CASE(find__v6_takes_v4_unless_told)
 {
 	const struct san_inet_dgram v4 = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	struct san_sock_names n = sock_named("::", 5000, NULL, 0);
 	uint32_t i = add("::", 5000, NULL, 0);
 
-	(void)state;
 	assert_int_equal(arrives(&v4), 1);
 	assert_true(got(i));
 	n.v6only = true;
@@ -126,13 +125,11 @@ find__v6_takes_v4_unless_told(void **state)
 	assert_int_equal(arrives(&v4), 0);
 }
 
-static void
-find__reuseport_spreads(void **state)
+UNIT_CASE(find__reuseport_spreads)
 {
 	struct san_sock_names n = sock_named("0.0.0.0", 5000, NULL, 0);
 	uint32_t i, k, sum[4] = {0};
 
-	(void)state;
 	n.reuseport = true;
 	for (i = 0; i < 4; i++) {
 		add("0.0.0.0", 5000, NULL, 0);
@@ -163,13 +160,11 @@ find__reuseport_spreads(void **state)
 		assert_in_range(sum[i], 150, 350);
 }
 
-static void
-find__group_reaches_all(void **state)
+UNIT_CASE(find__group_reaches_all)
 {
 	struct san_inet_dgram d = dgram("10.0.0.2", 7, "239.1.2.3", 5000);
 	const struct san_ip other = inet_ip("239.1.2.4");
 
-	(void)state;
 	d.group = true;
 	add("0.0.0.0", 5000, NULL, 0);
 	add("239.1.2.3", 5000, NULL, 0);
@@ -192,12 +187,10 @@ find__group_reaches_all(void **state)
 	assert_true(got(1));
 }
 
-static void
-find__broadcast_reaches_all(void **state)
+UNIT_CASE(find__broadcast_reaches_all)
 {
 	struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.255", 5000);
 
-	(void)state;
 	d.group = true;
 	add("0.0.0.0", 5000, NULL, 0);
 	add("0.0.0.0", 5000, NULL, 0);
@@ -207,13 +200,11 @@ find__broadcast_reaches_all(void **state)
 	assert_false(got(2));
 }
 
-static void
-wake__only_who_waits(void **state)
+UNIT_CASE(wake__only_who_waits)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
-	(void)state;
 	arrives(&d);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	assert_true(got(i));
@@ -226,13 +217,11 @@ wake__only_who_waits(void **state)
 }
 
 /* If everything is read before the wake-up, it is withdrawn. */
-static void
-wake__taken_back(void **state)
+UNIT_CASE(wake__taken_back)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
-	(void)state;
 	atomic_store(&p[i].shm->armed, 1);
 	arrives(&d);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_NOTIFY);
@@ -243,13 +232,11 @@ wake__taken_back(void **state)
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_NOTIFIED);
 }
 
-static void
-wake__edges_of_each_burst(void **state)
+UNIT_CASE(wake__edges_of_each_burst)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t k, i = add("10.0.0.1", 5000, NULL, 0);
 
-	(void)state;
 	atomic_store(&p[i].shm->armed, 1);
 	atomic_store(&p[i].shm->edges, 1);
 	for (k = 0; k < 3; k++) {
@@ -264,13 +251,11 @@ wake__edges_of_each_burst(void **state)
 	}
 }
 
-static void
-wake__rung_while_there_is_something(void **state)
+UNIT_CASE(wake__rung_while_there_is_something)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
-	(void)state;
 	arrives(&d);
 	/* it arms, finds something and rings its doorbell */
 	atomic_store(&p[i].shm->armed, 1);
@@ -279,12 +264,10 @@ wake__rung_while_there_is_something(void **state)
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 }
 
-static void
-wake__closed_before_it_was_told(void **state)
+UNIT_CASE(wake__closed_before_it_was_told)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 
-	(void)state;
 	add("10.0.0.1", 5000, NULL, 0);
 	add("10.0.0.1", 5001, NULL, 0);
 	atomic_store(&p[1].shm->armed, 1);
@@ -298,39 +281,15 @@ wake__closed_before_it_was_told(void **state)
 	assert_false(san_sock_table_has_work(all));
 }
 
-static void
-add__no_room(void **state)
+UNIT_CASE(add__no_room)
 {
 	struct san_sock_shm shm;
 	uint32_t id;
 
-	(void)state;
 	while (nb < MAX)
 		add("10.0.0.1", 5000, NULL, 0);
 	assert_int_equal(san_sock_add(all, &shm, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, -1, &id),
 			 -ENOSPC);
 	sock_close(all, &p[--nb]);
 	add("10.0.0.1", 5000, NULL, 0);
-}
-
-UNIT_TEST(test_sock_find)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(find__most_specific),
-		TEST(find__not_for_others),
-		TEST(find__v6_takes_v4_unless_told),
-		TEST(find__reuseport_spreads),
-		TEST(find__group_reaches_all),
-		TEST(find__broadcast_reaches_all),
-		TEST(wake__only_who_waits),
-		TEST(wake__taken_back),
-		TEST(wake__edges_of_each_burst),
-		TEST(wake__rung_while_there_is_something),
-		TEST(wake__closed_before_it_was_told),
-		TEST(add__no_room),
-	};
-
-	pool = test_eal_pool("sock_find", 63, 2048);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,19 +23,17 @@ static struct {
 	volatile uint32_t count;
 } * shm;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	shm = mmap(NULL, sizeof(*shm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return shm == MAP_FAILED;
+	assert_ptr_not_equal(shm, MAP_FAILED);
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
-	return munmap(shm, sizeof(*shm));
+	assert_int_equal(munmap(shm, sizeof(*shm)), 0);
 }
 
 static uint64_t
@@ -75,13 +73,13 @@ holder(void)
 	_exit(0);
 }
 
-static void
-sock_lock_take__one_at_a_time(void **state)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
+UNIT_CASE(sock_lock_take__one_at_a_time)
 {
 	uint32_t i, k, key;
 	int status;
 
-	(void)state;
 	for (i = 0; i < PROGRAMS; i++) {
 		if (fork() != 0)
 			continue;
@@ -101,12 +99,10 @@ sock_lock_take__one_at_a_time(void **state)
 	assert_int_equal(shm->count, PROGRAMS * TURNS);
 }
 
-static void
-sock_lock_take__ours_is_refused(void **state)
+UNIT_CASE(sock_lock_take__ours_is_refused)
 {
 	uint32_t key, other;
 
-	(void)state;
 	assert_int_equal(san_sock_lock(&shm->lock, true, &key), 0);
 	assert_int_equal(san_sock_lock(&shm->lock, true, &other), -EDEADLK);
 	san_sock_lock_unlock(&shm->lock, key);
@@ -114,15 +110,13 @@ sock_lock_take__ours_is_refused(void **state)
 	san_sock_lock_unlock(&shm->lock, key);
 }
 
-static void
-sock_lock_take__owner_was_killed(void **state)
+UNIT_CASE(sock_lock_take__owner_was_killed)
 {
 	uint64_t began_ms = now_ms();
 	uint32_t key;
 	pid_t pid;
 	int reaped;
 
-	(void)state;
 	for (reaped = 0; reaped < 2; reaped++) {
 		atomic_store(&shm->step, 0);
 		pid = holder();
@@ -137,13 +131,11 @@ sock_lock_take__owner_was_killed(void **state)
 	assert_in_range(now_ms() - began_ms, 0, 900);
 }
 
-static void
-sock_lock_take__owner_does_not_go_on(void **state)
+UNIT_CASE(sock_lock_take__owner_does_not_go_on)
 {
 	pid_t pid = holder();
 	uint32_t key;
 
-	(void)state;
 	assert_int_equal(san_sock_lock(&shm->lock, false, &key), -EDEADLK);
 	assert_int_equal(san_sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
 	/* it releases the lock that we hold by now */
@@ -153,12 +145,10 @@ sock_lock_take__owner_does_not_go_on(void **state)
 	waitpid(pid, NULL, 0);
 }
 
-static void
-sock_lock_take__owner_whom_we_do_not_know(void **state)
+UNIT_CASE(sock_lock_take__owner_whom_we_do_not_know)
 {
 	uint32_t key;
 
-	(void)state;
 	/* from another namespace: its number is that of a process that lives here */
 	atomic_store(&shm->lock.word, (uint32_t)getppid());
 	atomic_store(&shm->lock.space, 7);
@@ -166,18 +156,4 @@ sock_lock_take__owner_whom_we_do_not_know(void **state)
 	san_sock_lock_unlock(&shm->lock, key);
 	assert_int_equal(san_sock_lock(&shm->lock, false, &key), 0);
 	san_sock_lock_unlock(&shm->lock, key);
-}
-
-UNIT_TEST(test_sock_lock)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(sock_lock_take__one_at_a_time),
-		TEST(sock_lock_take__ours_is_refused),
-		TEST(sock_lock_take__owner_was_killed),
-		TEST(sock_lock_take__owner_does_not_go_on),
-		TEST(sock_lock_take__owner_whom_we_do_not_know),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

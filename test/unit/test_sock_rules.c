@@ -100,8 +100,7 @@ expect(const char *local, const char *remote, enum sock_action action, uint32_t 
 
 /* ---- accepted ---- */
 
-static void
-add_text__says_again_what_it_means(void **state)
+UNIT_CASE(add_text__says_again_what_it_means)
 {
 	static const char *const same[] = {
 		"carry",
@@ -130,7 +129,6 @@ add_text__says_again_what_it_means(void **state)
 	char text[SOCK_LINE_MAX];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(same) + DIM(other); i++) {
 		bool is_same = i < DIM(same);
 
@@ -141,13 +139,11 @@ add_text__says_again_what_it_means(void **state)
 	}
 }
 
-static void
-rule_text__longest(void **state)
+UNIT_CASE(rule_text__longest)
 {
 	char text[SOCK_LINE_MAX], glob[SOCK_GLOB_MAX], line[SOCK_LINE_MAX];
 	int n;
 
-	(void)state;
 	memset(glob, 'g', sizeof(glob));
 	glob[sizeof(glob) - 1] = '\0';
 	n = snprintf(line, sizeof(line), "kernel program %s user 4294967295 proto udp", glob);
@@ -162,10 +158,8 @@ rule_text__longest(void **state)
 	assert_string_equal(text, "kernel ");
 }
 
-static void
-add_text__settings(void **state)
+UNIT_CASE(add_text__settings)
 {
-	(void)state;
 	san_rules_read_init(&rules);
 	assert_string_equal(rules.settings.daemon, "/run/sanstack/sanstack.sock");
 	assert_string_equal(rules.settings.port, "");
@@ -189,8 +183,7 @@ add_text__settings(void **state)
 
 /* ---- refused ---- */
 
-static void
-add_text__refused(void **state)
+UNIT_CASE(add_text__refused)
 {
 	static const struct {
 		const char *text, *says;
@@ -245,7 +238,6 @@ add_text__refused(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		san_rules_read_init(&rules);
 		assert_int_equal(san_rules_read_text(&rules, table[i].text, err, sizeof(err)),
@@ -256,13 +248,11 @@ add_text__refused(void **state)
 	}
 }
 
-static void
-add_text__at_its_limits(void **state)
+UNIT_CASE(add_text__at_its_limits)
 {
 	char text[SOCK_LINE_MAX + 8];
 	int i;
 
-	(void)state;
 	san_rules_read_init(&rules);
 	for (i = 0; i < SOCK_RULES_MAX; i++)
 		assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), 0);
@@ -298,8 +288,7 @@ add_text__at_its_limits(void **state)
 
 /* ---- files ---- */
 
-static void
-add_file__place_of_an_error(void **state)
+UNIT_CASE(add_file__place_of_an_error)
 {
 	static const char good[] = "# one\n\ncarry program a;b\nspin 5";
 	static const char bad[] = "carry\n\n  drop proto x\n";
@@ -307,7 +296,6 @@ add_file__place_of_an_error(void **state)
 	char want[128];
 	const char *path;
 
-	(void)state;
 	path = write_file(good, sizeof(good) - 1);
 	san_rules_read_init(&rules);
 	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), 0);
@@ -331,12 +319,10 @@ add_file__place_of_an_error(void **state)
 	unlink(path);
 }
 
-static void
-add_file__not_readable(void **state)
+UNIT_CASE(add_file__not_readable)
 {
 	char path[2 * SOCK_FILE_MAX];
 
-	(void)state;
 	san_rules_read_init(&rules);
 	assert_int_equal(san_rules_read_file(&rules, "/nosuch/file", err, sizeof(err)), -ENOENT);
 	assert_string_equal(err, "/nosuch/file: No such file or directory");
@@ -347,15 +333,13 @@ add_file__not_readable(void **state)
 	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -ENAMETOOLONG);
 }
 
-static void
-add_file__without_end(void **state)
+UNIT_CASE(add_file__without_end)
 {
 	static char lines[(16 << 20) + 4096];
 	char want[128];
 	const char *path;
 	size_t i;
 
-	(void)state;
 	san_rules_read_init(&rules);
 	assert_int_equal(san_rules_read_file(&rules, "/dev/zero", err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "/dev/zero:1: not a text");
@@ -369,14 +353,12 @@ add_file__without_end(void **state)
 }
 
 /* A file longer than one read, with rules across the boundary. */
-static void
-add_file__long(void **state)
+UNIT_CASE(add_file__long)
 {
 	char text[8000];
 	const char *path;
 	int i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 100; i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "carry user %d #%*s\n", i,
 			      i % 40, "");
@@ -391,13 +373,11 @@ add_file__long(void **state)
 	}
 }
 
-static void
-load__environment_first(void **state)
+UNIT_CASE(load__environment_first)
 {
 	static const char file[] = "carry\nspin 5\nprobe 6\n";
 	const char *path = write_file(file, sizeof(file) - 1);
 
-	(void)state;
 	setenv(SOCK_ENV_FILE, path, 1);
 	setenv(SOCK_ENV_RULES, "spin 7;kernel proto udp", 1);
 	assert_int_equal(san_rules_read_all(&rules, err, sizeof(err)), 0);
@@ -431,10 +411,8 @@ load__environment_first(void **state)
 
 /* ---- matching ---- */
 
-static void
-match__first_of_all(void **state)
+UNIT_CASE(match__first_of_all)
 {
-	(void)state;
 	read_rules("");
 	expect(NULL, "10.0.0.1:53", SOCK_KERNEL, 0);
 	read_rules("kernel remote *:53;carry remote 10.0.0.0/8;drop;both");
@@ -444,8 +422,7 @@ match__first_of_all(void **state)
 	expect(NULL, NULL, SOCK_DROP, 3);
 }
 
-static void
-match__program(void **state)
+UNIT_CASE(match__program)
 {
 	static const struct {
 		const char *glob, *name;
@@ -475,7 +452,6 @@ match__program(void **state)
 	char text[64];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		snprintf(text, sizeof(text), "carry program %s", table[i].glob);
 		read_rules(text);
@@ -495,18 +471,15 @@ match__program(void **state)
 	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 }
 
-static void
-match__user_and_proto(void **state)
+UNIT_CASE(match__user_and_proto)
 {
-	(void)state;
 	read_rules("drop user 0;both proto tcp;kernel user 999;carry user 1000 proto udp");
 	expect(NULL, NULL, SOCK_CARRY, 4);
 	read_rules("drop user root;drop user 10000;carry user 1000");
 	expect(NULL, NULL, SOCK_CARRY, 3);
 }
 
-static void
-match__addresses(void **state)
+UNIT_CASE(match__addresses)
 {
 	static const struct {
 		const char *range, *address;
@@ -546,7 +519,6 @@ match__addresses(void **state)
 	char text[64];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		snprintf(text, sizeof(text), "carry local %s", table[i].range);
 		read_rules(text);
@@ -559,13 +531,11 @@ match__addresses(void **state)
 	}
 }
 
-static void
-match__other_families(void **state)
+UNIT_CASE(match__other_families)
 {
 	const struct sockaddr unix_address = {.sa_family = AF_UNIX};
 	struct sock_query q = {.program = "p", .local = &unix_address};
 
-	(void)state;
 	read_rules("carry local *");
 	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 	read_rules("carry");
@@ -573,8 +543,7 @@ match__other_families(void **state)
 }
 
 /* A socket bound to all addresses, with rules for some: see san_rules_match(). */
-static void
-match__wildcard(void **state)
+UNIT_CASE(match__wildcard)
 {
 	static const struct {
 		const char *text, *local;
@@ -613,7 +582,6 @@ match__wildcard(void **state)
 	struct sock_verdict v;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		read_rules(table[i].text);
 		expect(table[i].local, NULL, table[i].action, table[i].line);
@@ -631,13 +599,11 @@ match__wildcard(void **state)
 	assert_ptr_equal(v.rule, &rules.rules[1]);
 }
 
-static void
-match__wildcard_v6only(void **state)
+UNIT_CASE(match__wildcard_v6only)
 {
 	struct sockaddr_storage local;
 	struct sock_query q = {.is_v6only = true, .local = address("[::]:1", &local)};
 
-	(void)state;
 	read_rules("carry local 10.0.0.1");
 	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_KERNEL);
 	read_rules("carry local [::]/0");
@@ -646,8 +612,7 @@ match__wildcard_v6only(void **state)
 	assert_int_equal(san_rules_match(&rules, &q).action, SOCK_BOTH);
 }
 
-static void
-rule_misses__first(void **state)
+UNIT_CASE(rule_misses__first)
 {
 	struct sockaddr_storage local, remote;
 	const struct sock_query q = {
@@ -670,7 +635,6 @@ rule_misses__first(void **state)
 	const char *misses;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		read_rules(table[i].text);
 		misses = san_rules_rule_misses(&rules.rules[0], &q);
@@ -681,8 +645,7 @@ rule_misses__first(void **state)
 	}
 }
 
-static void
-shadow__table(void **state)
+UNIT_CASE(shadow__table)
 {
 	static const struct {
 		const char *first, *second;
@@ -722,7 +685,6 @@ shadow__table(void **state)
 	char text[256];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < DIM(table); i++) {
 		/* the rule in between is for another program */
 		snprintf(text, sizeof(text), "%s;carry program other;%s", table[i].first,
@@ -732,31 +694,4 @@ shadow__table(void **state)
 		    (table[i].is_shadowed ? &rules.rules[0] : NULL))
 			fail_msg("%s", text);
 	}
-}
-
-UNIT_TEST(test_sock_rules)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add_text__says_again_what_it_means),
-		cmocka_unit_test(rule_text__longest),
-		cmocka_unit_test(add_text__settings),
-		cmocka_unit_test(add_text__refused),
-		cmocka_unit_test(add_text__at_its_limits),
-		cmocka_unit_test(add_file__place_of_an_error),
-		cmocka_unit_test(add_file__not_readable),
-		cmocka_unit_test(add_file__without_end),
-		cmocka_unit_test(add_file__long),
-		cmocka_unit_test(load__environment_first),
-		cmocka_unit_test(match__first_of_all),
-		cmocka_unit_test(match__program),
-		cmocka_unit_test(match__user_and_proto),
-		cmocka_unit_test(match__addresses),
-		cmocka_unit_test(match__other_families),
-		cmocka_unit_test(match__wildcard),
-		cmocka_unit_test(match__wildcard_v6only),
-		cmocka_unit_test(rule_misses__first),
-		cmocka_unit_test(shadow__table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

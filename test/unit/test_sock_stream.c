@@ -66,8 +66,8 @@ set_timeouts(struct san_core *core, uint32_t number, const struct san_sock_timeo
 	qp.nb_timeout_changes++;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	const struct san_sock_work work = {
 		.post = post,
@@ -75,7 +75,6 @@ setup(void **state)
 		.set_timeouts = set_timeouts,
 	};
 
-	(void)state;
 	memset(&qp, 0, sizeof(qp));
 	qp.room = MAX;
 	assert_int_equal(san_sock_table_create(NULL, 4, &all), 0);
@@ -84,17 +83,14 @@ setup(void **state)
 	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, &id), 0);
 	san_sock_stream(all, id, QP);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	(void)state;
 	san_sock_del(all, id);
 	san_sock_table_destroy(all);
 	free(shm);
-	return 0;
 }
 
 /* ---- the program ---- */
@@ -200,11 +196,11 @@ room_posted(void)
 
 /* ---- tests ---- */
 
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
+
 /* Nothing is sent before the connection is up; earlier data is sent then. */
-static void
-up__then_it_goes(void **state)
+UNIT_CASE(up__then_it_goes)
 {
-	(void)state;
 	program_writes(100);
 	assert_int_equal(qp.nb_wr + qp.nb_recv, 0);
 	san_sock_stream_up(all, id, 0);
@@ -215,12 +211,10 @@ up__then_it_goes(void **state)
 }
 
 /* All bytes in order, whatever the sizes of sends and receives, several times round. */
-static void
-bytes__in_order(void **state)
+UNIT_CASE(bytes__in_order)
 {
 	uint32_t sent = 0, n, i;
 
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	srand(1);
 	for (i = 0; i < 500; i++) {
@@ -240,12 +234,10 @@ bytes__in_order(void **state)
 }
 
 /* Data written while sends are in flight is combined. */
-static void
-send__few_at_a_time(void **state)
+UNIT_CASE(send__few_at_a_time)
 {
 	uint32_t i;
 
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	for (i = 0; i < 100; i++)
 		program_writes(10);
@@ -256,10 +248,8 @@ send__few_at_a_time(void **state)
 }
 
 /* No receive is posted for little room; a reader that makes room rings, and only then. */
-static void
-recv__waits_for_room(void **state)
+UNIT_CASE(recv__waits_for_room)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	receives(RING - 100);
 	assert_int_equal(qp.nb_recv, 0);
@@ -272,10 +262,8 @@ recv__waits_for_room(void **state)
 }
 
 /* A waiter in the kernel is notified of data, of the end, and of room. */
-static void
-mirror__what_there_is(void **state)
+UNIT_CASE(mirror__what_there_is)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	receives(1);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
@@ -293,10 +281,8 @@ mirror__what_there_is(void **state)
 }
 
 /* After shutdown() there is nothing to wait for, with room or without. (UDP-10) */
-static void
-room__not_behind_an_end(void **state)
+UNIT_CASE(room__not_behind_an_end)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
@@ -315,10 +301,8 @@ room__not_behind_an_end(void **state)
 }
 
 /* As in TCP, unless the application sets it; invalid values are limited. (UDP-12) */
-static void
-timeouts__as_it_is_asked_for(void **state)
+UNIT_CASE(timeouts__as_it_is_asked_for)
 {
-	(void)state;
 	assert_int_equal(qp.nb_timeout_changes, 0);
 	san_sock_stream_up(all, id, 0);
 	assert_int_equal(qp.nb_timeout_changes, 1);
@@ -358,29 +342,13 @@ timeouts__as_it_is_asked_for(void **state)
 	assert_int_equal(qp.timeouts.probes, 127);
 }
 
-/* Data of an application that has ended is sent, although its doorbells are removed. */
-static void
-bytes__without_a_bell(void **state)
-{
-	(void)state;
-	san_sock_stream_up(all, id, 0);
-	atomic_store(&shm->tx_tail, 10);
-	memset(san_sock_shm_tx_ring(shm, RING), 0, 10);
-	san_sock_doorbell_all(all);
-	san_sock_dgram_pump(all, NULL, 0);
-	assert_int_equal(qp.nb_wr, 1);
-	assert_int_equal(qp.wr[0].length, 10);
-}
-
 /* ---- ends ---- */
 
 /* Our end follows the data written before, and the peer's end is reported after its data. */
-static void
-end__orderly(void **state)
+UNIT_CASE(end__orderly)
 {
 	uint32_t i;
 
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	for (i = 0; i < 4; i++)
 		program_writes(10);
@@ -407,10 +375,8 @@ end__orderly(void **state)
 }
 
 /* When no process has it any more, it ends. */
-static void
-end__abandoned(void **state)
+UNIT_CASE(end__abandoned)
 {
-	(void)state;
 	program_writes(10);
 	san_sock_stream_shut(all, id);
 	san_sock_dgram_pump(all, NULL, 0);
@@ -427,11 +393,21 @@ end__abandoned(void **state)
 	assert_int_equal(qp.wr[0].op, SAN_WR_SHUTDOWN);
 }
 
-/* The kernel gets one end, once: even for a socket with unread data. */
-static void
-end__is_told_as_one(void **state)
+/* Data of an application that has ended is sent, although its doorbells are removed. */
+UNIT_CASE(bytes__without_a_bell)
 {
-	(void)state;
+	san_sock_stream_up(all, id, 0);
+	atomic_store(&shm->tx_tail, 10);
+	memset(san_sock_shm_tx_ring(shm, RING), 0, 10);
+	san_sock_doorbell_all(all);
+	san_sock_dgram_pump(all, NULL, 0);
+	assert_int_equal(qp.nb_wr, 1);
+	assert_int_equal(qp.wr[0].length, 10);
+}
+
+/* The kernel gets one end, once: even for a socket with unread data. */
+UNIT_CASE(end__is_told_as_one)
+{
 	san_sock_stream_up(all, id, 0);
 	atomic_store(&shm->armed, 1);
 	receives(9);
@@ -446,10 +422,8 @@ end__is_told_as_one(void **state)
 }
 
 /* A waiter that comes after the end is notified, too. */
-static void
-end__told_later(void **state)
+UNIT_CASE(end__told_later)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
@@ -461,10 +435,8 @@ end__told_later(void **state)
 }
 
 /* The peer failed: reads return the earlier data, then the error; no call waits for room. */
-static void
-end__reset(void **state)
+UNIT_CASE(end__reset)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	receives(9);
 	program_writes(RING);
@@ -483,10 +455,8 @@ end__reset(void **state)
 }
 
 /* Sends before a reset may be reported after it: there is room nevertheless. */
-static void
-end__reset_before_sent(void **state)
+UNIT_CASE(end__reset_before_sent)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	qp.nb_recv = 0;
@@ -496,10 +466,8 @@ end__reset_before_sent(void **state)
 }
 
 /* After the peer's end a lost connection is an error for senders only. */
-static void
-end__reset_behind_the_end(void **state)
+UNIT_CASE(end__reset_behind_the_end)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
@@ -510,10 +478,8 @@ end__reset_behind_the_end(void **state)
 }
 
 /* After the ends of both directions it is none. */
-static void
-end__reset_behind_both_ends(void **state)
+UNIT_CASE(end__reset_behind_both_ends)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
@@ -525,20 +491,16 @@ end__reset_behind_both_ends(void **state)
 	assert_int_equal(atomic_load(&shm->error), 0);
 }
 
-static void
-end__silence(void **state)
+UNIT_CASE(end__silence)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, RTSAN_WC_RETRY_EXC, 0);
 	assert_int_equal(atomic_load(&shm->error), ETIMEDOUT);
 }
 
-static void
-never_up(void **state)
+UNIT_CASE(never_up)
 {
-	(void)state;
 	atomic_store(&shm->armed, 1);
 	san_sock_stream_over(all, id, ECONNREFUSED);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_REFUSED);
@@ -549,10 +511,8 @@ never_up(void **state)
 }
 
 /* Data written without a ring follows the data in it, one write at a time. */
-static void
-aside__behind_the_ring(void **state)
+UNIT_CASE(aside__behind_the_ring)
 {
-	(void)state;
 	assert_false(san_sock_stream_may_append(all, id));
 	program_writes(10);
 	san_sock_stream_up(all, id, 0);
@@ -572,10 +532,8 @@ aside__behind_the_ring(void **state)
 }
 
 /* Impossible indices end the stream, and nothing beyond the ring is accessed (SYS-5). */
-static void
-hostile__positions(void **state)
+UNIT_CASE(hostile__positions)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	receives(10);
 	assert_int_equal(qp.nb_recv, 1);
@@ -589,10 +547,8 @@ hostile__positions(void **state)
 	assert_int_equal(atomic_load(&shm->rx_tail), 10);
 }
 
-static void
-hostile__goes_back(void **state)
+UNIT_CASE(hostile__goes_back)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	program_writes(10);
 	atomic_store(&shm->tx_tail, 5);
@@ -600,46 +556,12 @@ hostile__goes_back(void **state)
 	assert_int_equal(atomic_load(&shm->error), EIO);
 }
 
-static void
-hostile__reads_ahead(void **state)
+UNIT_CASE(hostile__reads_ahead)
 {
-	(void)state;
 	san_sock_stream_up(all, id, 0);
 	receives(RING - 10);
 	atomic_store(&shm->rx_head, RING + 10);
 	ring();
 	assert_int_equal(qp.nb_recv, 0);
 	assert_int_equal(atomic_load(&shm->error), EIO);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-UNIT_TEST(test_sock_stream)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(up__then_it_goes),
-		TEST(bytes__in_order),
-		TEST(send__few_at_a_time),
-		TEST(recv__waits_for_room),
-		TEST(mirror__what_there_is),
-		TEST(room__not_behind_an_end),
-		TEST(timeouts__as_it_is_asked_for),
-		TEST(end__orderly),
-		TEST(end__abandoned),
-		TEST(bytes__without_a_bell),
-		TEST(end__is_told_as_one),
-		TEST(end__told_later),
-		TEST(end__reset),
-		TEST(end__reset_before_sent),
-		TEST(end__reset_behind_the_end),
-		TEST(end__reset_behind_both_ends),
-		TEST(end__silence),
-		TEST(never_up),
-		TEST(aside__behind_the_ring),
-		TEST(hostile__positions),
-		TEST(hostile__goes_back),
-		TEST(hostile__reads_ahead),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

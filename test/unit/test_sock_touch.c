@@ -21,10 +21,8 @@ pages(int prot, size_t nb)
 	return p;
 }
 
-static void
-touch__none_and_far(void **state)
+UNIT_CASE(touch__none_and_far)
 {
-	(void)state;
 	assert_true(san_sock_touch_is_bad(NULL, 1));
 	assert_true(san_sock_touch_is_bad_out(NULL, 1));
 	assert_false(san_sock_touch_is_bad(NULL, 0));
@@ -36,8 +34,7 @@ touch__none_and_far(void **state)
 	assert_false(san_sock_touch_is_bad("text", 5));
 }
 
-static void
-touch__as_it_is_protected(void **state)
+UNIT_CASE(touch__as_it_is_protected)
 {
 	static const struct {
 		int prot;
@@ -50,7 +47,6 @@ touch__as_it_is_protected(void **state)
 	uint8_t *p;
 	size_t i, at;
 
-	(void)state;
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		p = pages(cases[i].prot, 1);
 		for (at = 0; at < PAGE; at += PAGE - 1) {
@@ -66,12 +62,10 @@ touch__as_it_is_protected(void **state)
 }
 
 /* Each page is checked, and no byte behind the last one. */
-static void
-touch__across_pages(void **state)
+UNIT_CASE(touch__across_pages)
 {
 	uint8_t *p = pages(PROT_READ | PROT_WRITE, 3);
 
-	(void)state;
 	assert_int_equal(mprotect(p + 2 * PAGE, PAGE, PROT_NONE), 0);
 	san_sock_touch_forget();
 	assert_false(san_sock_touch_is_bad(p, 2 * PAGE));
@@ -81,13 +75,11 @@ touch__across_pages(void **state)
 	munmap(p, 3 * PAGE);
 }
 
-static void
-touch__bytes_stay(void **state)
+UNIT_CASE(touch__bytes_stay)
 {
 	uint8_t *p = pages(PROT_READ | PROT_WRITE, 2), was[2 * PAGE];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < sizeof(was); i++)
 		was[i] = p[i] = (uint8_t)(i * 7 + 1);
 	for (i = 0; i < 9; i++) {
@@ -100,29 +92,14 @@ touch__bytes_stay(void **state)
 }
 
 /* Valid memory is not checked again, until the application changes its mappings. */
-static void
-touch__forgotten(void **state)
+UNIT_CASE(touch__forgotten)
 {
 	uint8_t *p = pages(PROT_READ, 1);
 
-	(void)state;
 	assert_false(san_sock_touch_is_bad(p, 1));
 	assert_int_equal(mprotect(p, PAGE, PROT_NONE), 0);
 	assert_false(san_sock_touch_is_bad(p, 1));
 	san_sock_touch_forget();
 	assert_true(san_sock_touch_is_bad(p, 1));
 	munmap(p, PAGE);
-}
-
-UNIT_TEST(test_sock_touch)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(touch__none_and_far),
-		cmocka_unit_test(touch__as_it_is_protected),
-		cmocka_unit_test(touch__across_pages),
-		cmocka_unit_test(touch__bytes_stay),
-		cmocka_unit_test(touch__forgotten),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
