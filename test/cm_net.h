@@ -9,14 +9,10 @@
  * the builder and the parser; what becomes of each may be the test's to say.
  */
 
-#include <stdint.h>
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "cable.h"
 #include "cm_priv.h"
-#include "san_assert.h"
 #include "unit/test_eal.h"
 
 #define CM_NET_LATENCY_NS (10 * SAN_NS_PER_US)

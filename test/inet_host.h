@@ -8,9 +8,6 @@
  * made here without any help of the code under test; checksums are summed the slow way.
  */
 
-#include <stdint.h>
-#include <string.h>
-
 #include <rte_byteorder.h>
 #include <rte_ether.h>
 
@@ -175,9 +172,9 @@ inet_put_eth(struct inet_frame *f, const uint8_t dst[6], const uint8_t src[6], u
 static inline uint16_t
 inet_sum(const uint8_t *b, uint32_t n, uint32_t start)
 {
-	uint32_t i, sum = start;
+	uint32_t sum = start;
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		sum += i & 1 ? b[i] : (uint32_t)b[i] << 8;
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -220,9 +217,9 @@ inet_seal_v4(struct inet_frame *f)
 static inline uint32_t
 inet_phdr_v6(const uint8_t *ip)
 {
-	uint32_t i, sum = 58u + inet_get16(ip + 4);
+	uint32_t sum = 58u + inet_get16(ip + 4);
 
-	for (i = 8; i < 40; i += 2)
+	for (uint32_t i = 8; i < 40; i += 2)
 		sum += inet_get16(ip + i);
 	return sum;
 }
@@ -264,10 +261,9 @@ static inline void
 inet_put_echo(struct inet_frame *f, uint8_t type, uint16_t n, uint16_t factor)
 {
 	const uint8_t head[8] = {type, 0, 0, 0, 0x12, 0x34, 0, 7};
-	uint16_t i;
 
 	inet_put(f, head, sizeof(head));
-	for (i = 0; i < n; i++)
+	for (uint16_t i = 0; i < n; i++)
 		inet_put8(f, (uint8_t)(i * factor));
 }
 
@@ -348,9 +344,9 @@ static inline uint16_t
 inet_sum_udp(const uint8_t *ip, const uint8_t *udp, uint32_t n)
 {
 	bool v4 = ip[0] >> 4 == 4;
-	uint32_t i, sum = 17 + n;
+	uint32_t sum = 17 + n;
 
-	for (i = v4 ? 12 : 8; i < (v4 ? 20u : 40u); i += 2)
+	for (uint32_t i = v4 ? 12 : 8; i < (v4 ? 20u : 40u); i += 2)
 		sum += inet_get16(ip + i);
 	return inet_sum(udp, n, sum);
 }
@@ -384,10 +380,8 @@ inet_seal_udp(struct inet_frame *f)
 static inline void
 inet_make_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t n)
 {
-	uint16_t i;
-
 	inet_put_udp(f, src, dst, 1000, 2000);
-	for (i = 0; i < n; i++)
+	for (uint16_t i = 0; i < n; i++)
 		inet_put8(f, (uint8_t)(i * 3));
 	inet_seal_udp(f);
 }

@@ -4,8 +4,6 @@
 
 /** @file Carried sockets and the programs that have them, for tests of lib/sock. */
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "inet_host.h"

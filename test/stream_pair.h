@@ -166,9 +166,7 @@ pair_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right right, u
 static inline struct pair_reg *
 pair_find(struct pair_end *e, uint32_t key)
 {
-	uint32_t i;
-
-	for (i = 0; i < PAIR_REGS; i++)
+	for (uint32_t i = 0; i < PAIR_REGS; i++)
 		if (e->reg[i].key == key)
 			return &e->reg[i];
 	return NULL;
@@ -252,10 +250,9 @@ pair_access(struct pair_end *e, const struct pair_req *r)
 	struct pair_reg *reg = pair_find(e->peer, r->key);
 	uint8_t need = r->kind == PAIR_WRITE ? SAN_STREAM_PUSH : SAN_STREAM_PULL;
 	uint64_t off = r->addr - 0x1000;
-	uint8_t i;
 
 	SAN_VERIFY(r->key != 0 && reg != NULL && reg->right == need);
-	for (i = 0; i < r->nb_sge; i++) {
+	for (uint8_t i = 0; i < r->nb_sge; i++) {
 		SAN_VERIFY(off + r->sge[i].length <= reg->len);
 		if (r->kind == PAIR_WRITE)
 			memcpy(reg->addr + off, r->sge[i].addr, r->sge[i].length);
@@ -352,15 +349,13 @@ pair_wait(struct stream_pair *p, uint64_t ns)
 static inline void
 pair_init(struct stream_pair *p, uint64_t seed)
 {
-	int i;
-
 	memset(p, 0, sizeof(*p));
 	san_prng_seed(&p->prng, seed);
 	p->caps = (struct san_stream_caps){
 		.threshold = 4096, .can_read = true, .ordered = true, .max_sge = 4};
 	p->now_ns = 1000000;
 	p->budget = 1u << 20;
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		p->end[i].pair = p;
 		p->end[i].peer = &p->end[1 - i];
 		p->end[i].max_req = PAIR_REQS;
@@ -399,9 +394,7 @@ pair_end_now(struct pair_end *e, uint8_t status)
 static inline void
 pair_fini(struct stream_pair *p)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		san_stream_destroy(p->end[i].s);
 		SAN_VERIFY(p->end[i].nb_regs == 0 && p->end[i].mem == 0);
 	}

@@ -54,9 +54,8 @@ static inline struct san_sm_where
 stream_sample_where(uint8_t nb, uint8_t salt)
 {
 	struct san_sm_where w = {.nb_seg = nb < SAN_SM_SEGS ? nb : SAN_SM_SEGS};
-	uint8_t i;
 
-	for (i = 0; i < w.nb_seg; i++) {
+	for (uint8_t i = 0; i < w.nb_seg; i++) {
 		w.seg[i].addr = 0x8182838485868700u + 0x10u * salt + i;
 		w.seg[i].len = 0x00010200u + 0x10u * salt + i;
 		w.seg[i].key = 0x91929300u + 0x10u * salt + i;
@@ -67,16 +66,14 @@ stream_sample_where(uint8_t nb, uint8_t salt)
 static inline void
 stream_sample_lists(struct san_sm *m, uint8_t nb)
 {
-	uint8_t i;
-
 	m->nb_wdone = (m->flags & SAN_SM_WDONE) ? nb : 0;
-	for (i = 0; i < m->nb_wdone; i++) {
+	for (uint8_t i = 0; i < m->nb_wdone; i++) {
 		m->wdone[i].id = 0x21222300u + i;
 		m->wdone[i].bytes = 0x31323300u + i;
 	}
 	if (m->flags & SAN_SM_ADV)
 		m->nb_adv = nb < SAN_SM_ADVS ? nb : SAN_SM_ADVS;
-	for (i = 0; i < m->nb_adv; i++) {
+	for (uint8_t i = 0; i < m->nb_adv; i++) {
 		m->adv[i].id = 0x41424300u + i;
 		m->adv[i].after = i & 1;
 		m->adv[i].where = stream_sample_where(nb, i);
@@ -140,10 +137,9 @@ stream_sample_put(const struct stream_sample *s, uint8_t *p)
 {
 	struct san_sm m = stream_sample_get(s);
 	uint32_t len = san_wire_stream_len(&m);
-	uint32_t i;
 
 	san_wire_stream_put(&m, p);
-	for (i = 0; i < s->payload; i++)
+	for (uint32_t i = 0; i < s->payload; i++)
 		p[len + i] = (uint8_t)('A' + i);
 	return len + s->payload;
 }

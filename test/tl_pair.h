@@ -9,11 +9,8 @@
  * tests, side 1 the target. The test carries the packets. fake_ulp.c is the ULP.
  */
 
-#include <errno.h>
-
 #include "san_seq.h"
 #include "tl_host.h"
-#include "tl_priv.h"
 #include "unit.h"
 
 #define PAIR_LOG  64
@@ -368,9 +365,9 @@ pair_find(uint8_t op, uint32_t n)
 static inline uint32_t
 pair_xfer(int side)
 {
-	uint32_t i, n = pair_tx(side);
+	uint32_t n = pair_tx(side);
 
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		pair_rx(1 - side, i);
 	return n;
 }

@@ -53,12 +53,11 @@ confine(uint32_t action, bool opens)
 		      SCMP_SYS(connect), SCMP_SYS(accept), SCMP_SYS(close),
 		      SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
 		      SCMP_SYS(sendto)};
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; opens && i < sizeof(more) / sizeof(more[0]); i++)
+	for (size_t i = 0; opens && i < sizeof(more) / sizeof(more[0]); i++)
 		rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, more[i], 0);
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		rc |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
 	if (rc != 0 || seccomp_load(filter) != 0)
 		die("filter");
@@ -68,9 +67,9 @@ static void
 write_all(int fd, const char *data, ssize_t n)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
-	ssize_t done, at;
+	ssize_t done;
 
-	for (at = 0; at<n; at += done> 0 ? done : 0) {
+	for (ssize_t at = 0; at<n; at += done> 0 ? done : 0) {
 		done = write(fd, data + at, (size_t)(n - at));
 		if (done < 0 && errno == EAGAIN)
 			poll(&p, 1, -1);

@@ -344,15 +344,14 @@ test_destroy_under_way(void)
 {
 	struct rtsan_mr *src, *dst;
 	struct rtsan_wc wc;
-	int i;
 
 	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
 	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &dst) == 0);
-	for (i = 0; i < UNDER; i++)
+	for (int i = 0; i < UNDER; i++)
 		CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
 	CHECK(post(RTSAN_WR_SEND, 1, src, 8, 0) == 1);
 	post_recvs_into(dst, UNDER);
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		rtsan_progress(ctx);
 	CHECK(rtsan_mr_dereg(src) == -EBUSY);
 	CHECK(rtsan_mr_dereg(dst) == -EBUSY);
@@ -361,7 +360,7 @@ test_destroy_under_way(void)
 	CHECK(rtsan_mr_dereg(src) == 0);
 	CHECK(rtsan_mr_dereg(dst) == 0);
 	/* the destroyed queue pair has no completions */
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		CHECK(rtsan_cq_poll(cq, &wc, 1) == 0);
 	nothing_left();
 }
@@ -372,16 +371,15 @@ test_orderly_end(void)
 {
 	struct rtsan_event ev;
 	struct rtsan_wc wc;
-	int i;
 
 	dial();
 	post_recvs(1);
-	for (i = 0; i < UNDER; i++)
+	for (int i = 0; i < UNDER; i++)
 		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
 	CHECK(rtsan_disconnect(qp) == 0);
 	ev = EVENT(RTSAN_EV_DISCONNECTED);
 	CHECK(ev.qp == qp);
-	for (i = 0; i < UNDER; i++) {
+	for (int i = 0; i < UNDER; i++) {
 		wc = completion(__LINE__);
 		CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS);
 	}
@@ -407,15 +405,14 @@ test_destroy_while_connecting(void)
 {
 	struct timespec pause = {.tv_nsec = 0};
 	struct rtsan_event ev;
-	int i, k;
 
-	for (i = 0; i < 8; i++) {
+	for (int i = 0; i < 8; i++) {
 		qp = conns_make_qp();
 		post_recvs(3);
 		CHECK(rtsan_connect(qp, peer, ANYHOW, NULL) == 0);
 		CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
 		pause.tv_nsec = i * 500000;
-		for (k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			rtsan_progress(ctx);
 		nanosleep(&pause, NULL);
 		rtsan_qp_destroy(qp);
@@ -432,7 +429,7 @@ test_destroy_while_connecting(void)
 static void
 test_given_up(void)
 {
-	int net = (int)(strrchr(peer, '.') - peer), i, nb_sends = 0;
+	int net = (int)(strrchr(peer, '.') - peer), nb_sends = 0;
 	struct rtsan_event ev;
 	struct rtsan_wc wc;
 	char nobody[64];
@@ -445,7 +442,7 @@ test_given_up(void)
 	CHECK(rtsan_disconnect(qp) == 0);
 	ev = EVENT(RTSAN_EV_DISCONNECTED);
 	CHECK(ev.qp == qp);
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		wc = completion(__LINE__);
 		CHECK(wc.status == RTSAN_WC_FLUSHED && (wc.wr_id == 1 || wc.wr_id == 9));
 		nb_sends += wc.wr_id == 1;
@@ -461,13 +458,12 @@ static void
 leave(const char *spec)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
-	int i, k;
 
 	open_ctx(spec);
-	for (i = 0; i < 8; i++) {
+	for (int i = 0; i < 8; i++) {
 		qp = conns_make_qp();
 		CHECK(rtsan_connect(qp, peer, ANYHOW, NULL) == 0);
-		for (k = 0; k < 100; k++)
+		for (int k = 0; k < 100; k++)
 			rtsan_progress(ctx);
 		nanosleep(&pause, NULL);
 		rtsan_qp_destroy(qp);
@@ -568,9 +564,7 @@ stop_server(void)
 static void
 client(const char *spec)
 {
-	int round;
-
-	for (round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < ROUNDS; round++) {
 		open_ctx(spec);
 		test_second(spec);
 		dial();
@@ -613,10 +607,9 @@ conns_run(int argc, char **argv, const struct conns_extra *more)
 		{"deaf", be_deaf, 3},
 		{"leaves", leave, 4},
 	};
-	size_t i;
 
 	extra = more;
-	for (i = 0; argc > 1 && i < sizeof(roles) / sizeof(*roles); i++) {
+	for (size_t i = 0; argc > 1 && i < sizeof(roles) / sizeof(*roles); i++) {
 		if (strcmp(argv[1], roles[i].name) != 0 || argc != roles[i].nb_args)
 			continue;
 		peer = argv[3];

@@ -79,9 +79,8 @@ static void
 fill(uint8_t *buf, uint32_t index, uint32_t round)
 {
 	uint64_t word = ((uint64_t)pair << 48) + ((uint64_t)index << 32) + round;
-	uint32_t i;
 
-	for (i = 0; i < nb_bytes; i++)
+	for (uint32_t i = 0; i < nb_bytes; i++)
 		buf[i] = (uint8_t)(word * (i / 8 + 1) >> (i % 8 * 8));
 }
 
@@ -110,14 +109,12 @@ post(struct conn *c, const void *what, bool is_recv)
 static void
 open_all(const char *spec)
 {
-	uint32_t i;
-
 	if (rtsan_open(spec, &ctx) != 0 ||
 	    rtsan_cq_create(ctx, 8 * nb_conns, &cq) != 0 ||
 	    rtsan_mr_alloc(ctx, (size_t)nb_conns * 2 * nb_bytes, 0, &mr) != 0)
 		die("open");
 	conns = calloc(nb_conns, sizeof(*conns));
-	for (i = 0; i < nb_conns; i++) {
+	for (uint32_t i = 0; i < nb_conns; i++) {
 		conns[i].index = i;
 		conns[i].out = (uint8_t *)rtsan_mr_addr(mr) + (size_t)i * 2 * nb_bytes;
 		conns[i].in = conns[i].out + nb_bytes;
@@ -151,7 +148,7 @@ static int
 take(struct rtsan_wc *wc, int n)
 {
 	static uint64_t since;
-	int got = rtsan_cq_poll(cq, wc, n), i;
+	int got = rtsan_cq_poll(cq, wc, n);
 
 	if (got == 0) {
 		if (since == 0)
@@ -163,7 +160,7 @@ take(struct rtsan_wc *wc, int n)
 		return 0;
 	}
 	since = 0;
-	for (i = 0; i < got; i++)
+	for (int i = 0; i < got; i++)
 		if (wc[i].status != RTSAN_WC_SUCCESS)
 			die("%s", rtsan_status_text(wc[i].status));
 	return got;
@@ -219,12 +216,12 @@ serve(void)
 	struct rtsan_event ev;
 	struct conn *c;
 	uint32_t nb_over = 0;
-	int i, n;
+	int n;
 
 	accept_all();
 	while (left > 0) {
 		n = take(wc, 64);
-		for (i = 0; i < n; i++) {
+		for (int i = 0; i < n; i++) {
 			c = conn_of(wc[i].qp);
 			check(c, c->nb_done++);
 			memcpy(c->out, c->in, nb_bytes);
@@ -284,18 +281,17 @@ ask_all(void)
 	uint64_t left = (uint64_t)nb_conns * nb_rounds, began;
 	struct rtsan_wc wc[64];
 	struct conn *c;
-	uint32_t k;
-	int i, n;
+	int n;
 
 	connect_all();
 	began = now_ns();
-	for (k = 0; k < nb_conns; k++) {
+	for (uint32_t k = 0; k < nb_conns; k++) {
 		fill(conns[k].out, k, 0);
 		post(&conns[k], conns[k].out, false);
 	}
 	while (left > 0) {
 		n = take(wc, 64);
-		for (i = 0; i < n; i++) {
+		for (int i = 0; i < n; i++) {
 			c = conn_of(wc[i].qp);
 			check(c, c->nb_done++);
 			left--;
@@ -307,7 +303,7 @@ ask_all(void)
 		}
 	}
 	shared->took_ns[pair] = now_ns() - began;
-	for (k = 0; k < nb_conns; k++)
+	for (uint32_t k = 0; k < nb_conns; k++)
 		rtsan_disconnect(conns[k].qp);
 }
 
@@ -329,9 +325,8 @@ static void
 report(void)
 {
 	uint64_t least = UINT64_MAX, most = 0;
-	uint32_t i;
 
-	for (i = 0; i < nb_pairs; i++) {
+	for (uint32_t i = 0; i < nb_pairs; i++) {
 		least = shared->took_ns[i] < least ? shared->took_ns[i] : least;
 		most = shared->took_ns[i] > most ? shared->took_ns[i] : most;
 	}
@@ -342,7 +337,6 @@ report(void)
 int
 main(int argc, char **argv)
 {
-	uint32_t i;
 	int status, failed = 0;
 
 	if (argc != 7)
@@ -358,7 +352,7 @@ main(int argc, char **argv)
 		      0);
 	if (shared == MAP_FAILED)
 		return 1;
-	for (i = 0; i < 2 * nb_pairs; i++) {
+	for (uint32_t i = 0; i < 2 * nb_pairs; i++) {
 		pair = i / 2;
 		status = fork();
 		if (status < 0)

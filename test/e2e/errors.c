@@ -325,13 +325,12 @@ case_bounds(struct client *c)
 	const int status = RTSAN_WC_REM_ACCESS;
 	uint64_t addr;
 	uint32_t key;
-	size_t i;
 
 	if (connected(c, PLAIN) < 0)
 		return -1;
 	addr = c->offer.addr[ALL];
 	key = c->offer.rkey[ALL];
-	for (i = 0; i < sizeof(ops); i++)
+	for (size_t i = 0; i < sizeof(ops); i++)
 		if (expect_refused(c, ops[i], 100, addr + REGION - 99, key, status) < 0 ||
 		    expect_refused(c, ops[i], 100, addr - 1, key, status) < 0 ||
 		    expect_refused(c, ops[i], 100000, addr + REGION - 50000, key, status) < 0 ||
@@ -556,7 +555,7 @@ case_late(struct client *c)
 {
 	const struct rtsan_recv_wr receive = {.nb_sge = 0};
 	const struct timespec pause = {.tv_nsec = 5000000};
-	int i, got;
+	int got;
 
 	if (connected(c, PLAIN) < 0 || rtsan_disconnect(c->qp) < 0)
 		return wrong(c, "no connection, or no end: %s", rtsan_error());
@@ -565,7 +564,7 @@ case_late(struct client *c)
 			return wrong(c, "not taken: %s", rtsan_error());
 		got = next_status(c);
 	} while (got == RTSAN_WC_SUCCESS);
-	for (i = 0; i < 50 && got == RTSAN_WC_FLUSHED; i++) {
+	for (int i = 0; i < 50 && got == RTSAN_WC_FLUSHED; i++) {
 		nanosleep(&pause, NULL);
 		if ((i % 2 ? post(c, RTSAN_WR_SEND, 10, 0, 0) :
 			     rtsan_post_recv(c->qp, &receive, 1)) != 1)

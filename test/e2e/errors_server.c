@@ -33,9 +33,8 @@ post_recvs(struct served *s, uint32_t length)
 {
 	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(s->recv_mr), .length = length};
 	struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
-	int i;
 
-	for (i = 0; i < NB_RECVS; i++) {
+	for (int i = 0; i < NB_RECVS; i++) {
 		sge.addr = (uint8_t *)rtsan_mr_addr(s->recv_mr) + i * RECV_BYTES;
 		wr.wr_id = (uint64_t)i;
 		if (rtsan_post_recv(s->qp, &wr, 1) != 1)
@@ -59,7 +58,6 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 		.private_len = sizeof(offer),
 	};
 	struct served *s = calloc(1, sizeof(*s));
-	int i;
 
 	if (ev->private_data[0] == REFUSE || s == NULL) {
 		rtsan_reject(srv->ctx, ev->request, "go away", 7);
@@ -75,7 +73,7 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 		errors_die("a connection's resources");
 	if (s->is_ready)
 		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
-	for (i = 0; i < REGIONS; i++) {
+	for (int i = 0; i < REGIONS; i++) {
 		offer.addr[i] = (uint64_t)(uintptr_t)rtsan_mr_addr(srv->mr[i]);
 		offer.rkey[i] = rtsan_mr_rkey(srv->mr[i]);
 	}
@@ -169,12 +167,10 @@ errors_serve(const char *spec)
 	struct server srv = {.ctx = NULL};
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
-	struct served *s;
-	int i;
 
 	if (rtsan_open(spec, &srv.ctx) < 0)
 		errors_die("rtsan_open");
-	for (i = 0; i < REGIONS; i++)
+	for (int i = 0; i < REGIONS; i++)
 		if (rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) < 0)
 			errors_die("rtsan_mr_alloc");
 	if (rtsan_cq_create(srv.ctx, 4096, &srv.cq) < 0 ||
@@ -192,7 +188,7 @@ errors_serve(const char *spec)
 		}
 		serve_act(&srv);
 	}
-	for (s = srv.list; s != NULL; s = s->next)
+	for (struct served *s = srv.list; s != NULL; s = s->next)
 		s->is_over = true;
 	serve_act(&srv);
 	rtsan_close(srv.ctx);

@@ -73,9 +73,8 @@ listen_for_models(int fd)
 	uint8_t p[FRAME_MAX];
 	struct frame *f;
 	ssize_t n;
-	int i;
 
-	for (i = 0; i < BURST; i++) {
+	for (int i = 0; i < BURST; i++) {
 		n = recv(fd, p, sizeof(p), MSG_DONTWAIT);
 		if (n <= 0)
 			return;
@@ -134,10 +133,10 @@ send_burst(int fd)
 	static struct frame frames[BURST];
 	struct mmsghdr msgs[BURST];
 	struct iovec iov[BURST];
-	int i, n;
+	int n;
 
 	memset(msgs, 0, sizeof(msgs));
-	for (i = 0; i < BURST; i++) {
+	for (int i = 0; i < BURST; i++) {
 		iov[i].iov_base = frames[i].bytes;
 		iov[i].iov_len = make(&frames[i]);
 		msgs[i].msg_hdr.msg_iov = &iov[i];

@@ -112,9 +112,8 @@ static void
 fill(uint8_t *mem, size_t bytes, uint64_t word)
 {
 	uint64_t *w = (uint64_t *)mem;
-	size_t i;
 
-	for (i = 0; i < bytes / sizeof(word); i++)
+	for (size_t i = 0; i < bytes / sizeof(word); i++)
 		w[i] = word;
 }
 
@@ -141,9 +140,8 @@ static void *
 flip(void *arg)
 {
 	struct flipper *f = arg;
-	uint32_t i;
 
-	for (i = 0; !atomic_load_explicit(&f->stop, memory_order_relaxed); i++) {
+	for (uint32_t i = 0; !atomic_load_explicit(&f->stop, memory_order_relaxed); i++) {
 		volatile struct san_ulp_wr *e = f->entry;
 		const struct san_ulp_wr *from = i % 8 == 0 ? &f->bad[i / 8 % 4] : &f->good;
 
@@ -164,14 +162,14 @@ flip_until_ended(struct pair *p, const struct raw_app *other)
 			    .good = push(&p->a, &p->b, LEN)};
 	struct san_ulp_wc wc;
 	pthread_t thread;
-	uint32_t nb = 0, i;
+	uint32_t nb = 0;
 
 	f.bad[0] = f.bad[1] = f.bad[2] = f.bad[3] = f.good;
 	f.bad[0].sge[0] = part(other, 0, LEN);
 	f.bad[1].sge[0] = part(&p->a, REGION - LEN + 1, LEN);
 	f.bad[2].sge[0].length = f.bad[2].length = 0xfffffff0;
 	f.bad[3].rkey = other->key;
-	for (i = 0; i < p->qa.depth; i++)
+	for (uint32_t i = 0; i < p->qa.depth; i++)
 		f.entry[i] = f.good;
 	pthread_create(&thread, NULL, flip, &f);
 	do {
@@ -250,7 +248,6 @@ mode_foreign(void)
 	struct san_ulp_wr wr;
 	uint32_t freed;
 	struct pair p;
-	uint32_t i;
 
 	pair_attach(&p, F_SEAL_SHRINK);
 	raw_attach(&other, path);
@@ -273,7 +270,7 @@ mode_foreign(void)
 	MALFORMED(wr.sge[0] = part(&p.a, REGION - LEN + 1, LEN), "beyond its region");
 	MALFORMED(wr.sge[0] = part(&p.a, (uint32_t)-1, LEN), "before its region");
 	MALFORMED(wr.sge[0].addr = p.a.region, "by another name");
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		MALFORMED(wr.sge[0].lkey ^= 1u << (i * 4), "forged");
 #undef MALFORMED
 #define REFUSED(change, what)                  \
@@ -301,10 +298,9 @@ punch(void *arg)
 	const struct pair *p = arg;
 	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	struct san_prng own;
-	uint32_t i;
 
 	san_prng_seed(&own, 2);
-	for (i = 1;; i++) {
+	for (uint32_t i = 1;; i++) {
 		off_t at = san_prng_below(&own, REGION / 4096) * 4096;
 
 		fallocate(p->a.region_fd, how, at, 4 * 4096);
@@ -324,7 +320,7 @@ mode_holes(void)
 {
 	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
-	uint32_t nb = 0, i;
+	uint32_t nb = 0;
 	pthread_t thread;
 	struct pair p;
 	pid_t pid;
@@ -341,7 +337,7 @@ mode_holes(void)
 		pair_attach(&p, F_SEAL_SHRINK);
 		pair_connect(&p);
 		pthread_create(&thread, NULL, punch, &p);
-		for (i = 0;; i++) {
+		for (uint32_t i = 0;; i++) {
 			wr = push(&p.a, &p.b, REGION / 2);
 			wr.op = i % 2 == 0 ? RTSAN_WR_PUSH : RTSAN_WR_PULL;
 			raw_post(&p.qa, &wr);
@@ -362,7 +358,6 @@ send_flood(int sock, int fd, uint32_t nb, size_t bytes)
 	struct iovec iov = {.iov_base = msg, .iov_len = bytes};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c;
-	uint32_t i;
 
 	if (nb != 0) {
 		m.msg_control = control;
@@ -371,7 +366,7 @@ send_flood(int sock, int fd, uint32_t nb, size_t bytes)
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(nb * sizeof(int));
-		for (i = 0; i < nb; i++)
+		for (uint32_t i = 0; i < nb; i++)
 			memcpy(CMSG_DATA(c) + i * sizeof(int), &fd, sizeof(int));
 	}
 	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
@@ -409,15 +404,15 @@ static void
 mode_floods(void)
 {
 	int memfd = raw_memfd(4096, F_SEAL_SHRINK), sock;
-	uint32_t i, nb = 0;
+	uint32_t nb = 0;
 
 	/* a user may have few other descriptors waiting: see closer.h */
 	while (!is_over) {
 		sock = raw_dial(path);
-		for (i = 0; i < 64; i++)
+		for (uint32_t i = 0; i < 64; i++)
 			nb += send_flood(sock, memfd, FLOOD, sizeof(struct shmq_req));
 		close(sock);
-		for (i = 0; i < 8; i++) {
+		for (uint32_t i = 0; i < 8; i++) {
 			sock = raw_dial(path);
 			send_flood(sock, memfd, i % 2, 1 + san_prng_below(&prng, 300));
 			close(sock);
@@ -449,7 +444,6 @@ go_to(struct pair *p, enum stage stage)
 {
 	struct san_ulp_wr wr;
 	uint64_t request;
-	uint32_t i;
 
 	raw_attach(&p->a, path);
 	raw_attach(&p->b, path);
@@ -480,7 +474,7 @@ go_to(struct pair *p, enum stage stage)
 		return;
 	raw_wait_event(&p->a, RAW_ESTABLISHED);
 	wr = push(&p->a, &p->b, REGION);
-	for (i = 0; stage == STAGE_LOADED && i < DEPTH; i++)
+	for (uint32_t i = 0; stage == STAGE_LOADED && i < DEPTH; i++)
 		raw_post(&p->qa, &wr);
 }
 
@@ -590,7 +584,7 @@ mode_bells(void)
 {
 	static struct raw_qp qps[QPS_MANY];
 	struct raw_app a;
-	uint32_t i, n;
+	uint32_t n;
 
 	raw_attach(&a, path);
 	for (n = 0; n < QPS_MANY && raw_make_qp(&a, &qps[n], 256) == 0; n++)
@@ -598,7 +592,7 @@ mode_bells(void)
 	if (n < 32)
 		raw_die("only %u queue pairs", n);
 	/* after its connection, each queue pair flushes what is posted */
-	for (i = 0; i + 1 < n; i += 2) {
+	for (uint32_t i = 0; i + 1 < n; i += 2) {
 		raw_pair(&qps[i], &qps[i + 1], peer, SERVICE);
 		raw_ask_id(&a, SHMQ_DISCONNECT, qps[i].qp);
 		raw_wait_event(&a, RAW_DISCONNECTED);
@@ -607,7 +601,7 @@ mode_bells(void)
 	puts("ready");
 	fflush(stdout);
 	while (!is_over) {
-		for (i = 0; i < n; i++) {
+		for (uint32_t i = 0; i < n; i++) {
 			struct raw_qp *q = &qps[i];
 
 			atomic_store(&q->cq_mem->head, atomic_load(&q->cq_mem->tail));
@@ -616,7 +610,7 @@ mode_bells(void)
 		}
 	}
 	raw_detach(&a);
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		raw_drop_qp(&qps[i]);
 	printf("%u queue pairs\n", n);
 }
@@ -630,13 +624,12 @@ mode_secret(void)
 	struct pair p;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	pair_attach(&p, F_SEAL_SHRINK);
 	pair_connect(&p);
 	fill(p.a.region, REGION, MARK);
 	wr = push(&p.a, &p.b, REGION);
-	for (i = 0; i < 16; i++) {
+	for (uint32_t i = 0; i < 16; i++) {
 		raw_post(&p.qa, &wr);
 		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
 			raw_die("push");
@@ -669,20 +662,17 @@ check_qp_memory(const struct raw_qp *q)
 static void
 check_answers(const struct raw_app *a)
 {
-	uint32_t type, i;
-
-	for (type = 0; type <= SHMQ_TYPES; type++) {
-		for (i = 0; i < 4; i++) {
+	for (uint32_t type = 0; type <= SHMQ_TYPES; type++) {
+		for (uint32_t i = 0; i < 4; i++) {
 			struct shmq_req req = {.type = type, .id = ~(i * 77)};
 			struct shmq_rep rep;
-			size_t len;
 			int fd;
 
 			raw_ask(a, &req, -1, &rep, &fd);
 			if (fd >= 0)
 				close(fd);
 			must_not_see(&rep, sizeof(rep), "answer");
-			for (len = strlen(rep.text); len < sizeof(rep.text); len++)
+			for (size_t len = strlen(rep.text); len < sizeof(rep.text); len++)
 				if (rep.text[len] != '\0')
 					raw_die("answer to %u: something behind its text", type);
 		}
@@ -695,7 +685,7 @@ mode_looks(void)
 	struct san_ulp_recv r = {.nb_sge = 1};
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
-	uint32_t len, nb;
+	uint32_t nb;
 	struct pair p;
 
 	for (nb = 0; nb < LOOKS; nb++) {
@@ -706,7 +696,7 @@ mode_looks(void)
 		check_qp_memory(&p.qa);
 		check_qp_memory(&p.qb);
 		/* short messages into long buffers: the bytes behind them stay */
-		for (len = 1; len < 16; len++) {
+		for (uint32_t len = 1; len < 16; len++) {
 			r.sge[0] = part(&p.b, 0, LEN);
 			raw_post_recv(&p.qb, &r);
 			wr = push(&p.a, &p.b, len);
@@ -781,15 +771,13 @@ static const struct mode {
 int
 main(int argc, char **argv)
 {
-	size_t i;
-
 	if (argc != 4)
 		return 2;
 	path = argv[2];
 	peer = argv[3];
 	signal(SIGTERM, on_term);
 	san_prng_seed(&prng, 1);
-	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
 			modes[i].run();
 			return 0;

@@ -22,9 +22,7 @@
 static void
 explain(struct rtsan_ctx *ctx)
 {
-	int what;
-
-	for (what = RTSAN_SHOW_PORT; what <= RTSAN_SHOW_STREAM; what++)
+	for (int what = RTSAN_SHOW_PORT; what <= RTSAN_SHOW_STREAM; what++)
 		rtsan_dpdk_show(ctx, (enum rtsan_dpdk_show)what, stderr);
 }
 
@@ -32,9 +30,9 @@ static uint64_t
 counter(struct rtsan_ctx *ctx, const char *name)
 {
 	struct rtsan_dpdk_counter c[256];
-	int i, n = rtsan_dpdk_counters(ctx, c, 256);
+	int n = rtsan_dpdk_counters(ctx, c, 256);
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		if (strcmp(c[i].name, name) == 0)
 			return c[i].value;
 	conns_die(__FILE__, __LINE__, name);
@@ -61,10 +59,9 @@ impair_and_show(struct rtsan_ctx *ctx)
 {
 	struct rtsan_dpdk_impair impair;
 	FILE *f = tmpfile();
-	int i;
 
 	/* the end of a connection is sent once: let it be sent before packets are dropped */
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		rtsan_progress(ctx);
 	CHECK(rtsan_dpdk_impair_parse("drop=1", &impair) == 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == 0);
@@ -73,7 +70,7 @@ impair_and_show(struct rtsan_ctx *ctx)
 	CHECK(rtsan_dpdk_impair(ctx, true, NULL) == 0);
 	impair.drop = 2;
 	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == -EINVAL);
-	for (i = RTSAN_SHOW_PORT; i <= RTSAN_SHOW_STREAM; i++) {
+	for (int i = RTSAN_SHOW_PORT; i <= RTSAN_SHOW_STREAM; i++) {
 		long before = ftell(f);
 
 		rtsan_dpdk_show(ctx, (enum rtsan_dpdk_show)i, f);

@@ -60,9 +60,7 @@ pattern(size_t at)
 static void
 check_bytes(const uint8_t *bytes, size_t at, size_t len)
 {
-	size_t i;
-
-	for (i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++)
 		CHECK(bytes[i] == pattern(at + i));
 }
 
@@ -96,9 +94,8 @@ open_pair(void)
 	static const struct rtsan_stream_attr stream;
 	struct rtsan_qp_attr attr = {.stream = &stream};
 	struct rtsan_event ev;
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		CHECK(rtsan_cq_create(ctx, 256, &cq[i]) == 0);
 		attr.send_cq = attr.recv_cq = cq[i];
 		CHECK(rtsan_qp_create(ctx, &attr, &qp[i]) == 0);
@@ -113,9 +110,7 @@ open_pair(void)
 static void
 close_pair(void)
 {
-	int i;
-
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		rtsan_qp_destroy(qp[i]);
 		CHECK(rtsan_cq_destroy(cq[i]) == 0);
 	}
@@ -166,7 +161,7 @@ receive(size_t at, size_t end)
 {
 	struct rtsan_wc held[HELD];
 	size_t from[HELD];
-	int i, k, n;
+	int n;
 
 	for (n = 0; n < HELD && at < end; n++) {
 		from[n] = at;
@@ -175,8 +170,8 @@ receive(size_t at, size_t end)
 		check_bytes(held[n].loan, at, held[n].byte_len);
 		at += held[n].byte_len;
 	}
-	for (k = 0; k < 2; k++) {
-		for (i = k; i < n; i += 2) {
+	for (int k = 0; k < 2; k++) {
+		for (int i = k; i < n; i += 2) {
 			check_bytes(held[i].loan, from[i], held[i].byte_len);
 			give_back(held[i].imm, RTSAN_WC_SUCCESS);
 		}
@@ -188,9 +183,9 @@ receive(size_t at, size_t end)
 static void
 all_by_loans(void)
 {
-	size_t at, to, len;
+	size_t to, len;
 
-	for (at = 0; at < MUCH; at = to) {
+	for (size_t at = 0; at < MUCH; at = to) {
 		to = at;
 		while (to < MUCH && to - at < 60000) {
 			len = MUCH - to < PIECE ? MUCH - to : PIECE;
@@ -316,14 +311,13 @@ int
 main(int argc, char **argv)
 {
 	struct rtsan_caps caps;
-	size_t i;
 
 	if (argc != 3) {
 		fprintf(stderr, "usage: loans SPEC ADDRESS\n");
 		return 2;
 	}
 	address = argv[2];
-	for (i = 0; i < sizeof(sent); i++)
+	for (size_t i = 0; i < sizeof(sent); i++)
 		sent[i] = pattern(i);
 	CHECK(rtsan_open(argv[1], &ctx) == 0);
 	CHECK(rtsan_query(ctx, &caps) == 0);

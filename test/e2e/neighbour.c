@@ -37,13 +37,11 @@ static struct raw_qp qa[NB_QPS], qb[NB_QPS];
 static void
 pair(uint32_t nb, uint32_t depth, size_t bytes)
 {
-	uint32_t i;
-
 	raw_attach(&a, path);
 	raw_attach(&b, path);
 	raw_add_region(&a, bytes, F_SEAL_SHRINK);
 	raw_add_region(&b, bytes, F_SEAL_SHRINK);
-	for (i = 0; i < nb; i++) {
+	for (uint32_t i = 0; i < nb; i++) {
 		if (raw_make_qp(&a, &qa[i], depth) != 0 || raw_make_qp(&b, &qb[i], depth) != 0)
 			raw_die("queue pair %u", i);
 		raw_pair(&qa[i], &qb[i], peer, SERVICE);
@@ -70,16 +68,16 @@ transfer(uint32_t nb, uint32_t depth, uint8_t op, uint32_t len)
 		.length = len,
 		.sge = {{(void *)(uintptr_t)RAW_BASE, len, a.key}},
 	};
-	uint32_t i, j, done;
+	uint32_t done;
 
 	ready();
 	for (;;) {
-		for (i = 0; i < nb; i++) {
+		for (uint32_t i = 0; i < nb; i++) {
 			done = atomic_load(&qa[i].cq_mem->tail);
 			atomic_store(&qa[i].cq_mem->head, done);
 			if (atomic_load(&qa[i].wq->sq_tail) - done > depth - NB_POSTED)
 				continue;
-			for (j = 0; j < NB_POSTED; j++) {
+			for (uint32_t j = 0; j < NB_POSTED; j++) {
 				raw_post(&qa[i], &wr);
 				wr.remote_addr = RAW_BASE +
 					(wr.remote_addr - RAW_BASE + len) % (a.bytes - len + 1);
@@ -100,11 +98,9 @@ be_fair(void)
 static void
 be_bells(void)
 {
-	uint32_t i;
-
 	pair(NB_QPS, 2, SMALL);
 	ready();
-	for (i = 0;; i++)
+	for (uint32_t i = 0;; i++)
 		raw_ring(&qa[i % NB_QPS]);
 }
 
@@ -244,7 +240,6 @@ int
 main(int argc, char **argv)
 {
 	uid_t uid = NOBODY;
-	size_t i;
 
 	if (argc != 4)
 		raw_die("usage: neighbour KIND SOCKET PEER");
@@ -255,7 +250,7 @@ main(int argc, char **argv)
 		uid--;
 	if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
 		raw_die("another user");
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(argv[1], kinds[i].name) == 0)
 			kinds[i].be();
 	raw_die("%s has ended", argv[1]);

@@ -17,22 +17,16 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
@@ -123,9 +117,8 @@ client_messages(void)
 	static char big[300000];
 	struct iovec iov[2] = {{big, 100000}, {big + 100000, 200000}};
 	char word[8] = "inject";
-	size_t i;
 
-	for (i = 0; i < sizeof(big); i++)
+	for (size_t i = 0; i < sizeof(big); i++)
 		big[i] = (char)(i * 7);
 	CHECK(fi_inject(ep, word, 7, 0) == 0);
 	memset(word, 0, sizeof(word)); /* it was copied */
@@ -135,7 +128,7 @@ client_messages(void)
 	done(big);
 	send_text("too long for four bytes", 0);
 	send_text("delivered", FI_DELIVERY_COMPLETE);
-	for (i = 0; i < 3; i++)
+	for (size_t i = 0; i < 3; i++)
 		send_text("many", 0);
 	recv_text("got it all");
 }
@@ -148,7 +141,7 @@ server_messages(void)
 	const struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = many};
 	struct fi_cq_data_entry e;
 	struct fi_cq_err_entry err;
-	size_t i, min = 5;
+	size_t min = 5;
 
 	recv_text("inject");
 	CHECK(fi_recv(ep, big, sizeof(big), NULL, 0, big) == 0);
@@ -156,7 +149,7 @@ server_messages(void)
 	CHECK((e.flags & FI_REMOTE_CQ_DATA) != 0 && e.data == CQ_VALUE && e.len == 5);
 	CHECK(fi_recv(ep, big, sizeof(big), NULL, 0, big) == 0);
 	CHECK(done(big).len == sizeof(big));
-	for (i = 0; i < sizeof(big); i++)
+	for (size_t i = 0; i < sizeof(big); i++)
 		CHECK(big[i] == (char)(i * 7));
 	CHECK(fi_recv(ep, big, 4, NULL, 0, big) == 0);
 	err = failed(big);
@@ -164,7 +157,7 @@ server_messages(void)
 	recv_text("delivered");
 	CHECK(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
 	CHECK(fi_recvmsg(ep, &multi, FI_MULTI_RECV) == 0);
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		e = done(many);
 		CHECK(e.buf == many + 5 * i && e.len == 5);
 		CHECK(((e.flags & FI_MULTI_RECV) != 0) == (i == 2));
@@ -182,9 +175,8 @@ client_memory(const struct place *at)
 {
 	uint64_t operand = 5, compare = 12, old = 0;
 	struct fi_atomic_attr attr;
-	size_t i;
 
-	for (i = 0; i < sizeof(mine); i++)
+	for (size_t i = 0; i < sizeof(mine); i++)
 		mine[i] = (char)(i * 3 + 1);
 	CHECK(fi_write(ep, mine, sizeof(mine), NULL, 0, at->addr + 64, at->key, mine) == 0);
 	CHECK((done(mine).flags & FI_WRITE) != 0);
@@ -247,13 +239,12 @@ server_memory(void)
 {
 	struct fi_cq_data_entry e;
 	uint64_t value;
-	size_t i;
 
 	e = done(NULL); /* of a write with data, which takes no receive */
 	CHECK((e.flags & FI_REMOTE_WRITE) != 0 && e.data == CQ_VALUE);
 	memcpy(&value, memory, sizeof(value));
 	CHECK(value == 99 && strcmp(memory + 16, "w") == 0);
-	for (i = 0; i < 100; i++)
+	for (size_t i = 0; i < 100; i++)
 		CHECK(memory[512 + i] == (char)(i * 3 + 1));
 	CHECK(fi_cntr_read(cntr) >= 7 && fi_cntr_readerr(cntr) == 2);
 }
@@ -418,10 +409,9 @@ hold_until(const char *file, const char *suffix)
 {
 	struct fi_cq_data_entry e;
 	char path[4096];
-	int i;
 
 	snprintf(path, sizeof(path), "%s%s", file, suffix);
-	for (i = 0; i < 200; i += access(path, F_OK) == 0) {
+	for (int i = 0; i < 200; i += access(path, F_OK) == 0) {
 		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 		usleep(1000);
 	}
@@ -437,7 +427,6 @@ serve_two(const char *file)
 	struct fi_info *of;
 	struct fid_pep *pep;
 	size_t min = 6;
-	int i;
 
 	ofi_common_get_info(NULL, NULL);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
@@ -445,7 +434,7 @@ serve_two(const char *file)
 	CHECK(fi_srx_context(domain, info->rx_attr, &srx, NULL) == 0);
 	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
 	pep = listen_anywhere();
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		of = ofi_common_expect(FI_CONNREQ, 0)->info;
 		two[i] = one_of_two(of, srx);
 		fi_freeinfo(of);
@@ -480,18 +469,17 @@ be_two(const char *ip, const char *port)
 	static char big[2000000]; /* more than the peer's pool holds */
 	struct fi_cq_data_entry c;
 	struct fid_ep *two[2];
-	int i;
 
 	ofi_common_get_info(ip, port);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);
 	cq = ofi_common_open_cq(domain);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		two[i] = one_of_two(info, NULL);
 		CHECK(fi_connect(two[i], info->dest_addr, NULL, 0) == 0);
 		ofi_common_expect(FI_CONNECTED, 0);
 	}
 	CHECK(fi_recv(two[0], big, 3, NULL, 0, big) == 0);
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		CHECK(fi_send(two[i], "first", 6, NULL, 0, two) == 0);
 		CHECK(ofi_common_wait(cq, &c) == 1 && c.op_context == two);
 	}
@@ -549,15 +537,14 @@ static void
 source_is_filled(void)
 {
 	const uint32_t formats[] = {FI_FORMAT_UNSPEC, FI_SOCKADDR_IN, FI_SOCKADDR_IN6};
-	struct fi_info *hints = fi_allocinfo(), *all, *i;
-	size_t k;
+	struct fi_info *hints = fi_allocinfo(), *all;
 	int nb = 0;
 
-	for (k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
+	for (size_t k = 0; k < sizeof(formats) / sizeof(formats[0]); k++) {
 		hints->addr_format = formats[k];
 		if (fi_getinfo(FI_VERSION(1, 17), NULL, "9228", FI_SOURCE, hints, &all) != 0)
 			continue; /* no IPv6 */
-		for (i = all; i != NULL; i = i->next)
+		for (struct fi_info *i = all; i != NULL; i = i->next)
 			if (strncmp(i->fabric_attr->prov_name, "sanstack", 8) == 0) {
 				CHECK(i->src_addr != NULL && i->src_addrlen != 0);
 				nb++;

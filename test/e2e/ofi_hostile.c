@@ -142,11 +142,10 @@ try_qp(uint64_t service, bool is_rdm)
 	struct rtsan_conn_param param = {.private_data = data,
 					 .private_len = (uint8_t)(sizeof(hdr) + length)};
 	char ip[RTSAN_ADDRESS_MAX];
-	uint64_t i;
 
 	memcpy(data, &hdr, sizeof(hdr));
 	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
-	for (i = 0; i < OFI_NB_RX; i++)
+	for (uint64_t i = 0; i < OFI_NB_RX; i++)
 		CHECK(post_recv(i) == 1);
 	credits = OFI_NB_MSG;
 	inet_ntop(AF_INET, &victim.sin_addr, ip, sizeof(ip));
@@ -172,10 +171,9 @@ send_fault(const struct fault *f)
 	const struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .sge = &sge, .nb_sge = 1};
 	struct rtsan_wc wc;
-	size_t i;
 
 	memcpy(bytes, &hdr, sizeof(hdr));
-	for (i = 0; i < f->nb_places; i++) {
+	for (size_t i = 0; i < f->nb_places; i++) {
 		place.length = f->places[i];
 		memcpy(bytes + OFI_HDR_MSG + i * sizeof(place), &place, sizeof(place));
 	}
@@ -193,9 +191,9 @@ send_fault(const struct fault *f)
 static void
 break_rdm(uint16_t port)
 {
-	int i, sent;
+	int sent;
 
-	for (i = 0; i < NB_FAULTS + 2; i++) {
+	for (int i = 0; i < NB_FAULTS + 2; i++) {
 		if (i <= NB_FAULTS)
 			connect_qp(OFI_RDM_SERVICE(port), true);
 		for (sent = 0; sent <= faults[i].repeat && send_fault(&faults[i]); sent++)
@@ -244,9 +242,7 @@ fill_msg(uint16_t port)
 static void
 be_refused(uint64_t service, bool is_rdm)
 {
-	int i;
-
-	for (i = 0; i < OFI_NB_RX; i++) {
+	for (int i = 0; i < OFI_NB_RX; i++) {
 		CHECK(try_qp(service, is_rdm) == RTSAN_EV_REJECTED);
 		rtsan_qp_destroy(qp);
 	}

@@ -24,9 +24,8 @@ static void
 add(const void *data, size_t size)
 {
 	const uint8_t *p = data;
-	size_t i;
 
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		digest = (digest ^ p[i]) * 0x100000001b3ull;
 }
 
@@ -35,13 +34,12 @@ static void
 show(const char *name)
 {
 	uint64_t all[64];
-	int i;
 
 	MPI_Gather(&digest, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
 	digest = 0xcbf29ce484222325ull;
 	if (rank != 0)
 		return;
-	for (i = 0; i < ranks; i++)
+	for (int i = 0; i < ranks; i++)
 		add(&all[i], sizeof(all[i]));
 	printf("%s %016llx\n", name, (unsigned long long)digest);
 	fflush(stdout);
@@ -51,9 +49,7 @@ show(const char *name)
 static void
 fill(uint8_t *p, size_t size, int seed)
 {
-	size_t i;
-
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		p[i] = (uint8_t)(i * 31 + (size_t)seed * 17 + (i >> 8));
 }
 
@@ -63,9 +59,8 @@ point_to_point(size_t max)
 	uint8_t *out = malloc(max + 1), *in = malloc(max + 1);
 	int next = (rank + 1) % ranks, last = (rank + ranks - 1) % ranks, got;
 	MPI_Status status;
-	size_t size;
 
-	for (size = 0; size <= max; size = size == 0 ? 1 : size * 4 + (size < 64)) {
+	for (size_t size = 0; size <= max; size = size == 0 ? 1 : size * 4 + (size < 64)) {
 		fill(out, size, rank);
 		MPI_Sendrecv(out, (int)size, MPI_BYTE, next, 1, in, (int)max, MPI_BYTE, last, 1,
 			     MPI_COMM_WORLD, &status);
@@ -105,9 +100,8 @@ collectives(void)
 		N = 20000
 	};
 	static int64_t a[N], b[N], all[N * 8];
-	int i;
 
-	for (i = 0; i < N; i++)
+	for (int i = 0; i < N; i++)
 		a[i] = (int64_t)i * (rank + 1);
 	MPI_Allreduce(a, b, N, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
 	add(b, sizeof(b));
@@ -131,10 +125,9 @@ derived_types(void)
 	};
 	static double m[ROWS][COLUMNS], got[ROWS][COLUMNS];
 	MPI_Datatype column;
-	int i, j;
 
-	for (i = 0; i < ROWS; i++)
-		for (j = 0; j < COLUMNS; j++)
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < COLUMNS; j++)
 			m[i][j] = i * 1000 + j + rank / 8.0;
 	MPI_Type_vector(ROWS * COLUMNS / 3, 1, 3, MPI_DOUBLE, &column);
 	MPI_Type_commit(&column);
@@ -153,9 +146,9 @@ one_sided(void)
 	};
 	static int window[N], mine[N], back[N];
 	MPI_Win win;
-	int i, one = 1, next = (rank + 1) % ranks;
+	int one = 1, next = (rank + 1) % ranks;
 
-	for (i = 0; i < N; i++)
+	for (int i = 0; i < N; i++)
 		mine[i] = rank * 7 + i;
 	MPI_Win_create(window, sizeof(window), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
 	MPI_Win_fence(0, win);
@@ -211,16 +204,15 @@ think(int seconds)
 	static int out[N], in[N];
 	static MPI_Request requests[N];
 	time_t end = time(NULL) + seconds;
-	int i, peer;
 
-	for (i = 0; i < N && rank != 1; i++) {
+	for (int i = 0; i < N && rank != 1; i++) {
 		out[i] = rank * N + i;
 		MPI_Isend(&out[i], 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &requests[i]);
 	}
 	while (rank == 1 && time(NULL) < end)
 		;
-	for (peer = 0; rank == 1 && peer < ranks; peer++) {
-		for (i = 0; i < N && peer != 1; i++)
+	for (int peer = 0; rank == 1 && peer < ranks; peer++) {
+		for (int i = 0; i < N && peer != 1; i++)
 			MPI_Recv(&in[i], 1, MPI_INT, peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		add(in, sizeof(in));
 	}

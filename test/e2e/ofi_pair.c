@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -165,9 +163,8 @@ static void
 request_outlives_passive_endpoint(void)
 {
 	struct fid_pep *pep = ofi_common_listen(info, &listens_at);
-	struct fi_info *of;
+	struct fi_info *of = request_connection();
 
-	of = request_connection();
 	CLOSE(&pep->fid);
 	accept_request(of);
 	expect_two(FI_CONNECTED);
@@ -264,7 +261,6 @@ read_is_refused_late(void)
 {
 	struct fid_mr *mr;
 	uint64_t key;
-	int i;
 
 	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
 	key = fi_mr_key(mr);
@@ -273,9 +269,9 @@ read_is_refused_late(void)
 	until_begun(to);
 	CLOSE(&mr->fid);
 	CHECK(ofi_common_failed(cq[0], to).err == FI_EACCES);
-	for (i = 0; i < REFUSED; i++)
+	for (int i = 0; i < REFUSED; i++)
 		CHECK(fi_read(ep[0], &to[i], 1, NULL, 0, (uintptr_t)from, key, &to[i]) == 0);
-	for (i = 0; i < REFUSED; i++)
+	for (int i = 0; i < REFUSED; i++)
 		CHECK(ofi_common_failed(cq[0], &to[i]).err == FI_EACCES);
 }
 
@@ -285,20 +281,19 @@ receives_complete_in_order(void)
 {
 	struct fi_cq_data_entry e;
 	size_t length;
-	int i;
 
-	for (i = 0; i < MESSAGES; i++)
+	for (int i = 0; i < MESSAGES; i++)
 		CHECK(fi_recv(ep[1], &to[i * PIECE], PIECE, NULL, 0, &to[i]) == 0);
-	for (i = 0; i < MESSAGES; i++) {
+	for (int i = 0; i < MESSAGES; i++) {
 		length = i % 3 == 1 ? 1 : PIECE;
 		CHECK(fi_send(ep[0], &from[i], length, NULL, 0, &from[i]) == 0);
 	}
-	for (i = 0; i < MESSAGES; i++) {
+	for (int i = 0; i < MESSAGES; i++) {
 		length = i % 3 == 1 ? 1 : PIECE;
 		CHECK(ofi_common_done(cq[1], &to[i]).len == length);
 		CHECK(memcmp(&to[i * PIECE], &from[i], length) == 0);
 	}
-	for (i = 0; i < MESSAGES; i++)
+	for (int i = 0; i < MESSAGES; i++)
 		CHECK(ofi_common_wait(cq[0], &e) == 1);
 }
 
@@ -341,7 +336,7 @@ many_requests(void)
 {
 	struct fi_cq_data_entry e[64];
 	struct fid_mr *mr;
-	int i, posted = 0, done = 0, nb_refused = 0;
+	int posted = 0, done = 0, nb_refused = 0;
 	uint64_t key;
 	ssize_t n;
 
@@ -361,7 +356,7 @@ many_requests(void)
 		CHECK(n > 0 || n == -FI_EAGAIN);
 		done += n > 0 ? (int)n : 0;
 	}
-	for (i = done; i < posted; i++)
+	for (int i = done; i < posted; i++)
 		ofi_common_done(cq[0], NULL);
 	CHECK(nb_refused > 0);
 	CHECK(memcmp(&from[posted - 1], to, READ) == 0); /* in order */
@@ -403,11 +398,10 @@ shared_receives_have_flags(void)
 	struct fid_ep *srx = connect_shared();
 	struct fi_cq_data_entry e;
 	size_t min = 2;
-	int i;
 
 	CHECK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)) == 0);
 	CHECK(fi_recv(srx, to, 6, NULL, 0, to) == 0);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		CHECK(fi_send(ep[0], &from[2 * i], 2, NULL, 0, from) == 0);
 		ofi_common_done(cq[0], from);
 	}
@@ -615,17 +609,17 @@ static void
 regions_run_out(void)
 {
 	struct fi_cq_data_entry e;
-	int i, done = 0;
+	int done = 0;
 	ssize_t rc;
 
-	for (i = 0; i < MESSAGES; i++)
+	for (int i = 0; i < MESSAGES; i++)
 		CHECK(fi_recv(ep[1], &to[i * PIECE], PIECE, NULL, 0, &to[i]) == 0);
-	for (i = 0; i < MESSAGES; i++) {
+	for (int i = 0; i < MESSAGES; i++) {
 		while ((rc = fi_send(ep[0], &from[i], PIECE, NULL, 0, &from[i])) == -FI_EAGAIN)
 			done += fi_cq_read(cq[0], &e, 1) == 1;
 		CHECK(rc == 0);
 	}
-	for (i = 0; i < MESSAGES; i++) {
+	for (int i = 0; i < MESSAGES; i++) {
 		CHECK(ofi_common_done(cq[1], &to[i]).len == PIECE);
 		CHECK(memcmp(&to[i * PIECE], &from[i], PIECE) == 0);
 	}
@@ -708,9 +702,8 @@ int
 main(int argc, char **argv)
 {
 	const char *role = argc == 2 ? argv[1] : "";
-	size_t i;
 
-	for (i = 0; i < BIG; i++)
+	for (size_t i = 0; i < BIG; i++)
 		from[i] = (char)(i % 251 + 1);
 	ofi_common_get_info(NULL, NULL);
 	CHECK(fi_domain(fabric, info, &domain, NULL) == 0);

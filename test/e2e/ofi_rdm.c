@@ -30,13 +30,11 @@
 static void
 open_nodes(void)
 {
-	int i, j;
-
 	rdm_open_domain();
-	for (i = 0; i < NODES; i++)
+	for (int i = 0; i < NODES; i++)
 		rdm_open_node(&nodes[i]);
-	for (i = 0; i < NODES; i++)
-		for (j = 0; j < NODES; j++)
+	for (int i = 0; i < NODES; i++)
+		for (int j = 0; j < NODES; j++)
 			CHECK(fi_av_insert(nodes[i].av, &nodes[j].name, 1, &nodes[i].at[j], 0,
 					   NULL) == 1);
 }
@@ -105,15 +103,13 @@ match(void)
 static void
 unexpected(void)
 {
-	int i;
-
-	for (i = 0; i < MANY; i++) {
+	for (int i = 0; i < MANY; i++) {
 		from[0] = (char)i;
 		POST(fi_tsend(nodes[1].ep, from, PART, NULL, nodes[1].at[0], (uint64_t)i,
 			      &contexts[i]));
 		rdm_done(&nodes[1], &contexts[i], NULL);
 	}
-	for (i = MANY - 1; i >= 0; i--) {
+	for (int i = MANY - 1; i >= 0; i--) {
 		CHECK(receive(FI_ADDR_UNSPEC, (uint64_t)i, 0, NULL).len == PART);
 		CHECK(to[0] == (char)i);
 	}
@@ -156,11 +152,11 @@ static void
 lengths(void)
 {
 	struct iovec iov[4];
-	size_t len, at;
-	int i, nb;
+	size_t at;
+	int i;
 
-	for (nb = 1; nb <= 4; nb++)
-		for (len = EAGER - 1; len <= EAGER + 1; len++) {
+	for (int nb = 1; nb <= 4; nb++)
+		for (size_t len = EAGER - 1; len <= EAGER + 1; len++) {
 			for (i = 0, at = 0; i < nb; at += iov[i++].iov_len)
 				iov[i] = (struct iovec){from + at,
 							i == nb - 1 ? len - at : len / 5 + i};
@@ -181,9 +177,7 @@ lengths(void)
 static void
 post_four(void)
 {
-	int i;
-
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		POST(fi_trecv(nodes[0].ep, to + i * BIG / 4, BIG / 4, NULL, nodes[0].at[1], 1, 0,
 			      &contexts[i]));
 }
@@ -193,7 +187,7 @@ static void
 order(bool is_late)
 {
 	struct fi_cq_tagged_entry e;
-	int i, nb;
+	int i;
 
 	if (!is_late)
 		post_four();
@@ -201,7 +195,7 @@ order(bool is_late)
 		rdm_send_tag(1, 0, 1, ORDER_LEN(i));
 	if (is_late)
 		post_four();
-	for (nb = 0; nb < 4; nb++) {
+	for (int nb = 0; nb < 4; nb++) {
 		CHECK(rdm_wait_one(&nodes[0], &e, NULL) == 1);
 		i = (int)((struct fi_context *)e.op_context - contexts);
 		CHECK(e.len == ORDER_LEN(i));
@@ -297,10 +291,9 @@ multi_recv(void)
 	struct node *n = &nodes[0];
 	struct fi_cq_tagged_entry e;
 	size_t at = 0, len;
-	int i;
 
 	CHECK(fi_recvmsg(n->ep, &msg, FI_MULTI_RECV) == 0);
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		len = i % 2 == 0 ? 100 : 20000;
 		POST(fi_send(nodes[1].ep, from + i, len, NULL, nodes[1].at[0], &contexts[1]));
 		e = rdm_done(n, &contexts[0], NULL);
@@ -361,9 +354,7 @@ memory(void)
 static void
 read_counts(uint64_t *counts, const uint64_t *before)
 {
-	int i;
-
-	for (i = 0; i < CNTRS; i++)
+	for (int i = 0; i < CNTRS; i++)
 		counts[i] = fi_cntr_read(nodes[0].cntrs[i]) - before[i];
 }
 
@@ -455,20 +446,19 @@ both_begin(void)
 	fi_addr_t at[2];
 	struct node *n[2] = {&nodes[1], &nodes[2]};
 	ssize_t rc[2] = {-FI_EAGAIN, -FI_EAGAIN};
-	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		at[i] = n[i]->at[2 - i];
 		POST(fi_trecv(n[i]->ep, to + i, 1, NULL, at[i], 0, 0, &contexts[i]));
 	}
 	while (rc[0] != 0 || rc[1] != 0)
-		for (i = 0; i < 2; i++) {
+		for (int i = 0; i < 2; i++) {
 			if (rc[i] == 0)
 				continue;
 			rc[i] = fi_tsend(n[i]->ep, from, 1, NULL, at[i], 0, &contexts[2]);
 			CHECK(rc[i] == 0 || rc[i] == -FI_EAGAIN);
 		}
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		rdm_done(n[i], &contexts[i], NULL);
 	rdm_drain();
 }
@@ -501,9 +491,8 @@ repeated(void)
 	struct sockaddr_in list[2];
 	struct node *n = &nodes[0];
 	fi_addr_t at[2], source;
-	int i;
 
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		memcpy(&list[i], &nodes[i + 1].name, sizeof(list[i]));
 	CHECK(fi_av_insert(n->av, list, 2, at, 0, NULL) == 2);
 	CHECK(at[0] == n->at[1] && at[1] == n->at[2]);
@@ -603,13 +592,12 @@ guesses(uint64_t key)
 	struct node guesser = {0};
 	struct fi_cq_err_entry e;
 	fi_addr_t n;
-	int i;
 
 	rdm_open_node(&guesser);
 	CHECK(fi_av_insert(guesser.av, &nodes[0].name, 1, &n, 0, NULL) == 1);
 	POST(fi_read(nodes[1].ep, to, 8, NULL, nodes[1].at[0], at, key, &contexts[1]));
 	rdm_done(&nodes[1], &contexts[1], NULL);
-	for (i = 1; i <= BUDGET; i++) {
+	for (int i = 1; i <= BUDGET; i++) {
 		if (i % 3 == 0)
 			POST(fi_write(guesser.ep, to, 8, NULL, n, at, key, &contexts[0]));
 		else
@@ -691,10 +679,9 @@ map_huge(void)
 {
 	char *all = mmap(NULL, HUGE + PERIOD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int fd = memfd_create("huge", 0);
-	size_t i;
 
 	CHECK(all != MAP_FAILED && ftruncate(fd, PERIOD) == 0);
-	for (i = 0; i < HUGE; i += PERIOD)
+	for (size_t i = 0; i < HUGE; i += PERIOD)
 		CHECK(mmap(all + i, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			   0) != MAP_FAILED);
 	close(fd);
@@ -708,9 +695,8 @@ huge(void)
 	char *out = map_huge(), *in = map_huge();
 	struct fid_mr *mr = open_region(in, HUGE);
 	struct node *n = &nodes[0];
-	size_t i;
 
-	for (i = 0; i < PERIOD; i++)
+	for (size_t i = 0; i < PERIOD; i++)
 		out[i] = (char)(i * 31 + i / 4099);
 	POST(fi_trecv(n->ep, in, HUGE, NULL, n->at[1], 1, 0, &contexts[0]));
 	POST(fi_tsend(nodes[1].ep, out, HUGE, NULL, nodes[1].at[0], 1, &contexts[1]));
@@ -732,8 +718,6 @@ huge(void)
 int
 main(int argc, char **argv)
 {
-	int i;
-
 	open_nodes();
 	if (argc == 2 && strcmp(argv[1], "huge") == 0) {
 		huge();
@@ -762,7 +746,7 @@ main(int argc, char **argv)
 	other_kind();
 	keys();
 	reopen();
-	for (i = 0; i < NODES; i++)
+	for (int i = 0; i < NODES; i++)
 		rdm_close_node(&nodes[i]);
 	rdm_close_domain();
 	printf("done\n");

@@ -17,9 +17,8 @@ void
 rdm_open_domain(void)
 {
 	struct fi_info *hints = fi_allocinfo();
-	int i;
 
-	for (i = 0; i < BIG; i++)
+	for (int i = 0; i < BIG; i++)
 		from[i] = (char)(i * 7 + (i >> 8));
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE |
@@ -42,9 +41,8 @@ open_cntrs(struct node *n)
 	static const uint64_t kinds[CNTRS] = {FI_SEND, FI_RECV, FI_READ,
 					      FI_WRITE | FI_REMOTE_WRITE};
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
-	int i;
 
-	for (i = 0; i < CNTRS; i++) {
+	for (int i = 0; i < CNTRS; i++) {
 		CHECK(fi_cntr_open(rdm_domain, &attr, &n->cntrs[i], NULL) == 0);
 		CHECK(fi_ep_bind(n->ep, &n->cntrs[i]->fid, FI_REMOTE_WRITE) == -FI_ENOSYS);
 		CHECK(fi_ep_bind(n->ep, &n->cntrs[i]->fid, kinds[i]) == 0);
@@ -90,9 +88,7 @@ rdm_close_domain(void)
 void
 rdm_progress(void)
 {
-	int i;
-
-	for (i = 0; i < NODES; i++)
+	for (int i = 0; i < NODES; i++)
 		if (nodes[i].cq != NULL)
 			fi_cq_read(nodes[i].cq, NULL, 0);
 }
@@ -151,10 +147,9 @@ void
 rdm_drain(void)
 {
 	struct fi_cq_tagged_entry e;
-	int i, rounds;
 
-	for (rounds = 0; rounds < 300; rounds++)
-		for (i = 0; i < NODES; i++)
+	for (int rounds = 0; rounds < 300; rounds++)
+		for (int i = 0; i < NODES; i++)
 			if (nodes[i].cq != NULL)
 				fi_cq_read(nodes[i].cq, &e, 1);
 }

@@ -7,10 +7,7 @@
  * What the programs with endpoints FI_EP_RDM have in common. (OFI-1)
  */
 
-#include <sys/socket.h>
-
 #include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>

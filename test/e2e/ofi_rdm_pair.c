@@ -30,10 +30,10 @@ static void
 print_address(const struct node *n)
 {
 	char text[64];
-	size_t i, len = sizeof(text);
+	size_t len = sizeof(text);
 
 	printf("address %s name ", fi_av_straddr(n->av, &n->name, text, &len));
-	for (i = 0; i < sizeof(struct sockaddr_in); i++)
+	for (size_t i = 0; i < sizeof(struct sockaddr_in); i++)
 		printf("%02x", ((const uint8_t *)&n->name)[i]);
 	printf("\n");
 	fflush(stdout);
@@ -54,9 +54,7 @@ sleep_for(struct node *n, void *context)
 static void
 exchange(struct node *n, bool begins)
 {
-	int i;
-
-	for (i = 0; i < NB_SIZED; i++) {
+	for (int i = 0; i < NB_SIZED; i++) {
 		CHECK(fi_trecv(n->ep, to, BIG, NULL, FI_ADDR_UNSPEC, 3, 0, &contexts[1]) == 0);
 		if (!begins)
 			sleep_for(n, &contexts[1]);
@@ -106,9 +104,8 @@ static void
 insert_peer(struct node *n, const char *name)
 {
 	uint8_t bytes[sizeof(struct sockaddr_in)];
-	size_t i;
 
-	for (i = 0; i < sizeof(bytes); i++)
+	for (size_t i = 0; i < sizeof(bytes); i++)
 		CHECK(sscanf(&name[2 * i], "%2hhx", &bytes[i]) == 1);
 	CHECK(fi_av_insert(n->av, bytes, 1, &n->at[1], 0, NULL) == 1);
 }

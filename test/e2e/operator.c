@@ -69,9 +69,9 @@ static void
 work(int recv)
 {
 	struct rtsan_wc wc[32];
-	int i, n = rtsan_cq_poll(cq, wc, 32);
+	int n = rtsan_cq_poll(cq, wc, 32);
 
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		if (wc[i].status == RTSAN_WC_SUCCESS)
 			post(wc[i].qp, recv);
 	if (n == 0)
@@ -85,7 +85,6 @@ serve(int nb_recvs)
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
 	struct rtsan_qp *qp;
-	int i;
 
 	if (rtsan_listen(ctx, SERVICE, 0, 2 * AT_ONCE, &listener) != 0)
 		die("listen");
@@ -96,7 +95,7 @@ serve(int nb_recvs)
 			if (ev.type != RTSAN_EV_CONNECT_REQUEST)
 				continue;
 			qp = make_qp();
-			for (i = 0; i < nb_recvs; i++)
+			for (int i = 0; i < nb_recvs; i++)
 				post(qp, 1);
 			if (rtsan_accept(ctx, ev.request, qp, &param) != 0)
 				die("accept");
@@ -110,7 +109,7 @@ connect_all(const char *peer, int nb_conns, int nb_sends)
 {
 	const struct rtsan_conn_param param = {.rnr_ms = TIMEOUT_MS};
 	struct rtsan_event ev;
-	int i, asked = 0, open = 0;
+	int asked = 0, open = 0;
 
 	while (open < nb_conns) {
 		for (; asked < nb_conns && asked - open < AT_ONCE; asked++)
@@ -123,7 +122,7 @@ connect_all(const char *peer, int nb_conns, int nb_sends)
 		if (ev.type != RTSAN_EV_ESTABLISHED)
 			die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
 		open++;
-		for (i = 0; i < nb_sends; i++)
+		for (int i = 0; i < nb_sends; i++)
 			post(ev.qp, 0);
 	}
 	printf("connected %d\n", open);

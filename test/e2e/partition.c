@@ -49,9 +49,7 @@ end_qps(void)
 static void
 must_hold(const uint8_t *mem, size_t len, int c, const char *what)
 {
-	size_t i;
-
-	for (i = 0; i < len; i++)
+	for (size_t i = 0; i < len; i++)
 		if (mem[i] != c)
 			raw_die("%s: byte %zu is %u, not %d", what, i, mem[i], c);
 }
@@ -109,13 +107,12 @@ reach_across(uint16_t other)
 	};
 	struct san_ulp_wc wc;
 	uint8_t status;
-	size_t i;
 
 	make_qps(other, other);
 	raw_pair(&qa, &qb, peer, SERVICE);
 	memset(a.region, 'a', REGION);
 	memset(b.region, 'b', REGION);
-	for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		status = status_of(ops[i]);
 		if (status != BAD_KEY)
 			raw_die("operation %d: status %u", ops[i], status);

@@ -36,20 +36,19 @@ main(int argc, char **argv)
 {
 	static uint8_t frame[65536];
 	struct sim_trace *t;
-	uint32_t i;
 	int rc;
 
 	if (argc != 2) {
 		fprintf(stderr, "usage: sim_pcapng FILE.pcapng\n");
 		return 2;
 	}
-	for (i = 0; i < sizeof(frame); i++)
+	for (uint32_t i = 0; i < sizeof(frame); i++)
 		frame[i] = (uint8_t)i;
 	rc = san_sim_trace_open(argv[1], &t);
 	if (rc == 0) {
 		san_sim_trace_interface(t, "h0", 0);
 		san_sim_trace_interface(t, "leaf1 port 3", 128);
-		for (i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
+		for (uint32_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
 			san_sim_trace_packet(t, packets[i].iface, packets[i].at_ns,
 					     packets[i].is_out, frame, packets[i].len,
 					     packets[i].comment);

@@ -52,9 +52,8 @@ static long
 call_poll(void)
 {
 	static struct pollfd fds[MANY];
-	int i;
 
-	for (i = 0; i < MANY; i++)
+	for (int i = 0; i < MANY; i++)
 		fds[i] = (struct pollfd){.fd = i == 50 ? tcp : udp, .events = POLLIN};
 	return poll(fds, MANY, -1);
 }
@@ -249,7 +248,6 @@ int
 main(int argc, char **argv)
 {
 	pthread_attr_t attr;
-	size_t i;
 
 	if (argc != 3)
 		return 2;
@@ -266,7 +264,7 @@ main(int argc, char **argv)
 	pthread_attr_init(&attr);
 	if (pthread_attr_setstacksize(&attr, (size_t)sysconf(_SC_THREAD_STACK_MIN)) != 0)
 		return 2;
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (try_call(&attr, calls[i].name, &calls[i].call) != 0)
 			return 1;
 	return 0;

@@ -182,9 +182,9 @@ try(size_t i, bool before)
 int
 main(int argc, char **argv)
 {
-	size_t i, nb = sizeof(list) / sizeof(list[0]);
+	size_t nb = sizeof(list) / sizeof(list[0]);
 
-	for (i = 0; argc == 2 && i < nb; i++)
+	for (size_t i = 0; argc == 2 && i < nb; i++)
 		printf("%s %s %s %s\n", list[i].levels, list[i].text, list[i].udp, list[i].tcp);
 	if (argc != 7)
 		return argc != 2;
@@ -198,7 +198,7 @@ main(int argc, char **argv)
 	group.gr_interface = index_of;
 	((struct sockaddr_in *)&group.gr_group)->sin_family = AF_INET;
 	inet_pton(AF_INET, "239.1.2.4", &((struct sockaddr_in *)&group.gr_group)->sin_addr);
-	for (i = (size_t)atoi(argv[5]); i < nb && i < (size_t)atoi(argv[6]); i++) {
+	for (size_t i = (size_t)atoi(argv[5]); i < nb && i < (size_t)atoi(argv[6]); i++) {
 		try(i, true);
 		try(i, false);
 	}

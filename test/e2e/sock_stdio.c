@@ -67,10 +67,9 @@ two(int in_fd, int out_fd)
 {
 	FILE *in = fdopen(in_fd, "r"), *out = fdopen(out_fd, "w");
 	char line[LINE];
-	int i;
 
 	printf("numbers %d %d\n", fileno(in) == in_fd, fileno(out) == out_fd);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		fprintf(out, "line %d\n", i);
 		fflush(out);
 		printf("%s", fgets(line, sizeof(line), in) != NULL ? line : "nothing\n");
@@ -104,10 +103,9 @@ both_ways(void)
 {
 	FILE *file = fdopen(dialled(), "r+");
 	char line[LINE];
-	int i;
 
 	setlinebuf(file);
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		fprintf(file, "line %d\n", i);
 		printf("%s", fgets(line, sizeof(line), file) != NULL ? line : "nothing\n");
 	}
@@ -157,10 +155,9 @@ modes(void)
 {
 	static const char *const all[] = {"r", "w", "a", "r+", "rb+", "we", "a+e", "+", "x", ""};
 	int fd = dialled();
-	unsigned int i;
 	FILE *file;
 
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+	for (unsigned int i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		errno = 0;
 		file = fdopen(dup(fd), all[i]);
 		printf("%s: %s", all[i], file != NULL ? "open" : strerror(errno));
@@ -259,9 +256,9 @@ echo(void)
 static void
 replaced(void)
 {
-	int fd = dialled(), was = dup(STDOUT_FILENO), i;
+	int fd = dialled(), was = dup(STDOUT_FILENO);
 
-	for (i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
 		dup2(fd, i);
 	close(fd);
 	printf("begin\n");
@@ -299,8 +296,6 @@ static const struct {
 int
 main(int argc, char **argv)
 {
-	unsigned int i;
-
 	if (argc == 2 && strcmp(argv[1], "inherited") == 0) {
 		echo();
 		return 0;
@@ -308,7 +303,7 @@ main(int argc, char **argv)
 	if (argc != 4 || inet_pton(AF_INET, argv[2], &to.sin_addr) != 1)
 		return 2;
 	to.sin_port = htons((uint16_t)atoi(argv[3]));
-	for (i = 0; i < sizeof(stories) / sizeof(stories[0]); i++) {
+	for (unsigned int i = 0; i < sizeof(stories) / sizeof(stories[0]); i++) {
 		if (strcmp(stories[i].name, argv[1]) == 0) {
 			stories[i].run();
 			return 0;

@@ -123,9 +123,7 @@ direct(void)
 static void
 learn(void (*transfer)(void))
 {
-	int i;
-
-	for (i = 0; i < story.stream.learn; i++) {
+	for (int i = 0; i < story.stream.learn; i++) {
 		if (i == story.stream.learn - 1)
 			snprintf(story.comment, sizeof(story.comment), "after %d like this", i);
 		transfer();
@@ -281,9 +279,7 @@ tell_recv_send(void)
 static void
 tell_resize(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		sends(A, 3000);
 		world_post_recv(story.w, story.q[B], story.buf[B], LARGE, 1);
 		settle();
@@ -372,9 +368,8 @@ run(uint32_t nr, const char *file)
 {
 	struct world_conf conf;
 	struct san_cm_param param;
-	int i, rc;
+	int rc = san_sim_trace_open(file, &story.trace);
 
-	rc = san_sim_trace_open(file, &story.trace);
 	if (rc != 0)
 		return rc;
 	san_sim_trace_interface(story.trace, "A", 0);
@@ -390,17 +385,17 @@ run(uint32_t nr, const char *file)
 	world_param_default(&param);
 	world_connect(story.w, A, B, &param, &param, &story.q[A], &story.q[B]);
 	settle();
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		story.buf[i] = calloc(1, LARGE);
 	stories[nr].tell();
 	rc = san_sim_trace_close(story.trace);
 	story.w->filter = NULL;
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		san_core_conn_abort(story.w->node[i].core, story.w->qp[story.q[i]].qp,
 				    story.w->now_ns);
 	world_run_for(story.w, SAN_NS_PER_MS);
 	world_destroy(story.w);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		free(story.buf[i]);
 	return rc;
 }
@@ -408,15 +403,15 @@ run(uint32_t nr, const char *file)
 int
 main(int argc, char **argv)
 {
-	uint32_t i, nb = sizeof(stories) / sizeof(stories[0]);
+	uint32_t nb = sizeof(stories) / sizeof(stories[0]);
 	int rc;
 
 	if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-		for (i = 0; i < nb; i++)
+		for (uint32_t i = 0; i < nb; i++)
 			printf("%s\n", stories[i].name);
 		return 0;
 	}
-	for (i = 0; argc == 3 && i < nb; i++) {
+	for (uint32_t i = 0; argc == 3 && i < nb; i++) {
 		if (strcmp(argv[1], stories[i].name) != 0)
 			continue;
 		rc = run(i, argv[2]);

@@ -102,11 +102,11 @@ static void *
 write_much(void *s)
 {
 	static __thread uint8_t buf[CHUNK];
-	size_t at, len, i;
+	size_t len;
 
-	for (at = 0; at < MUCH; at += len) {
+	for (size_t at = 0; at < MUCH; at += len) {
 		len = MUCH - at < CHUNK ? MUCH - at : CHUNK;
-		for (i = 0; i < len; i++)
+		for (size_t i = 0; i < len; i++)
 			buf[i] = pattern(at + i);
 		CHECK(rtsan_stream_write(s, buf, len) == (ssize_t)len);
 	}
@@ -117,12 +117,12 @@ static void
 read_checked(struct rtsan_stream *s, size_t at, size_t end)
 {
 	static __thread uint8_t buf[CHUNK];
-	ssize_t n, i;
+	ssize_t n;
 
 	for (; at < end; at += (size_t)n) {
 		n = rtsan_stream_read(s, buf, end - at < CHUNK ? end - at : CHUNK, 0);
 		CHECK(n > 0);
-		for (i = 0; i < n; i++)
+		for (ssize_t i = 0; i < n; i++)
 			CHECK(buf[i] == pattern(at + (size_t)i));
 	}
 }
@@ -140,11 +140,10 @@ both_ways(void)
 {
 	void *(*const does[])(void *) = {write_much, write_much, read_much, read_much};
 	pthread_t threads[4];
-	int i;
 
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		CHECK(pthread_create(&threads[i], NULL, does[i], i % 2 == 0 ? a : b) == 0);
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
@@ -177,14 +176,14 @@ static void
 write_in_time(void)
 {
 	static uint8_t buf[CHUNK];
-	size_t sent = 1, i;
+	size_t sent = 1;
 	ssize_t n;
 
 	buf[0] = pattern(0);
 	CHECK(rtsan_stream_write(a, buf, 1) == 1);
 	rtsan_stream_set_timeout(a, SHORT_MS);
 	for (;;) {
-		for (i = 0; i < CHUNK; i++)
+		for (size_t i = 0; i < CHUNK; i++)
 			buf[i] = pattern(sent + i);
 		n = rtsan_stream_write(a, buf, CHUNK);
 		if (n < 0)
@@ -286,9 +285,9 @@ poll_beside_a_reader(void)
 {
 	pthread_t reader, poller;
 	uint8_t byte;
-	int i, rc;
+	int rc;
 
-	for (i = 0; i < ROUNDS; i++) {
+	for (int i = 0; i < ROUNDS; i++) {
 		CHECK(pthread_create(&reader, NULL, read_byte, b) == 0);
 		CHECK(pthread_create(&poller, NULL, poll_urgent, b) == 0);
 		usleep((useconds_t)i * 200); /* before and after they wait */
@@ -319,9 +318,8 @@ static void *
 write_one(void *s)
 {
 	static uint8_t buf[ONE];
-	size_t i;
 
-	for (i = 0; i < ONE; i++)
+	for (size_t i = 0; i < ONE; i++)
 		buf[i] = pattern(i);
 	CHECK(rtsan_stream_write(s, buf, ONE) == ONE);
 	return NULL;
@@ -438,10 +436,9 @@ lingers(void)
 	struct rtsan_stream *one, *other;
 	static uint8_t buf[MUCH];
 	pthread_t thread;
-	size_t i;
 	int rc;
 
-	for (i = 0; i < MUCH; i++)
+	for (size_t i = 0; i < MUCH; i++)
 		buf[i] = pattern(i);
 	CHECK(pthread_create(&thread, NULL, accept_one, &other) == 0);
 	CHECK(rtsan_stream_connect(ctx, address, SERVICE, &attr, TIMEOUT_MS, &one) == 0);

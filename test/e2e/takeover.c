@@ -178,9 +178,8 @@ static void
 must_be(const struct side *s, int byte)
 {
 	const uint8_t *p = rtsan_mr_addr(s->mr);
-	int i;
 
-	for (i = 0; i < BYTES; i++)
+	for (int i = 0; i < BYTES; i++)
 		if (p[i] != byte)
 			die("byte %d is %d, not %d", i, p[i], byte);
 }
@@ -280,15 +279,13 @@ end_regions(void)
 static void
 use(uint64_t request)
 {
-	enum pair p;
-
 	accept_one(UNREAD, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
 	accept_one(TOLD, request);
 	ask(LATER);
 	accept_one(LATER, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
 	use_region();
 	send_one(IDLE);
-	for (p = TOLD; p < NB_PAIRS; p++) {
+	for (enum pair p = TOLD; p < NB_PAIRS; p++) {
 		post_recv(p);
 		send_one(p);
 		end_pair(p);
@@ -314,7 +311,7 @@ close_side(struct side *s)
 int
 main(int argc, char **argv)
 {
-	int i, got, rounds = argc == 5 ? atoi(argv[4]) : 0;
+	int got, rounds = argc == 5 ? atoi(argv[4]) : 0;
 	uint64_t request;
 	sigset_t set;
 
@@ -328,7 +325,7 @@ main(int argc, char **argv)
 	peer = argv[3];
 	if (rtsan_listen(server.ctx, SERVICE, 0, 8, &listener) != 0)
 		die("listen");
-	for (i = 0; i < rounds; i++) {
+	for (int i = 0; i < rounds; i++) {
 		request = set_up();
 		printf("set up %d\n", i);
 		fflush(stdout);

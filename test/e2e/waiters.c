@@ -32,9 +32,8 @@ static void
 make_queues(const char *peer)
 {
 	struct shmq_rep rep;
-	uint32_t i;
 
-	for (i = 0; i < nb_queues; i++) {
+	for (uint32_t i = 0; i < nb_queues; i++) {
 		struct shmq_req req = {.type = SHMQ_CQ_FD};
 		int rc = raw_make_qp(&app, &qps[i], DEPTH);
 
@@ -59,9 +58,8 @@ send_all(void)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED};
 	struct san_ulp_recv r = {.nb_sge = 0};
-	uint32_t i;
 
-	for (i = 0; i < nb_queues; i += 2) {
+	for (uint32_t i = 0; i < nb_queues; i += 2) {
 		raw_post_recv(&qps[i + 1], &r);
 		raw_post(&qps[i], &wr);
 	}
@@ -71,17 +69,17 @@ static void
 wait_armed(uint32_t round)
 {
 	char bytes[2 * WAKE_BYTES];
-	uint32_t i, left = 0;
+	uint32_t left = 0;
 	ssize_t n;
 
-	for (i = 0; i < nb_queues; i++) {
+	for (uint32_t i = 0; i < nb_queues; i++) {
 		fds[i].events = is_armed(i, round) ? POLLIN : 0;
 		left += is_armed(i, round);
 	}
 	while (left > 0) {
 		if (poll(fds, nb_queues, TIMEOUT_MS) <= 0)
 			raw_die("round %u: %u of %u queues are not woken", round, left, nb_queues);
-		for (i = 0; i < nb_queues; i++) {
+		for (uint32_t i = 0; i < nb_queues; i++) {
 			if (fds[i].events == 0 || fds[i].revents == 0)
 				continue;
 			n = recv(fds[i].fd, bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -98,13 +96,12 @@ static void
 take_all(uint32_t round)
 {
 	struct san_ulp_wc wc;
-	uint32_t i;
 	char byte;
 
-	for (i = 0; i < nb_queues; i++)
+	for (uint32_t i = 0; i < nb_queues; i++)
 		if (!raw_wc(&qps[i], &wc) || wc.status != 0)
 			raw_die("round %u, queue %u: no completion", round, i);
-	for (i = 0; i < nb_queues; i++)
+	for (uint32_t i = 0; i < nb_queues; i++)
 		if (recv(fds[i].fd, &byte, 1, MSG_DONTWAIT) != -1 || errno != EAGAIN)
 			raw_die("round %u, queue %u: woken for nothing", round, i);
 }
@@ -122,7 +119,7 @@ raise_descriptors(void)
 int
 main(int argc, char **argv)
 {
-	uint32_t i, round, nb_rounds;
+	uint32_t nb_rounds;
 
 	if (argc != 5)
 		return 2;
@@ -133,15 +130,15 @@ main(int argc, char **argv)
 	raise_descriptors();
 	raw_attach(&app, argv[1]);
 	make_queues(argv[2]);
-	for (round = 0; round < nb_rounds; round++) {
-		for (i = 0; i < nb_queues; i++)
+	for (uint32_t round = 0; round < nb_rounds; round++) {
+		for (uint32_t i = 0; i < nb_queues; i++)
 			atomic_store(&qps[i].cq_mem->armed, is_armed(i, round));
 		send_all();
 		wait_armed(round);
 		take_all(round);
 	}
 	raw_detach(&app);
-	for (i = 0; i < nb_queues; i++) {
+	for (uint32_t i = 0; i < nb_queues; i++) {
 		raw_drop_qp(&qps[i]);
 		close(fds[i].fd);
 	}

@@ -11,10 +11,6 @@
  *        wire_pcap --messages FOLDER    one file per session message
  */
 
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "stream_sample.h"
 #include "unit/test_eal.h"
 #include "wire_sample.h"
@@ -68,10 +64,9 @@ write_all(struct rte_mempool *pool, FILE *pcap, const char *folder)
 {
 	struct rte_mbuf *m;
 	char path[4096];
-	unsigned int i;
 	int v6, rc = 0;
 
-	for (i = 0; i < RTE_DIM(wire_samples) * 2 && rc == 0; i++) {
+	for (unsigned int i = 0; i < RTE_DIM(wire_samples) * 2 && rc == 0; i++) {
 		v6 = i & 1;
 		m = wire_sample_build(pool, &wire_samples[i / 2], v6);
 		if (m == NULL)
@@ -93,10 +88,9 @@ write_messages(const char *folder)
 {
 	uint8_t p[SAN_SM_HDR_MAX + STREAM_SAMPLE_PAYLOAD];
 	char path[4096];
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < STREAM_NB_SAMPLES && rc == 0; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES && rc == 0; i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, stream_samples[i].name);
 		rc = write_file(path, p, stream_sample_put(&stream_samples[i], p));
 	}
@@ -139,10 +133,9 @@ write_sends(struct rte_mempool *pool, FILE *pcap, struct way way)
 		.flags = SAN_F_LAST | WIRE_SAMPLE_KIND(SEND),
 	};
 	uint8_t data[SAN_SM_HDR_MAX + STREAM_SAMPLE_PAYLOAD];
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < STREAM_NB_SAMPLES && rc == 0; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES && rc == 0; i++) {
 		p.length = stream_sample_put(&stream_samples[i], data);
 		rc = write_data(pool, pcap, stream_samples[i].name, way, p, data,
 				(uint16_t)p.length);
@@ -178,12 +171,11 @@ write_packed(struct rte_mempool *pool, FILE *pcap)
 	struct san_wire_pkt p = {.op = SAN_OP_PUSH_PACKED, .length = 1};
 	uint8_t data[2048] = {0}, one[SAN_SM_HDR_MAX + STREAM_SAMPLE_PAYLOAD];
 	uint8_t *to = data;
-	size_t i;
 
 	memset(san_wire_pack_put(to, &msg), 0x5a, msg.length);
 	to += san_wire_pack_len(msg.kind, msg.length);
 	msg.kind = SAN_KIND_SEND;
-	for (i = 0; i < STREAM_NB_SAMPLES && stream_samples[i].nb < 2; i++) {
+	for (size_t i = 0; i < STREAM_NB_SAMPLES && stream_samples[i].nb < 2; i++) {
 		msg.length = (uint16_t)stream_sample_put(&stream_samples[i], one);
 		memcpy(san_wire_pack_put(to, &msg), one, msg.length);
 		to += san_wire_pack_len(msg.kind, msg.length);

@@ -105,11 +105,11 @@ san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid)
 int
 san_helper_fork(int forker, uid_t uid, int *control, int *data)
 {
-	int ends[2][2], i;
+	int ends[2][2];
 
 	(void)forker;
 	SAN_VERIFY(uid == USERS_UNPROVED && !helping.is_on); /* no program proves to be root */
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends[i]) == 0);
 	*control = ends[0][0];
 	*data = ends[1][0];

@@ -75,7 +75,6 @@ verify_match(const uint8_t *head)
 		.local = (head[6] & 8) != 0 ? NULL : (struct sockaddr *)&local,
 		.remote = (head[6] & 16) != 0 ? NULL : (struct sockaddr *)&remote,
 	};
-	const struct sock_rule *rule;
 	struct sock_verdict v;
 
 	make_end(head, &local);
@@ -91,7 +90,8 @@ verify_match(const uint8_t *head)
 	SAN_VERIFY(v.rest == NULL || (v.is_part && v.rest > v.rule));
 	SAN_VERIFY(v.rest == NULL || san_rules_shadow(&rules, v.rest) == NULL);
 	/* it is the first one */
-	for (rule = rules.rules; rule < &rules.rules[rules.nb_rules] && rule != v.rule; rule++)
+	for (const struct sock_rule *rule = rules.rules;
+	     rule < &rules.rules[rules.nb_rules] && rule != v.rule; rule++)
 		SAN_VERIFY(san_rules_rule_misses(rule, &q) != NULL || v.action == SOCK_DROP);
 }
 

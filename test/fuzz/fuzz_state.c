@@ -257,7 +257,7 @@ check(void)
 {
 	const struct app_port *port = &all.ports[0];
 	uint32_t nb = 0, nb_mrs = 0;
-	const struct app *a, *other;
+	const struct app *a;
 
 	for (uint32_t i = 0; i < port->caps.max_cqs && all.nb_ports != 0; i++)
 		SAN_VERIFY(port->cqs[i].app == NULL ||
@@ -270,7 +270,8 @@ check(void)
 	}
 	LIST_FOREACH(a, &all.list, link) {
 		SAN_VERIFY(!a->attached || (a->id != 0 && a->id < SAN_ENGINE_APPS));
-		for (other = LIST_NEXT(a, link); other != NULL; other = LIST_NEXT(other, link))
+		for (const struct app *other = LIST_NEXT(a, link); other != NULL;
+		     other = LIST_NEXT(other, link))
 			SAN_VERIFY(!a->attached || !other->attached || a->id != other->id);
 		nb += a->attached;
 		nb_mrs -= (uint32_t)a->nb[USERS_MRS];

@@ -9,7 +9,6 @@
 #include "prop.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "san_bitmap.h"
 
@@ -70,7 +69,6 @@ static void
 step(struct san_prng *g, uint32_t *base)
 {
 	uint32_t at = san_prng_below(g, size);
-	uint32_t n;
 
 	switch (san_prng_below(g, 7)) {
 	case 6:
@@ -81,7 +79,7 @@ step(struct san_prng *g, uint32_t *base)
 		model[at] = false;
 		break;
 	case 1: /* a run, as in-order traffic makes them */
-		for (n = san_prng_below(g, 200); n > 0 && at < size; n--, at++) {
+		for (uint32_t n = san_prng_below(g, 200); n > 0 && at < size; n--, at++) {
 			san_bitmap_set(&real, *base + at);
 			model[at] = true;
 		}

@@ -109,7 +109,7 @@ static void
 random_frag(struct model_frag *f)
 {
 	/* mostly one of the same few cuts, so that packets do become whole */
-	uint32_t unit = san_prng_below(&g, 4) != 0 ? 6 : 1, n, i;
+	uint32_t unit = san_prng_below(&g, 4) != 0 ? 6 : 1, n;
 
 	n = UNITS_MAX / unit;
 	f->at = san_prng_below(&g, n) * unit * 8;
@@ -126,7 +126,7 @@ random_frag(struct model_frag *f)
 		f->more = f->end % 8 == 0; /* alone, it would be no fragment */
 	if (f->at == 0 && !f->more)
 		f->at = 8, f->end += 8;
-	for (i = 0; i < f->end - f->at; i++)
+	for (uint32_t i = 0; i < f->end - f->at; i++)
 		f->data[i] = (uint8_t)san_prng_u64(&g);
 	if (f->at == 0)
 		memcpy(f->data, "\x03\xe8\x07\xd0\x00\x08\x00\x00", 8);
@@ -170,11 +170,11 @@ static void
 check_bytes(const struct san_inet_result *r, const struct model *m)
 {
 	uint8_t copy[UNITS_MAX * 8 + 8];
-	uint32_t i, len = model_len(m);
+	uint32_t len = model_len(m);
 
 	PROP_CHECK(r->what == SAN_INET_UDP && r->off == 42 && r->len == 0);
 	PROP_CHECK(rte_pktmbuf_pkt_len(r->m) == 34 + len && r->m->nb_segs == m->nb);
-	for (i = 0; i < m->nb; i++) {
+	for (uint32_t i = 0; i < m->nb; i++) {
 		const struct model_frag *f = &m->frags[i];
 		const void *data = rte_pktmbuf_read(r->m, 34 + f->at, f->end - f->at, copy);
 

@@ -184,10 +184,9 @@ rx_steps(const struct model *from)
 		step_revoke_old, step_resize, step_classify};
 	static struct real r;
 	struct model m;
-	uint32_t i;
 
 	for (uint32_t k = 0; k < RTE_DIM(steps); k++)
-		for (i = 0; i < from->size; i++) {
+		for (uint32_t i = 0; i < from->size; i++) {
 			m = *from;
 			form(&m, &r);
 			steps[k](&r, &m, i);

@@ -154,10 +154,10 @@ has_memory(const struct app *a, uint32_t len)
 static void
 split(struct rtsan_sge *sge, uint8_t *nb, uint8_t *buf, uint32_t len)
 {
-	uint8_t parts = (uint8_t)(1 + below(RTSAN_SGE_MAX)), i;
+	uint8_t parts = (uint8_t)(1 + below(RTSAN_SGE_MAX));
 
 	*nb = 0;
-	for (i = 0; i < parts && len > 0; i++) {
+	for (uint8_t i = 0; i < parts && len > 0; i++) {
 		uint32_t n = i == parts - 1 ? len : 1 + below(len);
 
 		sge[(*nb)++] = (struct rtsan_sge){.addr = buf, .length = n};
@@ -169,7 +169,7 @@ split(struct rtsan_sge *sge, uint8_t *nb, uint8_t *buf, uint32_t len)
 static void
 do_send(struct app *a)
 {
-	uint32_t len = random_size(), i;
+	uint32_t len = random_size();
 	struct send *s = &a->send[a->nb_sends];
 	struct san_ulp_wr wr = {
 		.wr_id = a->nb_sends,
@@ -186,7 +186,7 @@ do_send(struct app *a)
 		return;
 	buf = memory(a, len);
 	*s = (struct send){.len = len, .seed = (uint32_t)san_prng_u64(prng)};
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		buf[i] = byte_of(s, i);
 	wr.length = len;
 	if (len <= RTSAN_INLINE_MAX && below(2) == 0) {
@@ -245,9 +245,7 @@ do_ctl(struct app *a)
 		break;
 	case 2:
 		if (below(8) == 0) {
-			uint32_t i;
-
-			for (i = a->nb_ended; i < a->nb_sends; i++)
+			for (uint32_t i = a->nb_ended; i < a->nb_sends; i++)
 				a->send[i].cancelled = true;
 			pair_ctl(a->e, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
 		}

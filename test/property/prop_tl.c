@@ -92,7 +92,7 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 static void
 draw_dir(struct model_dir *d, const struct tl_link *l)
 {
-	uint32_t mix = below(12), id, nb_need = 0;
+	uint32_t mix = below(12), nb_need = 0;
 
 	memset(d, 0, offsetof(struct model_dir, txns));
 	d->ordered = l->ordered;
@@ -100,7 +100,7 @@ draw_dir(struct model_dir *d, const struct tl_link *l)
 	d->last_done = -1;
 	d->last_begun = -1;
 	d->nb = below(MODEL_TXNS);
-	for (id = 0; id < d->nb; id++) {
+	for (uint32_t id = 0; id < d->nb; id++) {
 		draw_txn(d, id, mix);
 		nb_need += model_needs_recv(&d->txns[id]);
 	}

@@ -69,9 +69,8 @@ static inline void
 crowd_close(void)
 {
 	const struct world_qp *qp;
-	uint32_t i;
 
-	for (i = 0; i < crowd.n; i++) {
+	for (uint32_t i = 0; i < crowd.n; i++) {
 		qp = &crowd.w->qp[crowd.q[i]];
 		if (crowd.w->node[qp->node].core != NULL && !qp->disconnected)
 			world_disconnect(crowd.w, crowd.q[i], crowd.q[i] + 1);

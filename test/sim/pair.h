@@ -159,9 +159,8 @@ static inline struct san_pdl_conn *
 pair_conn(bool of_a)
 {
 	struct san_pdl *pdl = san_core_pdl(pair.w->node[of_a ? 0 : 1].core);
-	uint32_t i;
 
-	for (i = 0; i < pdl->conf.max_conns; i++)
+	for (uint32_t i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state == SAN_CONN_OPEN)
 			return &pdl->conns[i];
 	return NULL;

@@ -139,9 +139,8 @@ PAIR_CASE(sim_basic__bad_unordered)
 PAIR_CASE(sim_basic__mtu_1024_to_9000)
 {
 	static const uint16_t mtus[] = {1024, 1280, 1499, 4096, 9000};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(mtus); i++) { /* RT-31 */
+	for (unsigned int i = 0; i < RTE_DIM(mtus); i++) { /* RT-31 */
 		world_conf_bad_link(&pair.conf, 10 + i);
 		pair.conf.mtu = mtus[i];
 		pair_open(LEN);
@@ -154,9 +153,8 @@ PAIR_CASE(sim_basic__mtu_1024_to_9000)
 PAIR_CASE(sim_basic__same_seed_same_run)
 {
 	uint64_t hash[2];
-	int i;
 
-	for (i = 0; i < 2; i++) { /* RULE-18 */
+	for (int i = 0; i < 2; i++) { /* RULE-18 */
 		world_conf_bad_link(&pair.conf, 99);
 		pair_open(LEN);
 		/* addresses differ between runs: only kinds that carry none */
@@ -195,10 +193,9 @@ add_priority_tag(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m
 PAIR_CASE(sim_basic__priority_tagged)
 {
 	uint32_t nb_tagged = 0;
-	struct world *w;
 	uint32_t qa, qb;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	w->filter = add_priority_tag;
 	w->filter_arg = &nb_tagged;
 	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);

@@ -55,9 +55,7 @@ run_slices(uint64_t ns)
  */
 PAIR_CASE(sim_busy__peer_works)
 {
-	uint32_t has_data;
-
-	for (has_data = 0; has_data < 2; has_data++) {
+	for (uint32_t has_data = 0; has_data < 2; has_data++) {
 		open_pair();
 		if (has_data)
 			pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
@@ -75,10 +73,8 @@ PAIR_CASE(sim_busy__peer_works)
 /* Two hosts run by turns, and never at the same time, for a minute. */
 PAIR_CASE(sim_busy__by_turns)
 {
-	uint32_t i;
-
 	open_pair();
-	for (i = 0; i < 600; i++) {
+	for (uint32_t i = 0; i < 600; i++) {
 		pair_post(true, RTSAN_WR_PUSH, 0, LEN, i, 0);
 		leave(i & 1, AWAY_NS + RUN_NS);
 		run_for(RUN_NS);
@@ -95,9 +91,8 @@ PAIR_CASE(sim_busy__by_turns)
 PAIR_CASE(sim_busy__dead_peer)
 {
 	uint64_t start_ns;
-	uint32_t has_data;
 
-	for (has_data = 0; has_data < 2; has_data++) {
+	for (uint32_t has_data = 0; has_data < 2; has_data++) {
 		open_pair();
 		world_node_kill(pair.w, 1);
 		if (has_data)

@@ -17,22 +17,21 @@ mixed_both_ways(uint32_t nb_ops, uint64_t seed, bool ordered)
 						   RTSAN_WR_PUSH_IMM};
 	struct san_prng g;
 	uint64_t next[2] = {0, 0};
-	uint32_t i, side;
 
 	san_prng_seed(&g, seed);
-	for (side = 0; side < 2; side++)
-		for (i = 0; i < nb_ops; i++)
+	for (uint32_t side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < nb_ops; i++)
 			world_post_recv(pair.w, side ? pair.qa : pair.qb, pair.a + CHUNK, CHUNK, i);
-	for (i = 0; i < nb_ops; i++) {
-		for (side = 0; side < 2; side++) {
+	for (uint32_t i = 0; i < nb_ops; i++) {
+		for (uint32_t side = 0; side < 2; side++) {
 			static const uint8_t ways[] = {0, RTSAN_WR_SOLICITED, RTSAN_WR_UNSOLICITED};
 
 			pair_post(side, ops[san_prng_below(&g, RTE_DIM(ops))], 0,
 				  san_prng_below(&g, CHUNK), i, ways[san_prng_below(&g, 3)]);
 		}
 	}
-	for (i = 0; i < nb_ops; i++) {
-		for (side = 0; side < 2; side++) {
+	for (uint32_t i = 0; i < nb_ops; i++) {
+		for (uint32_t side = 0; side < 2; side++) {
 			assert_int_equal(pair_wait(side, false), SAN_ST_OK);
 			if (ordered) /* RT-14: completions in posting order */
 				assert_int_equal(pair.wc.wr_id, next[side]++);
@@ -85,9 +84,7 @@ tune_minimum(struct san_core_conf *conf, uint32_t node, void *arg)
 
 PAIR_CASE(sim_deadlock__minimum_pools)
 {
-	int bad;
-
-	for (bad = 0; bad < 2; bad++) {
+	for (int bad = 0; bad < 2; bad++) {
 		world_conf_default(&pair.conf);
 		if (bad)
 			world_conf_bad_link(&pair.conf, 5);
@@ -144,9 +141,9 @@ tune_claims_only(struct san_core_conf *conf, uint32_t node, void *arg)
 PAIR_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
 {
 	static const uint16_t wins[] = {2, 8, 64};
-	unsigned int i, k, side;
+	unsigned int k;
 
-	for (i = 0; i < 2 * RTE_DIM(wins); i++) {
+	for (unsigned int i = 0; i < 2 * RTE_DIM(wins); i++) {
 		world_conf_default(&pair.conf);
 		if (i & 1)
 			world_conf_bad_link(&pair.conf, 11 + i);
@@ -162,7 +159,7 @@ PAIR_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
 		}
 		pair_post(true, RTSAN_WR_PUSH, CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
 		pair_post(false, RTSAN_WR_PUSH, 2 * CHUNK, CHUNK, k, RTSAN_WR_UNSOLICITED);
-		for (side = 0; side < 2; side++)
+		for (unsigned int side = 0; side < 2; side++)
 			for (k = 0; k < 7; k++)
 				assert_int_equal(pair_wait(side == 0, false), SAN_ST_OK);
 		pair_close();
@@ -188,14 +185,14 @@ PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 {
 	struct no_pull_data f = {0};
 	struct san_ulp_wr wr;
-	uint32_t qa, qb, k;
+	uint32_t qa, qb;
 
 	pair.conf.max_conns = 2;
 	pair.conf.tune = tune_claims_only;
 	pair_open(CHUNK);
 	pair.w->filter = drop_pull_data;
 	pair.w->filter_arg = &f;
-	for (k = 0; k < 8; k++)
+	for (uint32_t k = 0; k < 8; k++)
 		pair_post(true, RTSAN_WR_PULL, 0, 100, k, 0);
 	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	world_connect(pair.w, 0, 1, &pair.param, &pair.param, &qa, &qb);
@@ -213,19 +210,18 @@ PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 PAIR_CASE(sim_deadlock__no_receive_until_own_push_done)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	unsigned int k;
 
 	UNIT_EACH(way, ways) {
 		pair_open(3 * CHUNK);
-		for (k = 0; k < 20; k++)
+		for (unsigned int k = 0; k < 20; k++)
 			pair_post(true, RTSAN_WR_SEND, 0, CHUNK, k, *way);
 		world_run_for(pair.w, 5 * SAN_NS_PER_MS);
 		pair_post(false, RTSAN_WR_PUSH, 0, CHUNK, 1, *way);
 		pair_do(false, RTSAN_WR_PULL, 0, CHUNK, 2, 0);
 		assert_int_equal(pair_wait(false, false), SAN_ST_OK);
-		for (k = 0; k < 20; k++)
+		for (unsigned int k = 0; k < 20; k++)
 			world_post_recv(pair.w, pair.qb, pair.b, CHUNK, k);
-		for (k = 0; k < 20; k++) {
+		for (unsigned int k = 0; k < 20; k++) {
 			pair_wait_for(true, false, SAN_ST_OK, k);
 			pair_wait_for(false, true, SAN_ST_OK, k);
 			assert_int_equal(pair.wc.byte_len, CHUNK);
@@ -246,7 +242,7 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 {
 	struct drop_once *d = arg;
 	struct san_wire_pkt pkt;
-	uint32_t id, i;
+	uint32_t id;
 
 	if (!world_parse(m, &pkt) || pkt.op != d->op)
 		return 1;
@@ -255,7 +251,7 @@ drop_first_of_kind(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 		pkt.op == SAN_OP_NACK ? pkt.nack_psn * 31 + pkt.round :
 					pkt.psn;
 	id = id * 2 + to;
-	for (i = 0; i < d->nb; i++)
+	for (uint32_t i = 0; i < d->nb; i++)
 		if (d->seen[i] == id)
 			return 1;
 	d->seen[d->nb++ % RTE_DIM(d->seen)] = id;
@@ -267,7 +263,6 @@ static void
 lost_once(uint8_t op, bool ordered)
 {
 	struct drop_once *d = calloc(1, sizeof(*d));
-	unsigned int k;
 
 	d->op = op;
 	pair.param.ordered = ordered;
@@ -275,13 +270,13 @@ lost_once(uint8_t op, bool ordered)
 	pair.w->filter = drop_first_of_kind;
 	pair.w->filter_arg = d;
 	/* sends that find no receive at first, to cause NACKs */
-	for (k = 0; k < 5; k++)
+	for (unsigned int k = 0; k < 5; k++)
 		pair_post(true, RTSAN_WR_SEND, 0, 3000, k, RTSAN_WR_UNSOLICITED);
 	world_run_for(pair.w, 3 * SAN_NS_PER_MS);
-	for (k = 0; k < 5; k++)
+	for (unsigned int k = 0; k < 5; k++)
 		world_post_recv(pair.w, pair.qb, pair.b, CHUNK, 1000 + k);
 	pair_done(true, 5);
-	for (k = 0; k < 30; k++) /* in packed packets */
+	for (unsigned int k = 0; k < 30; k++) /* in packed packets */
 		pair_post(true, RTSAN_WR_PUSH, 0, 100, k, RTSAN_WR_UNSOLICITED);
 	pair_done(true, 30);
 	mixed_both_ways(30, op, ordered);

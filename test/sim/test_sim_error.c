@@ -46,11 +46,10 @@ PAIR_CASE(sim_error__bad_key_bounds_rights)
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	uint32_t ro;
-	unsigned int k;
 
 	open_default(true);
 	UNIT_EACH(op, ops) {
-		for (k = 0; k < RTE_DIM(ways); k++) {
+		for (unsigned int k = 0; k < RTE_DIM(ways); k++) {
 			uint64_t b = (uint64_t)(uintptr_t)pair.b;
 			uint32_t len = *op == RTSAN_WR_FETCH_ADD ? 8 : 5000;
 
@@ -96,9 +95,8 @@ PAIR_CASE(sim_error__rnr_exceeded)
 {
 	static const uint8_t ways[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
 	uint64_t start;
-	unsigned int k;
 
-	for (k = 0; k < 2 * RTE_DIM(ways); k++) {
+	for (unsigned int k = 0; k < 2 * RTE_DIM(ways); k++) {
 		pair.param.rnr_ms = 50;
 		pair.param.ordered = k < 2;
 		pair_open(LEN);
@@ -117,19 +115,17 @@ PAIR_CASE(sim_error__rnr_exceeded)
 /* A full completion queue makes the receiver not ready; after a poll everything continues. */
 PAIR_CASE(sim_error__rnr_recovers)
 {
-	unsigned int i, ordered;
-
-	for (ordered = 0; ordered < 2; ordered++) {
+	for (unsigned int ordered = 0; ordered < 2; ordered++) {
 		world_conf_bad_link(&pair.conf, 8);
 		pair.param.ordered = ordered;
 		pair_open(LEN);
-		for (i = 0; i < 50; i++)
+		for (unsigned int i = 0; i < 50; i++)
 			post_raw(RTSAN_WR_SEND, 2000, 0, 0, 0);
-		for (i = 0; i < 50; i++) {
+		for (unsigned int i = 0; i < 50; i++) {
 			world_run_for(pair.w, 300 * SAN_NS_PER_US);
 			world_post_recv(pair.w, pair.qb, pair.b, 2000, i);
 		}
-		for (i = 0; i < 50; i++) {
+		for (unsigned int i = 0; i < 50; i++) {
 			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
 		}
@@ -234,10 +230,9 @@ connect_to(struct world *w, uint32_t q, const struct san_ip *ip, const struct sa
 PAIR_CASE(sim_error__nobody_there)
 {
 	struct san_ip ip;
-	struct world *w;
 	uint32_t q;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
 	connect_to(w, q, &ip, &pair.param);
@@ -256,10 +251,9 @@ PAIR_CASE(sim_error__nobody_there)
 PAIR_CASE(sim_error__partition)
 {
 	struct san_ip ip;
-	struct world *w;
 	uint32_t q;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0x8001, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
@@ -337,7 +331,6 @@ PAIR_CASE(sim_error__forged_packets)
 					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
 	uint64_t drops[SAN_DROP_MAX];
 	struct forge f;
-	unsigned int k;
 
 	UNIT_EACH(r, wants) {
 		open_default(true);
@@ -345,7 +338,7 @@ PAIR_CASE(sim_error__forged_packets)
 		f.done = false;
 		pair.w->filter = forge_copy;
 		pair.w->filter_arg = &f;
-		for (k = 0; k < 10; k++)
+		for (unsigned int k = 0; k < 10; k++)
 			pair_post(true, RTSAN_WR_PUSH, 0, 1000, k, 0);
 		pair_done(true, 10);
 		assert_true(f.done);
@@ -360,14 +353,12 @@ PAIR_CASE(sim_error__forged_packets)
 /* Disconnect drains: work posted before completes first, on both sides (RULE-17). */
 PAIR_CASE(sim_error__disconnect_drains)
 {
-	unsigned int k;
-
 	world_conf_bad_link(&pair.conf, 12);
 	pair_open(LEN);
-	for (k = 0; k < 50; k++)
+	for (unsigned int k = 0; k < 50; k++)
 		pair_post(true, k & 1 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0, 30000, k, 0);
 	world_disconnect(pair.w, pair.qa, pair.qb);
-	for (k = 0; k < 50; k++) {
+	for (unsigned int k = 0; k < 50; k++) {
 		assert_int_equal(san_ulp_cq_poll(pair.w->qp[pair.qa].send_cq, &pair.wc, 1), 1);
 		assert_int_equal(pair.wc.status, SAN_ST_OK);
 	}
@@ -461,11 +452,10 @@ PAIR_CASE(sim_error__ended_before_it_opened)
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
 	struct san_ip ip;
-	struct world *w;
 	uint8_t byte = 0;
 	uint32_t q;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, 0xffff, 4, 0), 0);
 	world_ip(w, 1, &ip);
 	q = world_qp_create(w, 0);
@@ -540,10 +530,9 @@ PAIR_CASE(sim_error__connect_to_who_moved)
 {
 	struct moved mv = {0};
 	uint64_t start_ns;
-	struct world *w;
 	uint32_t qa, qb;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 	world_disconnect(w, qa, qb);
 	w->filter = move_node_1;

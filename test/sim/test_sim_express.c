@@ -8,7 +8,6 @@
  * seeds of the swarm. (RT-42)
  */
 
-#include "unit.h"
 #include "unit/test_sim.h"
 
 #include <inttypes.h>
@@ -30,10 +29,9 @@ static uint64_t
 hash_add(uint64_t hash, const void *data, size_t len)
 {
 	const uint64_t *word = data;
-	size_t i;
 
 	assert_int_equal(len % sizeof(*word), 0);
-	for (i = 0; i < len / sizeof(*word); i++)
+	for (size_t i = 0; i < len / sizeof(*word); i++)
 		hash = (hash ^ (hash >> 29) ^ word[i]) * 0x9e3779b97f4a7c15;
 	return hash;
 }
@@ -67,9 +65,8 @@ counters_of(const struct sim_world *w)
 	uint64_t drops[SAN_DROP_MAX], hash = w->now_ns;
 	struct san_ulp_stats ulp;
 	struct san_tl_stats tl;
-	uint32_t i;
 
-	for (i = 0; i < w->nb_hosts; i++) {
+	for (uint32_t i = 0; i < w->nb_hosts; i++) {
 		struct san_core *core = w->hosts[i].core;
 
 		if (core == NULL)
@@ -93,7 +90,6 @@ run(struct sim_conf *conf, bool express)
 	struct sim_engine_sums sums;
 	struct outcome out;
 	struct sim_world *w;
-	uint32_t i;
 
 	test_eal_init();
 	conf->host.core.express = express;
@@ -104,7 +100,7 @@ run(struct sim_conf *conf, bool express)
 	seen.world = NULL;
 	test_sim_assert_fine(w);
 	sums = w->dead_engines;
-	for (i = 0; i < w->nb_hosts; i++)
+	for (uint32_t i = 0; i < w->nb_hosts; i++)
 		if (w->hosts[i].core != NULL)
 			san_sim_report_engine(&sums, w->hosts[i].core);
 	out = (struct outcome){
@@ -169,11 +165,10 @@ UNIT_CASE(sim_express__same_packets)
 	struct outcome all;
 	struct sim_conf conf;
 	char err[256];
-	size_t i, k;
 
-	for (i = 0; i < RTE_DIM(faults); i++) {
+	for (size_t i = 0; i < RTE_DIM(faults); i++) {
 		test_sim_conf(&conf, small);
-		for (k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
+		for (size_t k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
 			if (san_sim_conf_set(&conf, faults[i][k], err, sizeof(err)) != 0)
 				fail_msg("%s", err);
 		FAIL_IF(san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0, "%s", err);
@@ -246,9 +241,8 @@ UNIT_CASE(sim_express__same_small)
 	static struct sim_conf conf;
 	struct outcome all = {0};
 	char name[32], err[256];
-	uint32_t i;
 
-	for (i = 0; i < DRAWN / UNIT_EVERY; i++) {
+	for (uint32_t i = 0; i < DRAWN / UNIT_EVERY; i++) {
 		draw_small(i, &conf);
 		if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
 			fail_msg("seed %" PRIu32 ": %s", i, err);
@@ -263,9 +257,8 @@ UNIT_CASE(sim_express__same_swarm)
 	static struct sim_conf conf;
 	struct outcome all = {0};
 	char name[32];
-	uint32_t i;
 
-	for (i = 0; i < SEEDS; i += UNIT_EVERY) {
+	for (uint32_t i = 0; i < SEEDS; i += UNIT_EVERY) {
 		san_sim_draw_swarm(SEED_FIRST + i, &conf);
 		snprintf(name, sizeof(name), "swarm, seed %" PRIu32, SEED_FIRST + i);
 		assert_equal(&conf, name, &all);

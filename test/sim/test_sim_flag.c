@@ -136,17 +136,15 @@ post_one(uint32_t i, enum rtsan_wr_opcode op, uint8_t flags)
 static void
 ends_on_error(enum rtsan_wr_opcode refused, enum rtsan_wr_opcode later, uint8_t flags, bool ends)
 {
-	uint32_t i;
-
 	pair.param.ordered = true;
 	pair.param.ends = ends;
 	pair_open(65536);
 	memset(pair.a, 0x55, NB * 64);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		post_one(i, i == BAD ? refused : i > BAD ? later :
 							   RTSAN_WR_PUSH,
 			 flags);
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		pair_wait(true, false);
 		assert_int_equal(pair.wc.wr_id, i);
 		if (i == BAD)
@@ -172,10 +170,9 @@ PAIR_CASE(sim_flag__end_on_error)
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
 	static const uint8_t flags[] = {RTSAN_WR_UNSOLICITED, RTSAN_WR_SOLICITED};
-	unsigned int i, k;
 
-	for (i = 0; i < RTE_DIM(ops); i++)
-		for (k = 0; k < RTE_DIM(ops); k++)
+	for (unsigned int i = 0; i < RTE_DIM(ops); i++)
+		for (unsigned int k = 0; k < RTE_DIM(ops); k++)
 			UNIT_EACH(flag, flags) {
 				ends_on_error(ops[i], ops[k], *flag, true);
 				ends_on_error(ops[i], ops[k], *flag, false);
@@ -209,9 +206,8 @@ tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
 PAIR_CASE(sim_flag__not_with_the_end)
 {
 	bool express[] = {false, true};
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(express); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(express); i++) {
 		pair.conf.tune = tune_express;
 		pair.conf.tune_arg = &express[i];
 		pair.param.ends = true;

@@ -11,7 +11,6 @@
 
 #include "cm_priv.h"
 #include "core_priv.h"
-#include "wire.h"
 #include "wire_sample.h"
 
 #define LEN 20000
@@ -274,7 +273,6 @@ drop_all(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *
 PAIR_CASE(sim_forged__every_type_every_field)
 {
 	struct rte_mbuf *m;
-	unsigned int i, w;
 	uint64_t nb;
 
 	pair_open(LEN);
@@ -288,8 +286,8 @@ PAIR_CASE(sim_forged__every_type_every_field)
 	pair_post(false, RTSAN_WR_PUSH, 0, LEN, 1, RTSAN_WR_UNSOLICITED);
 	world_run_for(pair.w, 10 * SAN_NS_PER_US);
 	assert_true(victim->pdl->inflight > 1);
-	for (w = 0; w < 2 * W_MAX; w++) {
-		for (i = 0; i < RTE_DIM(wire_samples); i++)
+	for (unsigned int w = 0; w < 2 * W_MAX; w++) {
+		for (unsigned int i = 0; i < RTE_DIM(wire_samples); i++)
 			check_forged(&wire_samples[i], (enum wrong)(w / 2), w % 2);
 		check_forged(&ordinary, (enum wrong)(w / 2), w % 2);
 	}

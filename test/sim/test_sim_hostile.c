@@ -12,10 +12,9 @@ PAIR_CASE(sim_hostile__wrong_key_is_granted_nothing)
 	static const uint8_t flags[] = {RTSAN_WR_SOLICITED, 0};
 	struct san_ulp_wr wr;
 	uint64_t before;
-	uint32_t i;
 
 	pair_open(4 * MIB);
-	for (i = 0; i < RTE_DIM(flags); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(flags); i++) {
 		before = pair.w->node[1].nb_rx;
 		world_wr(&wr, RTSAN_WR_PUSH, pair.a, 4 * MIB, (uint64_t)(uintptr_t)pair.b,
 			 pair.kb ^ 0x40000000, i, flags[i]);
@@ -36,11 +35,11 @@ PAIR_CASE(sim_hostile__keys_are_not_guessed)
 	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_PUSH, RTSAN_WR_FETCH_ADD};
 	uint64_t b, refused = 0, before = 0;
 	struct san_ulp_wr wr;
-	uint32_t i, n;
+	uint32_t i;
 
 	pair_open(4096);
 	b = (uint64_t)(uintptr_t)pair.b;
-	for (n = 0; n < 30; n++) {
+	for (uint32_t n = 0; n < 30; n++) {
 		for (i = 0; !pair.w->qp[pair.qa].disconnected; i++) {
 			bool is_key = i % 2 != 0;
 
@@ -104,7 +103,7 @@ tune_hosts(struct san_core_conf *conf, uint32_t node, void *arg)
 static void
 silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 {
-	uint32_t n = HOSTS * per_host, i;
+	uint32_t n = HOSTS * per_host;
 
 	pair.conf.nb_nodes = SILENT + 1;
 	pair.conf.max_conns = n + 1;
@@ -117,19 +116,19 @@ silent_crowd(uint32_t per_host, uint32_t solicited_len, uint64_t silent_ns)
 	crowd.w->check = false;
 	crowd_connect(HONEST);
 	is_silent = true;
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		crowd_connect(2 + i % HOSTS);
-	for (i = 1; i <= n; i++)
+	for (uint32_t i = 1; i <= n; i++)
 		crowd_post(i, RTSAN_WR_PUSH, 0, solicited_len, RTSAN_WR_SOLICITED);
 	world_run_for(crowd.w, SAN_NS_PER_MS);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		crowd_post(0, RTSAN_WR_PUSH, 0, 64 << 10, RTSAN_WR_SOLICITED);
 		crowd_done(0, 100 * SAN_NS_PER_MS);
 	}
 	san_tl_check(san_core_tl(crowd.w->node[0].core));
 	world_run_for(crowd.w, silent_ns);
 	is_silent = false;
-	for (i = 1; i <= n; i++)
+	for (uint32_t i = 1; i <= n; i++)
 		crowd_done(i, PAIR_LIMIT);
 	assert_int_equal(san_core_tl(crowd.w->node[0].core)->expired_used, 0);
 	crowd_close();
@@ -170,7 +169,7 @@ tune_heads(struct san_core_conf *conf, uint32_t node, void *arg)
 static void
 silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_end)
 {
-	uint32_t nb_ended = 0, i;
+	uint32_t nb_ended = 0;
 
 	pair.conf.nb_nodes = MANY_HOSTS + 2;
 	pair.conf.nb_mbufs = 65535;
@@ -179,20 +178,20 @@ silent_heads(bool ordered, uint32_t flags, uint64_t timeout_ns, bool to_their_en
 	pair.param.ordered = ordered;
 	crowd_open(drop_all_but_first, HEAD_LEN, HEAD_LEN);
 	crowd.w->check = false;
-	for (i = 0; i <= MANY_HOSTS; i++)
+	for (uint32_t i = 0; i <= MANY_HOSTS; i++)
 		crowd_connect(HONEST + i);
 	is_silent = true;
-	for (i = 1; i <= MANY_HOSTS; i++)
+	for (uint32_t i = 1; i <= MANY_HOSTS; i++)
 		crowd_post(i, RTSAN_WR_PUSH, 0, HEAD_LEN, flags);
 	world_run_for(crowd.w, SAN_NS_PER_MS);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		crowd_post(0, RTSAN_WR_PUSH, 0, HEAD_LEN, flags);
 		crowd_done(0, timeout_ns);
 	}
 	san_tl_check(san_core_tl(crowd.w->node[0].core));
 	world_run_for(crowd.w, SAN_NS_PER_S);
 	is_silent = false;
-	for (i = 1; i <= MANY_HOSTS; i++) {
+	for (uint32_t i = 1; i <= MANY_HOSTS; i++) {
 		assert_true(world_wait(crowd.w, crowd.q[i], false, &pair.wc, PAIR_LIMIT));
 		nb_ended += pair.wc.status != SAN_ST_OK;
 	}
@@ -243,7 +242,6 @@ tune_pullers(struct san_core_conf *conf, uint32_t node, void *arg)
 PAIR_CASE(sim_hostile__answers_never_acknowledged)
 {
 	static const uint8_t ops[] = {RTSAN_WR_PULL, RTSAN_WR_FETCH_ADD};
-	uint32_t i;
 
 	pair.conf.nb_nodes = 3;
 	pair.conf.max_conns = PULLERS + 1;
@@ -253,19 +251,19 @@ PAIR_CASE(sim_hostile__answers_never_acknowledged)
 	crowd_open(drop_acks, 4096, 4096);
 	crowd.w->check = false;
 	crowd_connect(HONEST);
-	for (i = 0; i < PULLERS; i++)
+	for (uint32_t i = 0; i < PULLERS; i++)
 		crowd_connect(2);
 	is_deaf = true;
-	for (i = 0; i < PULLERS; i++)
+	for (uint32_t i = 0; i < PULLERS; i++)
 		crowd_post(1 + i, ops[i % 2], 0, 8, 0);
 	world_run_for(crowd.w, SAN_NS_PER_MS);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		crowd_post(0, ops[i % 2], 0, 8, 0);
 		crowd_done(0, 100 * SAN_NS_PER_MS);
 	}
 	san_tl_check(san_core_tl(crowd.w->node[0].core));
 	is_deaf = false;
-	for (i = 1; i <= PULLERS; i++)
+	for (uint32_t i = 1; i <= PULLERS; i++)
 		crowd_done(i, PAIR_LIMIT);
 	crowd_close();
 }

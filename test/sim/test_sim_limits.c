@@ -9,9 +9,8 @@ static uint64_t
 granted_not_received(const struct san_tl *tl)
 {
 	uint64_t sum = 0;
-	uint32_t i;
 
-	for (i = 0; i < tl->conf.max_rxns; i++)
+	for (uint32_t i = 0; i < tl->conf.max_rxns; i++)
 		if (tl->rxns[i].state != SAN_RXN_FREE && tl->rxns[i].solicited)
 			sum += tl->rxns[i].granted - tl->rxns[i].received;
 	return sum;
@@ -29,7 +28,7 @@ PAIR_CASE(sim_limits__incast)
 {
 	const uint32_t len = 200000;
 	uint64_t end, granted, worst = 0;
-	uint32_t i, done = 0;
+	uint32_t done = 0;
 	const struct san_tl *tl;
 
 	pair.conf.nb_nodes = SENDERS + 1;
@@ -41,9 +40,9 @@ PAIR_CASE(sim_limits__incast)
 	crowd_open(NULL, len, (uint64_t)SENDERS * len);
 	crowd.w->check = false;
 	world_pattern(crowd.src, len, 5);
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		crowd_connect(i + 1);
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		crowd_post(i, RTSAN_WR_PUSH, i * len, len, RTSAN_WR_SOLICITED);
 	tl = san_core_tl(crowd.w->node[0].core);
 	end = crowd.w->now_ns + PAIR_LIMIT;
@@ -54,7 +53,7 @@ PAIR_CASE(sim_limits__incast)
 		granted = granted_not_received(tl);
 		assert_true(granted <= 256 * 1024);
 		worst = RTE_MAX(worst, granted);
-		for (i = 0; i < SENDERS; i++) {
+		for (uint32_t i = 0; i < SENDERS; i++) {
 			if (san_ulp_cq_poll(crowd.w->qp[crowd.q[i]].send_cq, &pair.wc, 1) == 1) {
 				assert_int_equal(pair.wc.status, SAN_ST_OK);
 				done++;
@@ -67,7 +66,7 @@ PAIR_CASE(sim_limits__incast)
 	assert_in_range(tl->stats.nb_grants, SENDERS, SENDERS * (len / (16 * 1024)));
 	/* admission kept the queue from overflowing */
 	assert_int_equal(crowd.w->node[0].nb_lost, 0);
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		assert_true(world_pattern_ok(crowd.dst + i * len, len, 5));
 	crowd_close();
 }
@@ -96,17 +95,16 @@ lcores_step(struct lcores_run *r)
 {
 	struct san_ulp_wc wc;
 	uint64_t used = 0;
-	uint32_t i;
 
 	world_step(r->w);
-	for (i = 0; i < LCORES; i++) {
+	for (uint32_t i = 0; i < LCORES; i++) {
 		const struct san_tl *tl = san_core_tl(r->w->node[i].core);
 
 		used += tl->budget_used;
 	}
 	assert_true(used <= 128 * 1024);
 	r->worst = used > r->worst ? used : r->worst;
-	for (i = 0; i < SENDERS; i++) {
+	for (uint32_t i = 0; i < SENDERS; i++) {
 		if (san_ulp_cq_poll(r->w->qp[r->qa[i]].send_cq, &wc, 1) == 1) {
 			assert_int_equal(wc.status, SAN_ST_OK);
 			r->done[i % LCORES]++;
@@ -119,7 +117,7 @@ PAIR_CASE(sim_limits__incast_on_two_lcores)
 {
 	const uint32_t len = 200000, rounds = 4;
 	struct lcores_run r = {0};
-	uint32_t qb, i, k, key[LCORES];
+	uint32_t qb, key[LCORES];
 	struct san_ulp_wr wr;
 	uint8_t *src, *dst;
 	uint64_t end;
@@ -135,20 +133,20 @@ PAIR_CASE(sim_limits__incast_on_two_lcores)
 	src = malloc(len);
 	dst = calloc(SENDERS, len);
 	world_pattern(src, len, 5);
-	for (i = 0; i < LCORES; i++)
+	for (uint32_t i = 0; i < LCORES; i++)
 		key[i] = world_mr(r.w, i, dst, (uint64_t)SENDERS * len, RTSAN_REMOTE_PUSH);
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		world_connect(r.w, LCORES + i, i % LCORES, &pair.param, &pair.param, &r.qa[i], &qb);
 	end = r.w->now_ns + PAIR_LIMIT;
-	for (k = 0; k < LCORES; k++) {
-		for (i = k; i < SENDERS * rounds; i += LCORES) {
+	for (uint32_t k = 0; k < LCORES; k++) {
+		for (uint32_t i = k; i < SENDERS * rounds; i += LCORES) {
 			world_wr(&wr, RTSAN_WR_PUSH, src, len,
 				 (uint64_t)(uintptr_t)(dst + i % SENDERS * len), key[k], i,
 				 RTSAN_WR_SOLICITED);
 			world_post(r.w, r.qa[i % SENDERS], &wr);
 		}
 		/* the only active lcore has what the other one does not reserve */
-		for (i = 0; i < 3000 && k == 0; i++)
+		for (uint32_t i = 0; i < 3000 && k == 0; i++)
 			lcores_step(&r);
 		if (k == 0)
 			assert_true(san_core_tl(r.w->node[0].core)->budget_bytes ==
@@ -164,11 +162,11 @@ PAIR_CASE(sim_limits__incast_on_two_lcores)
 	assert_true(r.worst > 96 * 1024);
 	assert_true(san_core_tl(r.w->node[0].core)->stats.nb_budget_returned > 0);
 	assert_true(san_core_tl(r.w->node[1].core)->stats.nb_budget_returned > 0);
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		assert_true(world_pattern_ok(dst + i * len, len, 5));
-	for (i = 0; i < SENDERS; i++)
+	for (uint32_t i = 0; i < SENDERS; i++)
 		world_disconnect(r.w, r.qa[i], r.qa[i] + 1);
-	for (i = 0; i < LCORES; i++)
+	for (uint32_t i = 0; i < LCORES; i++)
 		world_mr_del(r.w, i, key[i]);
 	world_destroy(r.w);
 	assert_int_equal(atomic_load(&shared.free_bytes), shared.total_bytes);
@@ -183,7 +181,6 @@ PAIR_CASE(sim_limits__virtual_window_and_message_limit)
 	struct san_cm_param pa, pb;
 	uint32_t nb_done = 0, high_pkts = 0, high_msgs = 0;
 	uint64_t end;
-	unsigned int i;
 
 	world_conf_bad_link(&pair.conf, 6);
 	world_param_default(&pa);
@@ -191,7 +188,7 @@ PAIR_CASE(sim_limits__virtual_window_and_message_limit)
 	pa.msg_limit = 5;
 	pb.first_win = 11; /* gives a virtual window of 10 */
 	pair_open_param(&pa, &pb, 65536);
-	for (i = 0; i < 100; i++)
+	for (unsigned int i = 0; i < 100; i++)
 		pair_post(true, i % 3 ? RTSAN_WR_PUSH : RTSAN_WR_PULL, 0, 5000, i, 0);
 	end = pair.w->now_ns + PAIR_LIMIT;
 	while (nb_done < 100) {
@@ -216,7 +213,7 @@ PAIR_CASE(sim_limits__virtual_window_and_message_limit)
 /* RT-9: delay halves the window and raises the RTO; without it both recover. */
 PAIR_CASE(sim_limits__congestion_and_relief)
 {
-	uint32_t before, during, after, i;
+	uint32_t before, during, after;
 	uint64_t rto_before, rto_during, rto_after;
 	struct san_pdl_conn *c;
 
@@ -224,17 +221,17 @@ PAIR_CASE(sim_limits__congestion_and_relief)
 	pair.conf.link.delay_ns = 5000;
 	pair_open(1 << 20);
 	c = pair_conn(true);
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	before = san_pdl_cc_window(&c->cc);
 	rto_before = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 1000 * SAN_NS_PER_US;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	during = san_pdl_cc_window(&c->cc);
 	rto_during = c->rtt.rto_ns;
 	pair.w->node[1].link.delay_ns = 5000;
-	for (i = 0; i < 200; i++)
+	for (uint32_t i = 0; i < 200; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 200000, i, RTSAN_WR_UNSOLICITED);
 	after = san_pdl_cc_window(&c->cc);
 	rto_after = c->rtt.rto_ns;
@@ -254,9 +251,8 @@ static uint64_t
 goodput_mbps(void)
 {
 	uint64_t start_ns = 0;
-	uint32_t i;
 
-	for (i = 0; i < NB_WARM + NB_MEASURED + PUSH_DEPTH; i++) {
+	for (uint32_t i = 0; i < NB_WARM + NB_MEASURED + PUSH_DEPTH; i++) {
 		if (i >= PUSH_DEPTH)
 			assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		if (i == NB_WARM + PUSH_DEPTH)
@@ -304,9 +300,8 @@ PAIR_CASE(sim_limits__path_becomes_long)
 PAIR_CASE(sim_limits__random_loss)
 {
 	uint64_t clean, lossy;
-	uint64_t seed;
 
-	for (seed = 1; seed <= 3; seed++) {
+	for (uint64_t seed = 1; seed <= 3; seed++) {
 		open_link(40000, 5 * SAN_NS_PER_US);
 		san_prng_seed(&pair.w->net.prng, seed);
 		clean = goodput_mbps();
@@ -335,13 +330,12 @@ drop_port(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 PAIR_CASE(sim_limits__path_change)
 {
 	uint16_t bad;
-	unsigned int i;
 
 	pair_open(1 << 20);
 	bad = pair_conn(true)->path.src_port;
 	pair.w->filter = drop_port;
 	pair.w->filter_arg = &bad;
-	for (i = 0; i < 50; i++)
+	for (unsigned int i = 0; i < 50; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
 	assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_path_changes > 0);
 	assert_int_not_equal(pair_conn(true)->path.src_port, bad);
@@ -363,13 +357,12 @@ PAIR_CASE(sim_limits__timeout_is_the_last_resort)
 {
 	struct san_pdl *pdl;
 	uint32_t n = 0;
-	unsigned int i;
 
 	pair.conf.link.mbps = 40000;
 	pair_open(1 << 20);
 	pair.w->filter = drop_sometimes;
 	pair.w->filter_arg = &n;
-	for (i = 0; i < 100; i++)
+	for (unsigned int i = 0; i < 100; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
 	pdl = san_core_pdl(pair.w->node[0].core);
 	assert_true(pdl->stats.nb_fast_rtx > 20);
@@ -383,15 +376,14 @@ PAIR_CASE(sim_limits__clean_link)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL};
 	const struct san_pdl *pdl;
-	uint32_t i, side;
 
 	pair.conf.link.mbps = 10000;
 	pair_open(1 << 20);
-	for (i = 0; i < 400; i++)
+	for (uint32_t i = 0; i < 400; i++)
 		pair_post(i % 4 < 2, ops[i % 2], 0, 3000 * (i % 20), i, 0);
-	for (i = 0; i < 400; i++)
+	for (uint32_t i = 0; i < 400; i++)
 		assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
-	for (side = 0; side < 2; side++) {
+	for (uint32_t side = 0; side < 2; side++) {
 		pdl = san_core_pdl(pair.w->node[side].core);
 		assert_int_equal(pdl->stats.nb_rtx, 0);
 		assert_int_equal(pdl->stats.nb_rto + pdl->stats.nb_fast_rtx + pdl->stats.nb_tlp, 0);
@@ -411,19 +403,18 @@ PAIR_CASE(sim_limits__silence_is_no_loss)
 		uint32_t nb_rto;
 	} pauses[] = {{50 * SAN_NS_PER_MS, 6}, {300 * SAN_NS_PER_MS, 9}};
 	const struct san_pdl_stats *stats[2];
-	uint32_t i;
 
 	UNIT_EACH(r, pauses) {
 		pair.conf.link.mbps = 10000;
 		pair.conf.link.delay_ns = 100 * SAN_NS_PER_US; /* so that much is in flight */
 		pair_open(1 << 20);
-		for (i = 0; i < 100; i++)
+		for (uint32_t i = 0; i < 100; i++)
 			pair_post(i % 4 < 2, ops[i % 2], 0, 100000, i, 0);
 		world_run_for(pair.w, 3 * SAN_NS_PER_MS);
 		pair.w->node[1].paused_until_ns = pair.w->now_ns + r->ns;
-		for (i = 0; i < 100; i++)
+		for (uint32_t i = 0; i < 100; i++)
 			assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
-		for (i = 0; i < 2; i++)
+		for (uint32_t i = 0; i < 2; i++)
 			stats[i] = &san_core_pdl(pair.w->node[i].core)->stats;
 		assert_in_range(stats[0]->nb_rtx, r->nb_rto,
 				16 * r->nb_rto);
@@ -438,12 +429,11 @@ PAIR_CASE(sim_limits__silence_is_no_loss)
 PAIR_CASE(sim_limits__woken_requests_are_work)
 {
 	struct san_core *core;
-	int i;
 
 	pair.param.max_txn = 1;
 	pair_open(4096);
 	core = pair.w->node[0].core;
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 100, i, 0);
 	world_step(pair.w);
 	assert_true(san_core_deadline_ns(core) > pair.w->now_ns);
@@ -460,14 +450,14 @@ PAIR_CASE(sim_limits__woken_requests_are_work)
  */
 PAIR_CASE(sim_limits__connections_without_end)
 {
-	uint32_t i, qa, qb;
+	uint32_t qa, qb;
 	struct world *w;
 	uint64_t begin;
 
 	pair.conf.max_conns = 2;
 	w = world_create(&pair.conf);
 	begin = w->now_ns;
-	for (i = 0; i < LIVES; i++) {
+	for (uint32_t i = 0; i < LIVES; i++) {
 		world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 		world_disconnect(w, qa, qb);
 		world_qp_destroy(w, qa);

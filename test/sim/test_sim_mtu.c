@@ -6,10 +6,6 @@
  * Every byte is placed once, in whatever packets it came.
  */
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "pair.h"
 
 #define LEN     (1000 * 1000)
@@ -80,9 +76,8 @@ PAIR_CASE(sim_mtu__narrow_path)
 PAIR_CASE(sim_mtu__wide_path)
 {
 	uint64_t rtt_ns, nb_pkts;
-	int v6;
 
-	for (v6 = 0; v6 < 2; v6++) {
+	for (int v6 = 0; v6 < 2; v6++) {
 		uint16_t both = v6 ? BOTH_V6 : BOTH;
 
 		open_path(9000, 9000, v6);
@@ -118,9 +113,8 @@ PAIR_CASE(sim_mtu__between)
 PAIR_CASE(sim_mtu__a_little_narrow)
 {
 	static const uint16_t paths[] = {8999, 8985, 8981, 8980, 4095, 4077};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(paths); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(paths); i++) {
 		open_path(9000, paths[i], (i & 1) != 0);
 		move(RTSAN_WR_PUSH, LEN);
 		world_run_for(pair.w, 100 * SAN_NS_PER_MS);
@@ -134,9 +128,7 @@ PAIR_CASE(sim_mtu__a_little_narrow)
 /* Lost PROBEs alone are no proof that the length is too large. */
 PAIR_CASE(sim_mtu__wide_and_bad)
 {
-	uint64_t seed;
-
-	for (seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= 20; seed++) {
 		world_conf_bad_link(&pair.conf, seed);
 		pair.conf.mtu = 9000;
 		pair.param.ordered = seed & 1;
@@ -179,9 +171,8 @@ set_path(uint16_t mtu)
 PAIR_CASE(sim_mtu__narrow_from_the_start)
 {
 	static const uint16_t hosts[] = {1500, 9000}, paths[] = {1400, 1280};
-	unsigned int i;
 
-	for (i = 0; i < 16; i++) {
+	for (unsigned int i = 0; i < 16; i++) {
 		open_path(hosts[i & 1], paths[i >> 1 & 1], (i & 4) != 0);
 		assert_true(move(both_ops[i >> 3], LEN) < 100 * SAN_NS_PER_MS);
 		move(both_ops[i >> 3], 3000);
@@ -198,16 +189,15 @@ static void
 work_while_narrow(enum rtsan_wr_opcode op, uint32_t len, uint16_t wide, bool early)
 {
 	uint64_t start_ns = pair.w->now_ns;
-	unsigned int k;
 
 	memset(op == RTSAN_WR_PULL ? pair.a : pair.b, 0, LEN);
 	world_pattern(op == RTSAN_WR_PULL ? pair.b : pair.a, LEN, 1);
-	for (k = 0; k < NB_WORK; k++)
+	for (unsigned int k = 0; k < NB_WORK; k++)
 		pair_post(true, op, k * len, len, k, 0);
 	if (!early)
 		world_run_for(pair.w, 10 * SAN_NS_PER_US);
 	set_path(1300);
-	for (k = 0; k < NB_WORK; k++) {
+	for (unsigned int k = 0; k < NB_WORK; k++) {
 		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		if (k == NB_WORK / 2)
 			set_path(wide);
@@ -224,10 +214,9 @@ PAIR_CASE(sim_mtu__path_becomes_narrow)
 	static const uint16_t wides[] = {1500, 9000};
 	static const uint32_t lens[] = {4000, 90000}; /* unsolicited and solicited pushes */
 	enum rtsan_wr_opcode op;
-	unsigned int i, k;
 	bool early;
 
-	for (i = 0; i < 64; i += UNIT_EVERY) {
+	for (unsigned int i = 0; i < 64; i += UNIT_EVERY) {
 		op = both_ops[i >> 3 & 1];
 		early = (i & 32) != 0;
 		pair.conf.mtu = wides[i & 1];
@@ -238,7 +227,7 @@ PAIR_CASE(sim_mtu__path_becomes_narrow)
 		set_path(pair.conf.mtu);
 		world_pattern(pair.a, LEN, 1);
 		move(op, LEN);
-		for (k = 0; k < 3; k++) /* again and again */
+		for (unsigned int k = 0; k < 3; k++) /* again and again */
 			work_while_narrow(op, lens[i >> 4 & 1], pair.conf.mtu, early);
 		if (early)
 			assert_true(pdl_of(op == RTSAN_WR_PULL)->stats.nb_pieces_tx > 0);
@@ -249,16 +238,16 @@ PAIR_CASE(sim_mtu__path_becomes_narrow)
 /* Small sends in packed packets: each is received once, in order. */
 PAIR_CASE(sim_mtu__narrow_and_packed)
 {
-	uint32_t k, n = 200;
+	uint32_t n = 200;
 
 	open_path(9000, 9000, false);
 	move(RTSAN_WR_PUSH, LEN);
-	for (k = 0; k < n; k++)
+	for (uint32_t k = 0; k < n; k++)
 		world_post_recv(pair.w, pair.qb, pair.b + k * 100, 100, k);
 	set_path(1300);
-	for (k = 0; k < n; k++)
+	for (uint32_t k = 0; k < n; k++)
 		pair_post(true, RTSAN_WR_SEND, k * 100, 100, k, 0);
-	for (k = 0; k < n; k++) {
+	for (uint32_t k = 0; k < n; k++) {
 		pair_wait_for(false, true, SAN_ST_OK, k);
 		assert_int_equal(pair.wc.byte_len, 100);
 	}
@@ -269,9 +258,7 @@ PAIR_CASE(sim_mtu__narrow_and_packed)
 /* Pieces are lost, duplicated and reordered like other packets. */
 PAIR_CASE(sim_mtu__narrow_and_bad)
 {
-	uint64_t seed;
-
-	for (seed = 1; seed <= 40; seed += UNIT_EVERY) {
+	for (uint64_t seed = 1; seed <= 40; seed += UNIT_EVERY) {
 		world_conf_bad_link(&pair.conf, seed);
 		pair.conf.mtu = 9000;
 		pair.conf.link.mtu = 9000;
@@ -309,12 +296,10 @@ PAIR_CASE(sim_mtu__too_narrow)
 /* Short messages are not affected. */
 PAIR_CASE(sim_mtu__narrow_and_short)
 {
-	int i;
-
 	open_path(9000, 9000, false);
 	move(RTSAN_WR_PUSH, LEN);
 	pair.w->node[1].link.mtu = 1500;
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		move(RTSAN_WR_PUSH, BEGIN - 100);
 		world_run_for(pair.w, 100 * SAN_NS_PER_MS);
 	}

@@ -80,9 +80,8 @@ numbered_sends(bool ordered)
 PAIR_CASE(sim_order__exactly_once_in_order)
 {
 	static const uint32_t drops[] = {0, 1000, 10000, 50000, 200000};
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(drops); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(drops); i++) {
 		world_conf_bad_link(&pair.conf, 20 + i);
 		pair.conf.link.drop_ppm = drops[i];
 		numbered_sends(true);
@@ -129,16 +128,15 @@ PAIR_CASE(sim_order__unordered_waits_for_nothing)
 {
 	struct hold_rsn h = {.hold = true};
 	uint64_t start;
-	uint32_t i;
 
 	pair.param.ordered = false;
 	pair_open(65536);
 	pair.w->filter = hold_one_rsn;
 	pair.w->filter_arg = &h;
 	start = pair.w->now_ns;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
-	for (i = 1; i < 20; i++) {
+	for (uint32_t i = 1; i < 20; i++) {
 		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		assert_int_not_equal(pair.wc.wr_id, 0);
 	}
@@ -153,18 +151,17 @@ PAIR_CASE(sim_order__unordered_waits_for_nothing)
 PAIR_CASE(sim_order__ordered_waits)
 {
 	struct hold_rsn h = {.hold = true};
-	uint32_t i;
 
 	pair_open(65536);
 	pair.w->filter = hold_one_rsn;
 	pair.w->filter_arg = &h;
 	memset(pair.a, 0x55, 65536);
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, i * 1000, 1000, i, 0);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(pair.b[1000], 0); /* not placed either: placement is not relaxed here */
 	h.hold = false;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
 	pair_close();
 }
@@ -173,20 +170,19 @@ PAIR_CASE(sim_order__ordered_waits)
 PAIR_CASE(sim_order__relaxed_places_early)
 {
 	struct hold_rsn h = {.hold = true};
-	uint32_t i;
 
 	pair.param.relaxed = true;
 	pair_open(65536);
 	pair.w->filter = hold_one_rsn;
 	pair.w->filter_arg = &h;
 	memset(pair.a, 0x55, 65536);
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, i * 3000, 3000, i, 0);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(pair.b[3000], 0x55);
 	assert_int_equal(pair.b[0], 0);
 	h.hold = false;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
 	pair_close();
 }

@@ -35,9 +35,9 @@ post_batch(uint32_t first, uint32_t n, uint32_t bad)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_SEND, RTSAN_WR_PUSH, RTSAN_WR_PUSH_IMM};
 	struct san_ulp_wr wr[BATCH];
-	uint32_t i, at;
+	uint32_t at;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		at = (first + i) * SIZE % LEN;
 		world_pattern(pair.a + at, SIZE, first + i);
 		world_wr(&wr[i], ops[(first + i) % 3], pair.a + at, SIZE,
@@ -53,9 +53,7 @@ post_batch(uint32_t first, uint32_t n, uint32_t bad)
 static void
 post_recvs(uint32_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = first; i < first + n; i++)
+	for (uint32_t i = first; i < first + n; i++)
 		if (i % 3 != 1)
 			world_post_recv(pair.w, pair.qb, pair.b + i * SIZE % LEN, SIZE, i);
 }
@@ -63,9 +61,7 @@ post_recvs(uint32_t first, uint32_t n)
 static void
 collect(uint32_t first, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = first; i < first + n; i++) {
+	for (uint32_t i = first; i < first + n; i++) {
 		pair_wait_for(true, false, SAN_ST_OK, i);
 		if (i % 3 != 1) {
 			pair_wait_for(false, true, SAN_ST_OK, i);
@@ -90,10 +86,9 @@ open_seen(bool ordered, struct seen *s)
 PAIR_CASE(sim_pack__sixteen_in_one)
 {
 	struct seen s;
-	int ordered;
 
 	pair.conf.mtu = 4096;
-	for (ordered = 0; ordered < 2; ordered++) {
+	for (int ordered = 0; ordered < 2; ordered++) {
 		open_seen(ordered, &s);
 		post_recvs(0, 2 * BATCH);
 		post_batch(0, BATCH, UINT32_MAX);
@@ -111,15 +106,14 @@ PAIR_CASE(sim_pack__sixteen_in_one)
 /* With loss, duplicates, reordering and corruption: exactly once and in order. */
 PAIR_CASE(sim_pack__bad_link)
 {
-	uint32_t seed, i;
 	struct seen s;
 
-	for (seed = 1; seed <= 6; seed++) {
+	for (uint32_t seed = 1; seed <= 6; seed++) {
 		world_conf_bad_link(&pair.conf, seed);
 		pair.conf.ipv6 = seed % 2;
 		open_seen(true, &s);
 		post_recvs(0, 9 * BATCH);
-		for (i = 0; i < 9; i++)
+		for (uint32_t i = 0; i < 9; i++)
 			post_batch(i * BATCH, BATCH, UINT32_MAX);
 		collect(0, 9 * BATCH);
 		assert_true(s.nb_packed >= 9);
@@ -172,11 +166,10 @@ PAIR_CASE(sim_pack__missing_receive)
 PAIR_CASE(sim_pack__full_cq)
 {
 	struct seen s;
-	uint32_t i;
 
 	pair.conf.rq_depth = 8; /* 16 completions */
 	open_seen(true, &s);
-	for (i = 0; i < 18; i += 6) { /* 4 receives each */
+	for (uint32_t i = 0; i < 18; i += 6) { /* 4 receives each */
 		post_recvs(i, 6);
 		post_batch(i, 6, UINT32_MAX);
 		world_run_for(pair.w, SAN_NS_PER_MS);
@@ -193,30 +186,29 @@ PAIR_CASE(sim_pack__full_cq)
 PAIR_CASE(sim_pack__one_is_wrong)
 {
 	struct seen s;
-	uint32_t i;
 
 	open_seen(true, &s);
 	post_recvs(0, 9);
 	post_batch(0, 9, 4);
-	for (i = 0; i < 9; i++) {
+	for (uint32_t i = 0; i < 9; i++) {
 		assert_int_equal(pair_wait(true, false),
 				 i == 4 ? SAN_ST_ACCESS : SAN_ST_OK);
 		assert_int_equal(pair.wc.wr_id, i);
 	}
 	assert_int_equal(s.nb_unpack, 1);
 	assert_int_equal(san_core_tl(pair.w->node[1].core)->stats.nb_refused, 1);
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		if (i % 3 != 1)
 			assert_int_equal(pair_wait(false, true), SAN_ST_OK);
 	/* the third receive, for a send, is too short: only that send fails */
-	for (i = 9; i < 18; i++)
+	for (uint32_t i = 9; i < 18; i++)
 		if (i % 3 != 1)
 			world_post_recv(pair.w, pair.qb, pair.b + i * SIZE, SIZE - (i == 12), i);
 	post_batch(9, 9, UINT32_MAX);
-	for (i = 9; i < 18; i++)
+	for (uint32_t i = 9; i < 18; i++)
 		assert_int_equal(pair_wait(true, false),
 				 i == 12 ? SAN_ST_LENGTH : SAN_ST_OK);
-	for (i = 9; i < 18; i++) {
+	for (uint32_t i = 9; i < 18; i++) {
 		if (i % 3 == 1)
 			continue;
 		assert_int_equal(pair_wait(false, true),
@@ -231,13 +223,12 @@ PAIR_CASE(sim_pack__one_is_wrong)
 PAIR_CASE(sim_pack__pulls_between)
 {
 	struct seen s;
-	uint32_t i;
 
 	open_seen(true, &s);
-	for (i = 0; i < 12; i++)
+	for (uint32_t i = 0; i < 12; i++)
 		pair_post(true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i,
 			  0);
-	for (i = 0; i < 12; i++)
+	for (uint32_t i = 0; i < 12; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
 	assert_int_equal(s.nb_packed, 3);
 	assert_int_equal(s.nb_alone, 0);

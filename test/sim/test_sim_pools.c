@@ -64,9 +64,8 @@ static struct san_pdl_conn *
 conn_to(struct world *w, uint32_t dcid)
 {
 	struct san_pdl *pdl = san_core_pdl(w->node[2].core);
-	uint32_t i;
 
-	for (i = 0; i < pdl->conf.max_conns; i++)
+	for (uint32_t i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state == SAN_CONN_OPEN && pdl->conns[i].dcid == dcid)
 			return &pdl->conns[i];
 	return NULL;
@@ -77,14 +76,14 @@ static void
 write_ack(struct rte_mbuf *m, const struct san_pdl_conn *c, struct san_wire_pkt *p,
 	  struct san_wire_ack *ack, bool received)
 {
-	uint32_t i, n = p->data_ebsn - hostile.first[c->slot].data;
+	uint32_t n = p->data_ebsn - hostile.first[c->slot].data;
 
 	p->data_ebsn = hostile.first[c->slot].data;
 	p->cmpl_rsn = hostile.first[c->slot].cmpl;
 	memset(ack->data_acked, 0, sizeof(ack->data_acked));
 	memset(ack->data_rcvd, 0, sizeof(ack->data_rcvd));
 	ack->nb_data = received ? (uint8_t)((n + 63) / 64) : 0;
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		ack->data_rcvd[i / 64] |= 1ULL << i % 64;
 	p->flags = 0;
 	rte_pktmbuf_reset(m);
@@ -162,10 +161,9 @@ rate(struct flow *f)
 	uint64_t end = f->w->now_ns + RATE_NS, bytes = 0;
 	struct san_ulp_wr wr;
 	struct san_ulp_wc wc;
-	int i;
 
 	while (f->w->now_ns < end) {
-		for (i = 0; i < 2; i++) {
+		for (int i = 0; i < 2; i++) {
 			for (; f->nb_out[i] < DEPTH; f->nb_out[i]++) {
 				world_wr(&wr, RTSAN_WR_PUSH, f->buf, LEN, f->raddr[i], f->key[i], 0,
 					 f->nb++ / 2 % 2 ? RTSAN_WR_SOLICITED :
@@ -188,9 +186,8 @@ static void
 drain(struct flow *f)
 {
 	struct san_ulp_wc wc;
-	int i;
 
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		for (; f->nb_out[i] != 0; f->nb_out[i]--)
 			assert_true(world_wait(f->w, f->q[i], false, &wc, PAIR_LIMIT));
 }
@@ -215,9 +212,8 @@ post_hostile(struct world *w, const uint32_t *q, const struct attack *a, uint8_t
 	struct san_pdl *pdl = san_core_pdl(w->node[2].core);
 	const struct san_pdl_conn *c;
 	struct san_ulp_wr wr;
-	uint32_t i, k;
 
-	for (i = 0; i < pdl->conf.max_conns; i++) {
+	for (uint32_t i = 0; i < pdl->conf.max_conns; i++) {
 		c = &pdl->conns[i];
 		hostile.first[i].data = c->rx[SAN_WIN_DATA].base;
 		hostile.first[i].cmpl = c->cmpl_out;
@@ -226,8 +222,9 @@ post_hostile(struct world *w, const uint32_t *q, const struct attack *a, uint8_t
 	hostile.now = a;
 	world_wr(&wr, a->op, buf, a->len, (uint64_t)(uintptr_t)buf,
 		 key[a->is_asked ? 2 : 0] ^ (a->bad_key ? 0x10000 : 0), 0, a->flags);
-	for (k = 0; k < (a->bad_key ? 2 : POSTED); k++) /* each key is wrong only so often */
-		for (i = 0; i < NB_HOSTILE; i++)
+	/* each key is wrong only so often */
+	for (uint32_t k = 0; k < (a->bad_key ? 2 : POSTED); k++)
+		for (uint32_t i = 0; i < NB_HOSTILE; i++)
 			world_try_post(w, q[i], &wr);
 }
 
@@ -235,7 +232,7 @@ post_hostile(struct world *w, const uint32_t *q, const struct attack *a, uint8_t
 static void
 attack(const struct attack *a)
 {
-	uint32_t q[NB_HOSTILE], other, key[3], i;
+	uint32_t q[NB_HOSTILE], other, key[3];
 	struct flow f = {.buf = calloc(1, 65536)};
 	uint64_t bytes, before, after = 0, most = 0;
 	struct san_cm_param param, hostile_param;
@@ -253,14 +250,14 @@ attack(const struct attack *a)
 	world_param_default(&param);
 	hostile_param = param;
 	hostile_param.ordered = !a->unordered;
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		key[i] = world_mr(f.w, i, f.buf, 65536, PAIR_ALL);
 	world_connect(f.w, 1, 0, &param, &param, &f.q[0], &f.q[1]);
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		f.raddr[i] = (uint64_t)(uintptr_t)f.buf;
 		f.key[i] = key[i];
 	}
-	for (i = 0; i < NB_HOSTILE; i++)
+	for (uint32_t i = 0; i < NB_HOSTILE; i++)
 		world_connect(f.w, 2, 0, &hostile_param, &hostile_param,
 			      a->is_asked ? &other : &q[i], a->is_asked ? &q[i] : &other);
 	rate(&f);
@@ -268,7 +265,7 @@ attack(const struct attack *a)
 	drain(&f); /* so that it holds nothing when the attack begins */
 	post_hostile(f.w, q, a, f.buf, key);
 	world_run_for(f.w, RATE_NS);
-	for (i = 0; i < 2 * ROUNDS; i++) {
+	for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
 		bytes = rate(&f);
 		most = RTE_MAX(most, used_of(f.w, a->pool));
 		if (i >= ROUNDS) /* what the attack sends at first is its part of the link */
@@ -281,7 +278,7 @@ attack(const struct attack *a)
 	/* RT-27: the connection lives, whatever others did */
 	assert_false(f.w->qp[f.q[0]].disconnected);
 	hostile.now = NULL;
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		world_mr_del(f.w, i, key[i]);
 	world_node_kill(f.w, 0);
 	world_node_kill(f.w, 1);
@@ -293,13 +290,12 @@ attack(const struct attack *a)
 PAIR_CASE(sim_pools__each_has_a_share)
 {
 	struct san_core_pool pools[SAN_CORE_POOLS];
-	struct world *w;
-	uint32_t i, k;
+	uint32_t k;
+	struct world *w = world_create(&pair.conf);
 
-	w = world_create(&pair.conf);
 	san_core_pools(w->node[0].core, pools);
 	world_destroy(w);
-	for (i = 0; i < SAN_CORE_POOLS; i++) {
+	for (uint32_t i = 0; i < SAN_CORE_POOLS; i++) {
 		for (k = 0; k < RTE_DIM(attacks) && strcmp(attacks[k].pool, pools[i].name); k++)
 			;
 		assert_true(k < RTE_DIM(attacks)); /* a pool without a test */

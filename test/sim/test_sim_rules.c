@@ -128,7 +128,6 @@ static void
 ordered_mix(uint64_t seed)
 {
 	struct order *o = calloc(1, sizeof(*o));
-	uint32_t i;
 
 	world_conf_bad_link(&pair.conf, seed);
 	pair.conf.tune = tune_budget;
@@ -138,11 +137,11 @@ ordered_mix(uint64_t seed)
 	pair_open(LEN);
 	pair.w->filter = watch_order;
 	pair.w->filter_arg = o;
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		pair_post(true, i % 5 == 4 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0,
 			  500 + 300 * (i % 60), i,
 			  i % 3 != 0 ? RTSAN_WR_SOLICITED : RTSAN_WR_UNSOLICITED);
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		pair_wait_for(true, false, SAN_ST_OK, i); /* RT-14 */
 	}
 	assert_true(o->nb_again > 0 && o->nb_grants > 60);
@@ -153,9 +152,7 @@ ordered_mix(uint64_t seed)
 
 PAIR_CASE(sim_rules__numbers_in_order)
 {
-	uint64_t seed;
-
-	for (seed = 40; seed < 46; seed++)
+	for (uint64_t seed = 40; seed < 46; seed++)
 		ordered_mix(seed);
 }
 
@@ -295,7 +292,6 @@ PAIR_CASE(sim_rules__received_messages_still_count)
 	struct hold h = {.hold = true};
 	struct san_cm_param pa, pb;
 	const struct san_pdl_conn *c;
-	uint32_t i;
 
 	world_param_default(&pa);
 	world_param_default(&pb);
@@ -303,7 +299,7 @@ PAIR_CASE(sim_rules__received_messages_still_count)
 	pair_open_param(&pa, &pb, LEN);
 	pair.w->filter = hold_first_rsn;
 	pair.w->filter_arg = &h;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	c = pair_conn(true);

@@ -42,7 +42,7 @@ connect_sock(struct world *w, uint32_t sock_qp)
 {
 	struct san_cm_param param;
 	struct san_ip ip;
-	uint32_t q, i;
+	uint32_t q;
 
 	world_param_default(&param);
 	assert_int_equal(san_cm_listen(san_core_cm(w->node[1].core), 7, param.pkey, 4, 0), 0);
@@ -50,7 +50,7 @@ connect_sock(struct world *w, uint32_t sock_qp)
 	world_ip(w, 1, &ip);
 	assert_int_equal(
 		san_core_conn_connect(w->node[0].core, w->qp[q].qp, &ip, 7, &param, w->now_ns), 0);
-	for (i = 0; i < 200000 && !w->node[1].has_request; i++)
+	for (uint32_t i = 0; i < 200000 && !w->node[1].has_request; i++)
 		world_step(w);
 	assert_int_equal(san_core_conn_accept(w->node[1].core, w->node[1].request.request, sock_qp,
 					      &param, w->now_ns),
@@ -64,9 +64,9 @@ static void
 write_and_end(struct world *w, uint32_t q, uint8_t *buf)
 {
 	struct san_ulp_wr wr;
-	uint32_t at, n;
+	uint32_t n;
 
-	for (at = 0; at < LEN; at += n) {
+	for (uint32_t at = 0; at < LEN; at += n) {
 		n = RTE_MIN(LEN - at, PIECE);
 		world_wr(&wr, RTSAN_WR_SEND, buf + at, n, 0, 0, 1, 0);
 		world_post(w, q, &wr);
@@ -86,7 +86,7 @@ PAIR_CASE(sim_sock__read_after_the_end)
 	struct san_sock_shm *shm = aligned_alloc(4096, san_sock_shm_stream_bytes(RING, RING));
 	uint8_t *buf = calloc(1, LEN);
 	struct san_stream_conf stream;
-	uint32_t id, qp, q, i, n, got = 0;
+	uint32_t id, qp, q, n, got = 0;
 	struct san_core *core;
 	struct world *w;
 
@@ -104,7 +104,7 @@ PAIR_CASE(sim_sock__read_after_the_end)
 	san_sock_doorbell(core->socks, id);
 	world_run_for(w, SAN_NS_PER_MS);
 	assert_true(san_sock_stats(core->socks, id)->nb_tx_bytes <= PIECE);
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		n = RTE_MIN(atomic_load(&shm->rx_tail) - atomic_load(&shm->rx_head), PIECE);
 		atomic_fetch_add(&shm->rx_head, n);
 		got += n;

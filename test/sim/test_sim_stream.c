@@ -93,9 +93,9 @@ post_write(uint32_t q, const uint8_t *buf, uint32_t len, uint8_t flags)
 static void
 write_all(uint32_t q, const uint8_t *buf, uint32_t len)
 {
-	uint32_t at, n;
+	uint32_t n;
 
-	for (at = 0; at < len; at += n) {
+	for (uint32_t at = 0; at < len; at += n) {
 		n = RTE_MIN(len - at, (uint32_t)PIECE);
 		post_write(q, buf + at, n, at + n == len ? RTSAN_WR_SIGNALED : 0);
 	}
@@ -118,9 +118,9 @@ read_some(uint32_t q, uint8_t *buf, uint32_t len)
 static void
 read_all(uint32_t q, uint8_t *buf, uint32_t len)
 {
-	uint32_t at, n;
+	uint32_t n;
 
-	for (at = 0; at < len; at += n) {
+	for (uint32_t at = 0; at < len; at += n) {
 		n = read_some(q, buf + at, len - at);
 		assert_true(n > 0);
 	}
@@ -298,9 +298,8 @@ static void
 fill_queue(struct san_ulp_cq *cq)
 {
 	const struct san_ulp_wc other = {.wr_id = 99};
-	uint32_t i;
 
-	for (i = 0; i < 2 * t.conf.sq_depth; i++)
+	for (uint32_t i = 0; i < 2 * t.conf.sq_depth; i++)
 		assert_true(san_ulp_cq_give(cq, &other));
 	assert_false(san_ulp_cq_give(cq, &other));
 }
@@ -312,11 +311,10 @@ written(uint32_t len, uint32_t level)
 	const struct san_tl *tl = san_core_tl(core_of(t.qa));
 	uint64_t before = tl->stats.nb_push_solicited;
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	world_post_recv(t.w, t.qb, t.b, len, 7);
 	world_run_for(t.w, SAN_NS_PER_MS);
-	for (i = 0; i < tl->pdl->conf.max_conns; i++)
+	for (uint32_t i = 0; i < tl->pdl->conf.max_conns; i++)
 		tl->pdl->conns[i].cc.level = level;
 	post_write(t.qa, t.a, len, RTSAN_WR_SIGNALED);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
@@ -351,9 +349,9 @@ TEST(sim_stream__asks_for_grants)
 static uint32_t
 wakes_of(uint32_t q)
 {
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < 1000; i++) {
+	for (uint32_t i = 0; i < 1000; i++) {
 		world_run_for(t.w, 10 * SAN_NS_PER_US);
 		n += san_core_deadline_ns(core_of(q)) <= t.w->now_ns + 10 * SAN_NS_PER_US;
 	}
@@ -367,20 +365,19 @@ wakes_of(uint32_t q)
 TEST(sim_stream__full_queue)
 {
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	open_streams();
 	fill_queue(t.w->qp[t.qa].send_cq);
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		post_write(t.qa, t.a, 100, RTSAN_WR_SIGNALED);
 	read_all(t.qb, t.b, 1000);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_run_for(t.w, 5 * SAN_NS_PER_MS);
 	assert_in_range(wakes_of(t.qa), 8, 40);
-	for (i = 0; i < 2 * t.conf.sq_depth; i++) {
+	for (uint32_t i = 0; i < 2 * t.conf.sq_depth; i++) {
 		assert_int_equal(next(t.qa, false).wr_id, 99);
 	}
-	for (i = 0; i < 10; i++) {
+	for (uint32_t i = 0; i < 10; i++) {
 		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
 		assert_int_equal(wc.wr_id, 1);
 		assert_int_equal(wc.op, RTSAN_WC_SEND);
@@ -422,14 +419,13 @@ TEST(sim_stream__full_queue_beside)
 TEST(sim_stream__peer_gone)
 {
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	open_streams();
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		world_post_recv(t.w, t.qa, t.a, 100, i);
 	world_node_kill(t.w, 1);
 	t.w->qp[t.qb].send_cq = NULL;
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(world_wait(t.w, t.qa, true, &wc, LIMIT));
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);

@@ -86,12 +86,11 @@ PAIR_CASE(sim_timeouts__old_silence)
 {
 	static const uint32_t stalled_ms[] = {0, 1000, 1u << 30, INT32_MAX, 1u << 31, UINT32_MAX};
 	struct san_pdl *pdl;
-	uint32_t i, k;
 
-	for (i = 0; i < sizeof(stalled_ms) / sizeof(stalled_ms[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(stalled_ms) / sizeof(stalled_ms[0]); i++) {
 		open_pair(&as_tcp);
 		pdl = san_core_pdl(pair.w->node[0].core);
-		for (k = 0; k < pdl->conf.max_conns; k++)
+		for (uint32_t k = 0; k < pdl->conf.max_conns; k++)
 			pdl->conns[k].stalled_ms = stalled_ms[i];
 		is_cut = true;
 		pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
@@ -129,9 +128,8 @@ PAIR_CASE(sim_timeouts__ends)
 	static const uint32_t seconds[] = {OUT_S, 2};
 	struct san_sock_timeouts timeouts = {.timeout_ms = 0};
 	uint64_t at_ns;
-	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		timeouts.timeout_ms = seconds[i] * 1000;
 		open_pair(&timeouts);
 		is_cut = true;

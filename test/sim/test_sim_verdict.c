@@ -159,9 +159,7 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 /* LAST has arrived and waits; then the rest is refused, and the refusal is the result. */
 PAIR_CASE(sim_verdict__last_waits_for_the_ulp_ack)
 {
-	int ordered;
-
-	for (ordered = 0; ordered < 2; ordered++) {
+	for (int ordered = 0; ordered < 2; ordered++) {
 		struct lose l = {.by_offset = true};
 
 		pair.param.ordered = ordered;
@@ -219,20 +217,19 @@ PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 {
 	struct lose l = {.by_offset = false};
 	const struct san_tl *tl;
-	uint32_t i;
 
 	pair.conf.tune = tune_held;
 	pair_open(LEN);
 	tl = san_core_tl(pair.w->node[1].core);
 	pair.w->filter = lose_some;
 	pair.w->filter_arg = &l;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 	assert_int_equal(tl->nb_held, 4);
 	assert_true(tl->stats.nb_red_zone > 0);
 	l.stop = true;
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		world_wait_ok(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS);
 	pair_close();
 }
@@ -243,16 +240,15 @@ PAIR_CASE(sim_verdict__atomics_happen_once)
 {
 	struct san_ulp_wr wr;
 	uint64_t *old, *word;
-	uint32_t i, ordered;
 
-	for (ordered = 0; ordered < 2; ordered++) {
+	for (uint32_t ordered = 0; ordered < 2; ordered++) {
 		world_conf_bad_link(&pair.conf, 50 + ordered);
 		pair.conf.link.drop_ppm = 200000;
 		pair.param.ordered = ordered;
 		pair_open(LEN);
 		old = (uint64_t *)pair.a;
 		word = (uint64_t *)pair.b;
-		for (i = 0; i < 100; i++) {
+		for (uint32_t i = 0; i < 100; i++) {
 			world_wr(&wr, RTSAN_WR_FETCH_ADD, &old[i], 8, (uint64_t)(uintptr_t)word,
 				 pair.kb, i, 0);
 			wr.operand = 1;
@@ -260,7 +256,7 @@ PAIR_CASE(sim_verdict__atomics_happen_once)
 		}
 		pair_done(true, 100);
 		assert_int_equal(*word, 100);
-		for (i = 0; ordered && i < 100; i++)
+		for (uint32_t i = 0; ordered && i < 100; i++)
 			assert_int_equal(old[i], i);
 		assert_true(san_core_pdl(pair.w->node[1].core)->stats.nb_rtx > 0);
 		pair_close();

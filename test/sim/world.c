@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <rte_errno.h>
 #include <rte_ether.h>
 #include <rte_hash.h>
 #include <rte_ip.h>
 
 #include "san_assert.h"
 #include "sim_core.h"
-#include "sim_link.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 #include "world.h"
@@ -81,7 +77,6 @@ world_create(const struct world_conf *conf)
 	struct world *w = calloc(1, sizeof(*w));
 	static unsigned int nb_worlds;
 	char name[32];
-	uint32_t i;
 
 	SAN_VERIFY(w != NULL && conf->nb_nodes <= WORLD_NODES);
 	test_eal_init();
@@ -95,7 +90,7 @@ world_create(const struct world_conf *conf)
 	snprintf(name, sizeof(name), "cam%u", nb_worlds++);
 	w->cam = san_tl_reorder_create_table(name, 16384, SOCKET_ID_ANY);
 	SAN_VERIFY(w->cam != NULL);
-	for (i = 0; i < conf->nb_nodes; i++) {
+	for (uint32_t i = 0; i < conf->nb_nodes; i++) {
 		w->node[i].link = conf->link;
 		san_sim_link_init(&w->node[i].in, i, &w->node[i].in_conf);
 		world_param_default(&w->node[i].param);
@@ -169,10 +164,8 @@ transmit(struct world *w, uint32_t from, struct rte_mbuf *m)
 static struct world_qp *
 find_qp(struct world *w, uint32_t node, uint32_t qp)
 {
-	uint32_t i;
-
 	/* the newest one, because a restarted node reuses the numbers */
-	for (i = w->nb_qps; i-- > 0;)
+	for (uint32_t i = w->nb_qps; i-- > 0;)
 		if (w->qp[i].node == node && w->qp[i].qp == qp)
 			return &w->qp[i];
 	return NULL;
@@ -217,13 +210,13 @@ run_node(struct world *w, uint32_t node)
 {
 	struct world_node *n = &w->node[node];
 	struct rte_mbuf *pkts[SAN_CORE_BURST];
-	uint16_t i, k;
+	uint16_t k;
 
 	if (n->core == NULL || w->now_ns < n->paused_until_ns)
 		return;
 	san_core_tick(n->core, w->now_ns);
 	while ((k = san_core_tx_burst(n->core, pkts, SAN_CORE_BURST, w->now_ns)) != 0)
-		for (i = 0; i < k; i++)
+		for (uint16_t i = 0; i < k; i++)
 			transmit(w, node, pkts[i]);
 	take_events(w, node);
 	if (w->check)
@@ -292,11 +285,10 @@ world_step(struct world *w)
 {
 	uint64_t next = SAN_TIME_NEVER;
 	struct sim_event ev;
-	uint32_t i;
 
-	for (i = 0; i < w->conf.nb_nodes; i++)
+	for (uint32_t i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
-	for (i = 0; i < w->conf.nb_nodes; i++)
+	for (uint32_t i = 0; i < w->conf.nb_nodes; i++)
 		next = san_time_min(next, node_deadline(w, &w->node[i]));
 	next = san_time_min(next, san_sim_event_next_ns(&w->net.events));
 	if (next == SAN_TIME_NEVER)
@@ -305,7 +297,7 @@ world_step(struct world *w)
 	while (san_sim_event_next_ns(&w->net.events) <= w->now_ns &&
 	       san_sim_event_pop(&w->net.events, &ev))
 		deliver(w, &ev);
-	for (i = 0; i < w->conf.nb_nodes; i++)
+	for (uint32_t i = 0; i < w->conf.nb_nodes; i++)
 		run_node(w, i);
 }
 
@@ -412,9 +404,8 @@ world_connect(struct world *w, uint32_t a, uint32_t b, const struct san_cm_param
 {
 	struct both both;
 	struct san_ip ip;
-	int rc;
+	int rc = san_cm_listen(san_core_cm(w->node[b].core), 7, pb->pkey, 16, 0);
 
-	rc = san_cm_listen(san_core_cm(w->node[b].core), 7, pb->pkey, 16, 0);
 	SAN_VERIFY(rc == 0 || rc == -EADDRINUSE);
 	w->node[b].accept = true;
 	w->node[b].param = *pb;
@@ -460,13 +451,11 @@ world_qp_destroy(struct world *w, uint32_t q)
 void
 world_destroy(struct world *w)
 {
-	uint32_t i;
-
 	/* time-wait ends, and packets in flight arrive */
 	world_run_for(w, 10 * SAN_NS_PER_S);
-	for (i = 0; i < w->nb_qps; i++)
+	for (uint32_t i = 0; i < w->nb_qps; i++)
 		world_qp_destroy(w, i);
-	for (i = 0; i < w->conf.nb_nodes; i++) {
+	for (uint32_t i = 0; i < w->conf.nb_nodes; i++) {
 		if (w->node[i].core == NULL)
 			continue;
 		SAN_VERIFY(san_core_leaks(w->node[i].core) == 0);
@@ -559,18 +548,14 @@ world_mr_del(struct world *w, uint32_t node, uint32_t key)
 void
 world_pattern(uint8_t *buf, uint64_t len, uint64_t seed)
 {
-	uint64_t i;
-
-	for (i = 0; i < len; i++)
+	for (uint64_t i = 0; i < len; i++)
 		buf[i] = (uint8_t)((i + seed) * 0x9e3779b97f4a7c15ULL >> 56);
 }
 
 bool
 world_pattern_ok(const uint8_t *buf, uint64_t len, uint64_t seed)
 {
-	uint64_t i;
-
-	for (i = 0; i < len; i++)
+	for (uint64_t i = 0; i < len; i++)
 		if (buf[i] != (uint8_t)((i + seed) * 0x9e3779b97f4a7c15ULL >> 56))
 			return false;
 	return true;

@@ -144,10 +144,9 @@ san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, voi
 		     uint16_t len)
 {
 	uint8_t *p = dst;
-	uint32_t i;
 
 	(void)ulp;
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		p[i] = pair_byte(t->req.cookie, offset + i);
 }
 
@@ -181,9 +180,8 @@ void
 san_tl_ulp_cmpl(void *ulp, struct san_tl_txn *const t[], uint32_t n, uint8_t status)
 {
 	struct tl_fake *f = ulp;
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		f->cookie[f->nb_cmpl % PAIR_LOG] = t[i]->req.cookie;
 		f->status[f->nb_cmpl++ % PAIR_LOG] = status;
 	}

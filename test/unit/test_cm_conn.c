@@ -87,13 +87,14 @@ UNIT_CASE(hash__chains_are_short)
 {
 	struct san_cm *cm = net.h[0].cm;
 	struct san_ip peer = cm_net_ip(1, false);
-	uint32_t slot, nb;
+	uint32_t nb;
 
 	for (uint32_t i = 0; i < 64; i++)
 		hashed(0x777, 1 + i, &peer);
 	for (uint32_t i = 0; i <= cm->bucket_mask; i++) {
 		nb = 0;
-		for (slot = cm->buckets[i]; slot != CM_NO_SLOT; slot = cm->conns[slot].hash_next)
+		for (uint32_t slot = cm->buckets[i]; slot != CM_NO_SLOT;
+		     slot = cm->conns[slot].hash_next)
 			nb++;
 		assert_in_range(nb, 0, 6);
 	}

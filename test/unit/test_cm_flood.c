@@ -75,13 +75,13 @@ UNIT_CASE(flood__million_requests)
 UNIT_CASE(flood__wrong_cookies)
 {
 	struct san_wire_cm msg = cm_net_req(0);
-	uint32_t i, slot = (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S));
+	uint32_t slot = (uint32_t)(net.now_ns / (4 * SAN_NS_PER_S));
 	uint32_t nb_checked = 0;
 	enum san_drop drop;
 
 	msg.flags |= SAN_CM_F_COOKIE;
 	put_be32(msg.cookie + 16, slot);
-	for (i = 0; i < 10000; i++) {
+	for (uint32_t i = 0; i < 10000; i++) {
 		msg.xid = i;
 		memcpy(msg.cookie, &i, sizeof(i));
 		drop = cm_net_forge(&net, 0, &msg);

@@ -49,7 +49,6 @@ UNIT_CASE(find__short_lists)
 	struct san_pdl_conf pdl;
 	struct san_cm *cm;
 	uint32_t n;
-	uint16_t l;
 
 	cm_net_pdl_conf(&net.h[1], 16, &pdl);
 	cm_net_cm_conf(&net.h[1], 16, &conf);
@@ -61,7 +60,8 @@ UNIT_CASE(find__short_lists)
 			assert_int_equal(san_cm_listen(cm, (uint64_t)i << shifts[s], 1, 8, 0), 0);
 		for (uint32_t i = 0; i < CM_SERVICES; i++) {
 			n = 0;
-			for (l = cm->services[i]; l != CM_NO_LISTENER; l = cm->listeners[l].next)
+			for (uint16_t l = cm->services[i]; l != CM_NO_LISTENER;
+			     l = cm->listeners[l].next)
 				n++;
 			assert_in_range(n, 0, 8);
 		}

@@ -61,7 +61,7 @@ UNIT_FIXTURE(.setup = setup);
 static uint32_t
 softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, uint16_t dst_port)
 {
-	uint32_t off = san_wire_ip_is_v4(src) ? 12 : 0, len = 16 - off, i, words[9];
+	uint32_t off = san_wire_ip_is_v4(src) ? 12 : 0, len = 16 - off, words[9];
 	_Alignas(uint32_t) uint8_t key[sizeof(steer.key)]; /* it is read in words */
 	uint8_t b[36];
 
@@ -73,7 +73,7 @@ softrss(const struct san_ip *src, const struct san_ip *dst, uint16_t src_port, u
 	b[2 * len + 2] = (uint8_t)(dst_port >> 8);
 	b[2 * len + 3] = (uint8_t)dst_port;
 	memcpy(words, b, 2 * len + 4);
-	for (i = 0; i < (2 * len + 4) / 4; i++)
+	for (uint32_t i = 0; i < (2 * len + 4) / 4; i++)
 		words[i] = rte_be_to_cpu_32(words[i]);
 	return rte_softrss(words, (2 * len + 4) / 4, key);
 }
@@ -141,7 +141,7 @@ UNIT_CASE(offer__carries_them)
 	const struct san_pdl_conn *c;
 	struct san_cm_conf cm_conf;
 	static struct cm_net net;
-	uint16_t slot[2], i;
+	uint16_t slot[2];
 
 	cm_net_init(&net, pool, 1, 4, false);
 	cm_net_pdl_conf(&net.h[1], 4, &pdl_conf);
@@ -154,7 +154,7 @@ UNIT_CASE(offer__carries_them)
 	cm_net_open(&net, slot);
 	c = &net.h[0].pdl->conns[slot[0]];
 	assert_int_equal(c->nb_ports, SAN_WIRE_CM_PORTS);
-	for (i = 0; i < c->nb_ports; i++)
+	for (uint16_t i = 0; i < c->nb_ports; i++)
 		assert_int_equal(softrss(&net.h[0].ip, &net.h[1].ip, c->ports[i], SAN_WIRE_PORT) &
 					 127,
 				 77);

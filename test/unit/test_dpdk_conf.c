@@ -99,9 +99,8 @@ UNIT_CASE(san_dpdk_conf_read__says_what_is_wrong)
 		 "ip: \"1.0.0.9/8\" is not one of at most 8"},
 		{"ip=1.0.0.1/8 ip=1.0.0.1/16", "ip: \"1.0.0.1/16\" is not one of at most 8"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(read_conf(cases[i].words), -EINVAL);
 		if (strstr(text, cases[i].text) == NULL)
 			fail_msg("%s: \"%s\"", cases[i].words, text);
@@ -246,12 +245,11 @@ UNIT_CASE(dpdk_conf_keys__defaults)
 {
 	static struct dpdk_conf before;
 	char value[SAN_KEY_TEXT];
-	const struct san_key *k;
 	uint32_t nb = 0;
 
 	san_dpdk_conf_default(&before);
 	san_dpdk_conf_default(&conf);
-	for (k = dpdk_conf_keys; k->name != NULL; k++) {
+	for (const struct san_key *k = dpdk_conf_keys; k->name != NULL; k++) {
 		assert_true(k->help[0] != '\0');
 		if (!san_key_value(k, &before, value, sizeof(value)))
 			continue;
@@ -328,9 +326,8 @@ UNIT_CASE(san_dpdk_conf_impair__wrong)
 					    "drop=-1", "drop=nan", "foo=1", "seed=x",
 					    "delay=-1", "drop=0.1,x", "delay=1e9", "delay=11s"};
 	struct san_engine_impair_conf fixed;
-	size_t k;
 
-	for (k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
+	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
 		if (impair(wrong[k], &fixed) != -EINVAL)
 			fail_msg("%s was taken", wrong[k]);
 }
@@ -373,10 +370,10 @@ UNIT_CASE(san_dpdk_eal_workers__named)
 	};
 	char buf[256], got[64], *words[16];
 	bool workers[RTE_MAX_LCORE];
-	size_t i, k, len;
+	size_t k, len;
 	int n;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		n = san_dpdk_eal_split(cases[i].args, buf, sizeof(buf), words, 16);
 		assert_true(n >= 0);
 		assert_int_equal(san_dpdk_eal_workers(words, n, workers),

@@ -67,10 +67,9 @@ group_setup(void)
 	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
 	char *argv[RTE_DIM(eal)];
 	uint16_t port;
-	uint32_t i;
 
 	fill_eal();
-	for (i = 0; i < RTE_DIM(eal); i++)
+	for (uint32_t i = 0; i < RTE_DIM(eal); i++)
 		argv[i] = eal[i];
 	/* it has no address; the first one that is added becomes its own */
 	assert_int_equal(san_dpdk_eal_start((int)RTE_DIM(eal), argv, rtsan_provider_host()), 0);
@@ -90,20 +89,16 @@ group_teardown(void)
 static void
 setup(void)
 {
-	uint32_t i;
-
 	alarm(WATCHDOG_S);
-	for (i = 0; i < RTE_DIM(cq); i++)
+	for (uint32_t i = 0; i < RTE_DIM(cq); i++)
 		assert_int_equal(rtsan_cq_create(ctx, 64, &cq[i]), 0);
 }
 
 static void
 teardown(void)
 {
-	uint32_t i;
-
 	alarm(0);
-	for (i = 0; i < RTE_DIM(cq); i++)
+	for (uint32_t i = 0; i < RTE_DIM(cq); i++)
 		if (cq[i] != NULL)
 			assert_int_equal(rtsan_cq_destroy(cq[i]), 0);
 	assert_int_equal(rtsan_dpdk_leaks(ctx), 0);
@@ -162,15 +157,15 @@ UNIT_CASE(qp_create__evenly)
 {
 	struct rtsan_qp *qp[8];
 	struct rtsan_cq *own[8];
-	uint32_t i, sum = 0;
+	uint32_t sum = 0;
 
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(rtsan_cq_create(ctx, 8, &own[i]), 0);
 		qp[i] = make(own[i], own[i]);
 		sum += lcore_of(qp[i]);
 	}
 	assert_int_equal(sum, 4);
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		rtsan_qp_destroy(qp[i]);
 		assert_int_equal(rtsan_cq_destroy(own[i]), 0);
 	}
@@ -230,13 +225,12 @@ UNIT_CASE(connect__any_lcore_to_any)
 	struct rtsan_mr *from, *to;
 	struct rtsan_qp *qp[2], *held[2];
 	struct rtsan_event ev;
-	uint32_t i;
 
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
 	/* these keep the queues on their lcores */
 	held[0] = make(cq[0], cq[0]);
 	held[1] = make(cq[1], cq[1]);
-	for (i = 0; i < 12; i++) {
+	for (uint32_t i = 0; i < 12; i++) {
 		assert_int_equal(rtsan_mr_alloc(ctx, LEN, 0, &from), 0);
 		assert_int_equal(rtsan_mr_alloc(ctx, LEN, RTSAN_REMOTE_PUSH, &to), 0);
 		qp[0] = make(cq[i & 1], cq[i & 1]);
@@ -273,7 +267,6 @@ UNIT_CASE(accept__again_after_an_error)
 	struct rtsan_listener *listener;
 	struct rtsan_qp *qp, *held[2];
 	struct rtsan_event ev;
-	uint32_t i;
 
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), 0);
 	assert_int_equal(rtsan_listen(ctx, 7, 0, 4, &listener), -EADDRINUSE);
@@ -282,7 +275,7 @@ UNIT_CASE(accept__again_after_an_error)
 	qp = make(cq[0], cq[0]);
 	assert_int_equal(rtsan_connect(qp, OWN_IP, 7, NULL), 0);
 	ev = next_event(RTSAN_EV_CONNECT_REQUEST);
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(rtsan_accept(ctx, ev.request, held[i], &bad), -EINVAL);
 	assert_int_equal(rtsan_accept(ctx, ev.request, qp, NULL), -EISCONN);
 	assert_int_equal(rtsan_accept(ctx, ev.request, held[1], NULL), 0);

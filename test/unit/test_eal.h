@@ -41,11 +41,10 @@ test_eal_init(void)
 	char *argv[RTE_DIM(args) + 1] = {NULL};
 	static int started;
 	cpu_set_t cpus;
-	unsigned int i;
 
 	if (started)
 		return;
-	for (i = 0; i < RTE_DIM(args); i++)
+	for (unsigned int i = 0; i < RTE_DIM(args); i++)
 		argv[i] = args[i];
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	if (rte_eal_init((int)RTE_DIM(args), argv) < 0) {

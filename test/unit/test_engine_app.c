@@ -9,7 +9,6 @@
 #include "test_engine_loop.h"
 
 #include "core_priv.h"
-#include "unit.h"
 
 #define VISIT 128 /* most entries that are taken in one visit */
 #define ROUND 256 /* most entries of one application in a round */
@@ -22,9 +21,8 @@ UNIT_CASE(san_engine_app_drain__by_its_own_names)
 {
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 4000, 1000)}};
 	struct san_ulp_wr wr = good_push();
-	uint32_t i;
 
-	for (i = 0; i < LEN; i++)
+	for (uint32_t i = 0; i < LEN; i++)
 		apps[0].mem[i] = (uint8_t)(i * 7);
 	post_recv(&apps[1], &r);
 	post(&apps[0], &wr);
@@ -49,9 +47,8 @@ static void
 assert_fault(const char *text)
 {
 	struct san_core_event ev;
-	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		ev = next_event(RTSAN_EV_DISCONNECTED);
 		assert_true(ev.qp == apps[0].qp || ev.qp == apps[1].qp);
 	}
@@ -210,22 +207,22 @@ UNIT_CASE(san_ulp_mr_access__of_others)
  */
 UNIT_CASE(san_engine_app_drain__in_turn)
 {
-	uint32_t i, before, taken;
+	uint32_t before, taken;
 
 	assert_int_equal(san_core_conn_disconnect(e->core, apps[0].qp, true, e->now_ns), 0);
 	next_event(RTSAN_EV_DISCONNECTED);
 	next_event(RTSAN_EV_DISCONNECTED);
-	for (i = 0; i < DEPTH; i++)
+	for (uint32_t i = 0; i < DEPTH; i++)
 		apps[0].q.rqe[i] = (struct san_ulp_recv){.wr_id = i};
 	atomic_store(&apps[0].wq->rq_tail, DEPTH);
 	ring(&apps[0]);
-	for (i = 0; i < DEPTH / VISIT; i++) {
+	for (uint32_t i = 0; i < DEPTH / VISIT; i++) {
 		before = atomic_load(&apps[0].wq->rq_head);
 		san_engine_progress(port);
 		taken = atomic_load(&apps[0].wq->rq_head) - before;
 		assert_int_equal(taken, VISIT);
 	}
-	for (i = 0; i < DEPTH; i++)
+	for (uint32_t i = 0; i < DEPTH; i++)
 		assert_int_equal(next_wc(&apps[0]).wr_id, i);
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
@@ -268,16 +265,15 @@ UNIT_CASE(san_ulp_cq__head_beyond)
 {
 	struct san_ulp_wr wr = good_push();
 	struct san_ulp_wc wc;
-	uint32_t i;
 
 	atomic_store(&apps[0].cq_mem->head, 1000);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		post(&apps[0], &wr);
-	for (i = 0; i < 1000; i++)
+	for (uint32_t i = 0; i < 1000; i++)
 		san_engine_progress(port);
 	/* with a correct index they are delivered again */
 	atomic_store(&apps[0].cq_mem->head, 0);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	assert_int_equal(san_wr_cq_poll(&apps[0].cq, apps[0].cq_mem, &wc, 1), 0);
 }
@@ -320,9 +316,7 @@ UNIT_CASE(san_engine_loop_once__local_packets_not_by_the_device)
 static void
 assert_disconnected(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(next_event(RTSAN_EV_DISCONNECTED).reason, RTSAN_R_NONE);
 }
 
@@ -330,20 +324,19 @@ assert_disconnected(void)
 UNIT_CASE(san_engine_drain__what_was_posted)
 {
 	struct san_ulp_wr wr = good_push();
-	uint32_t i;
 
 	/* as if it were on another host, which does not end */
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0;
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		post(&apps[0], &wr);
 	assert_int_equal(san_engine_drain(e, NULL), 1);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		post(&apps[0], &wr);
 	while (san_engine_drain(e, NULL) != 0)
 		san_engine_progress(port);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(next_wc(&apps[0]).status, RTSAN_WC_FLUSHED);
 	assert_disconnected();
 	assert_int_equal(e->stats.nb_app_faults, 0);
@@ -499,7 +492,6 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 	struct san_ulp_recv r = {.wr_id = 5, .nb_sge = 1, .sge = {part(&apps[1], 0, 100)}};
 	struct san_ulp_wr wr = test_stream_send();
 	struct san_wq *wq = apps[0].wq;
-	uint32_t i;
 
 	memcpy(apps[0].mem, "last words", 10);
 	post(&apps[0], &wr);
@@ -513,7 +505,7 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 	post_recv(&apps[1], &r);
 	assert_int_equal(next_wc(&apps[1]).byte_len, 10);
 	assert_memory_equal(apps[1].mem, "last words", 10);
-	for (i = 0; i < 1000 && san_core_share_nb_orphans(e->core) != 0; i++)
+	for (uint32_t i = 0; i < 1000 && san_core_share_nb_orphans(e->core) != 0; i++)
 		san_engine_progress(port);
 	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
 	assert_int_equal(san_core_share_user_orphans(e->core, USER), 0);
@@ -523,9 +515,7 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 /* When the port closes, orphaned streams have as much time as others; then they are ended. */
 UNIT_CASE_OWN(san_engine_drain_cut__left_behind, streams_setup, streams_teardown)
 {
-	uint32_t i;
-
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		san_engine_progress(port);
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
@@ -542,9 +532,8 @@ UNIT_CASE_OWN(san_engine_drain_cut__left_behind, streams_setup, streams_teardown
 UNIT_CASE_OWN(san_engine_lcore_qp_del__no_room_to_linger, streams_setup, streams_teardown)
 {
 	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
-	uint32_t i;
 
-	for (i = 0; i < 100; i++) /* both sides know of the connection */
+	for (uint32_t i = 0; i < 100; i++) /* both sides know of the connection */
 		san_engine_progress(port);
 	*mem = san_core_share_stream_bytes(e->core);
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sched.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -87,9 +85,7 @@ UNIT_CASE(gate_pass__always_if_not_used)
 /* SYS-1: while bursts may run, nothing else runs in the interrupt thread. */
 UNIT_CASE(gate_pass__one_or_the_other)
 {
-	int round;
-
-	for (round = 1; round <= 3; round++) {
+	for (int round = 1; round <= 3; round++) {
 		wait_held();
 		probe_later();
 		now += 9 * MS;
@@ -106,10 +102,8 @@ UNIT_CASE(gate_pass__one_or_the_other)
 
 UNIT_CASE(gate_pass__not_held_for_ever)
 {
-	int i;
-
 	wait_held();
-	for (i = 1; i < 200; i++) {
+	for (int i = 1; i < 200; i++) {
 		now += 5 * MS;
 		san_engine_gate_traffic(&gate, now);
 		assert_true(pass(true));
@@ -136,9 +130,7 @@ UNIT_CASE(gate_pass__free_without_a_link)
 
 UNIT_CASE(gate_fini__frees_the_thread)
 {
-	int i;
-
-	for (i = 0; i < 50; i++) {
+	for (int i = 0; i < 50; i++) {
 		/* asked for, being held, or held */
 		if (i % 3 == 0)
 			pass(true);

@@ -25,14 +25,12 @@ make_pool(void)
 static void
 setup(void)
 {
-	uint32_t i;
-
 	memset(&port, 0, sizeof(port));
 	memset(engines, 0, sizeof(engines));
 	port.pool = pool;
 	port.nb_engines = NB;
 	port.nb_queues = QUEUES;
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		engines[i].id = (uint16_t)i;
 		engines[i].port = &port;
 		engines[i].conf.udp_port = SAN_WIRE_PORT;
@@ -82,20 +80,20 @@ UNIT_CASE(handover__each_to_its_owner_in_order)
 	struct rte_mbuf *in[ENGINE_BURST], *out[ENGINE_BURST];
 	uint32_t lcore, next[NB] = {0, 1, 2};
 	uint64_t gap_ns;
-	uint16_t i, n;
+	uint16_t n;
 
-	for (i = 0; i < 30; i++)
+	for (uint16_t i = 0; i < 30; i++)
 		in[i] = packet(i % NB, i);
 	engines[1].now_ns = 5000;
 	engines[1].rx_ns = 1000;
 	assert_int_equal(san_engine_handover(&engines[1], in, 30), 10);
-	for (i = 0; i < 10; i++, next[1] += NB)
+	for (uint16_t i = 0; i < 10; i++, next[1] += NB)
 		assert_int_equal(psn_of(in[i]), next[1]);
 	for (lcore = 0; lcore < NB; lcore += 2) {
 		n = san_engine_handover_take_rx(&engines[lcore], 1, out, ENGINE_BURST, &gap_ns);
 		assert_int_equal(n, 10);
 		assert_int_equal(gap_ns, 4000);
-		for (i = 0; i < n; i++, next[lcore] += NB)
+		for (uint16_t i = 0; i < n; i++, next[lcore] += NB)
 			assert_int_equal(psn_of(out[i]), next[lcore]);
 		assert_int_equal(engines[lcore].stats.nb_handover_in, 10);
 		/* from no other lcore */
@@ -110,9 +108,8 @@ UNIT_CASE(handover__full_lane)
 {
 	struct rte_mbuf *m, *out[ENGINE_BURST];
 	uint64_t gap_ns;
-	uint32_t i;
 
-	for (i = 0; i < LANE + 5; i++) {
+	for (uint32_t i = 0; i < LANE + 5; i++) {
 		m = packet(2, i);
 		assert_int_equal(san_engine_handover(&engines[0], &m, 1), 0);
 	}
@@ -130,9 +127,8 @@ UNIT_CASE(handover__copies_for_all)
 	uint8_t arp[42] = {[12] = 8, [13] = 6, [41] = 9};
 	struct rte_mbuf *m, *out[2];
 	uint64_t gap_ns;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(samples); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(samples); i++) {
 		m = samples[i] != NULL ?
 			wire_sample_build(pool, wire_sample_get(samples[i]), false) :
 			test_eal_exact(pool, arp, sizeof(arp));
@@ -177,14 +173,14 @@ UNIT_CASE(handover__copies_in_their_turn)
 UNIT_CASE(lend_tx__to_one_with_a_queue)
 {
 	struct rte_mbuf *m[ENGINE_BURST];
-	uint32_t i, sent = 0;
+	uint32_t sent = 0;
 	uint16_t n;
 
 	assert_true(san_engine_handover_sends_for(&engines[0], 2));
 	assert_false(san_engine_handover_sends_for(&engines[1], 2));
 	assert_false(san_engine_handover_sends_for(&engines[0], 1));
 	assert_false(san_engine_handover_sends_for(&engines[0], 0));
-	for (i = 0; i < LENT; i++) {
+	for (uint32_t i = 0; i < LENT; i++) {
 		m[0] = packet(9, i);
 		assert_int_equal(san_engine_handover_lend_tx(&engines[2], m, 1), 1);
 	}
@@ -193,7 +189,7 @@ UNIT_CASE(lend_tx__to_one_with_a_queue)
 	rte_pktmbuf_free(m[0]);
 	assert_int_equal(engines[2].stats.nb_tx_by_others, LENT);
 	while ((n = san_engine_handover_take_tx(&engines[0], 2, m, ENGINE_BURST)) != 0)
-		for (i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++)
 			assert_int_equal(psn_of(m[i]), sent++);
 	assert_int_equal(sent, LENT);
 }

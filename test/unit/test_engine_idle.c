@@ -5,8 +5,6 @@
  * ARCH-6)
  */
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "unit.h"
@@ -132,10 +130,9 @@ static uint64_t
 naps_ns(int fd)
 {
 	uint64_t start_ns = san_engine_clock_now(&e->clock);
-	uint32_t i;
 
 	until_it_dozes();
-	for (i = 0; i < NAPS; i++) {
+	for (uint32_t i = 0; i < NAPS; i++) {
 		e->idle_ns = 0;
 		if (fd >= 0)
 			eventfd_write(fd, 1);

@@ -87,10 +87,10 @@ static uint32_t
 run(struct rte_mbuf *m, uint64_t *hash)
 {
 	struct rte_mbuf *out[8];
-	uint16_t i, k, b, n = san_engine_impair_run(&im, &m, m != NULL, out, 8, now_ns);
+	uint16_t b, n = san_engine_impair_run(&im, &m, m != NULL, out, 8, now_ns);
 
-	for (i = 0; i < n; i++) {
-		for (k = 0; hash != NULL && k < out[i]->data_len; k++) {
+	for (uint16_t i = 0; i < n; i++) {
+		for (uint16_t k = 0; hash != NULL && k < out[i]->data_len; k++) {
 			b = *rte_pktmbuf_mtod_offset(out[i], uint8_t *, k);
 			*hash = (*hash ^ b) * 0x100000001b3;
 		}
@@ -154,10 +154,10 @@ UNIT_CASE(san_engine_impair_run__rates)
 		.ecn = RATE(0.3),
 		.seed = 42,
 	};
-	uint32_t i, out = 0;
+	uint32_t out = 0;
 
 	set(&conf);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		out += run(make(i, ECT0), NULL);
 	out += drain();
 	assert_rate(im.stats.nb_dropped, 0.1);
@@ -172,14 +172,13 @@ UNIT_CASE(san_engine_impair_run__rates)
 UNIT_CASE(san_engine_impair_run__always_and_never)
 {
 	struct san_engine_impair_conf conf = {.drop = SAN_IMPAIR_ALWAYS};
-	uint32_t i;
 
 	set(&conf);
-	for (i = 0; i < 1000; i++)
+	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
 	conf = (struct san_engine_impair_conf){.duplicate = SAN_IMPAIR_ALWAYS};
 	set(&conf);
-	for (i = 0; i < 1000; i++)
+	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(run(make(i, 0), NULL), 2);
 	assert_int_equal(im.stats.nb_dropped, 1000);
 	assert_int_equal(im.stats.nb_reordered, 0);
@@ -197,11 +196,10 @@ trace(uint64_t seed)
 		.seed = seed,
 	};
 	uint64_t hash = 0xcbf29ce484222325;
-	uint32_t i;
 
 	now_ns = SAN_NS_PER_S;
 	set(&conf);
-	for (i = 0; i < 5000; i++)
+	for (uint32_t i = 0; i < 5000; i++)
 		run(make(i, ECT0), &hash);
 	drain();
 	return hash;
@@ -238,10 +236,10 @@ UNIT_CASE(san_engine_impair_run__corrupts_one_bit)
 	struct san_engine_impair_conf conf = {.corrupt = SAN_IMPAIR_ALWAYS, .seed = 3};
 	uint8_t before[14 + 20 + PAYLOAD], hit[14 + 20 + PAYLOAD] = {0};
 	struct rte_mbuf *m, *out[2];
-	uint32_t i, k, bits, bytes = 0;
+	uint32_t k, bits, bytes = 0;
 
 	set(&conf);
-	for (i = 0; i < 20000; i++) {
+	for (uint32_t i = 0; i < 20000; i++) {
 		m = make(i, 0);
 		memcpy(before, rte_pktmbuf_mtod(m, void *), sizeof(before));
 		assert_int_equal(san_engine_impair_run(&im, &m, 1, out, 2, now_ns), 1);
@@ -320,15 +318,15 @@ UNIT_CASE(san_engine_impair_run__delays_in_order)
 {
 	struct san_engine_impair_conf conf = {.delay_ns = 50 * SAN_NS_PER_US};
 	struct rte_mbuf *m, *out[8];
-	uint32_t i, next = 0;
-	uint16_t n, k;
+	uint32_t next = 0;
+	uint16_t n;
 
 	set(&conf);
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		m = make(i, 0);
 		n = san_engine_impair_run(&im, &m, 1, out, 8, now_ns);
 		assert_int_equal(n, i >= 50);
-		for (k = 0; k < n; k++) {
+		for (uint16_t k = 0; k < n; k++) {
 			assert_int_equal(number_of(out[k]), next++);
 			rte_pktmbuf_free(out[k]);
 		}
@@ -345,15 +343,15 @@ UNIT_CASE(san_engine_impair_run__delays_in_order)
 UNIT_CASE(san_engine_impair_run__reorders_some)
 {
 	struct san_engine_impair_conf conf = {.reorder = RATE(0.05), .seed = 5};
-	uint32_t i, high = 0, late = 0, count = 0, k;
+	uint32_t high = 0, late = 0, count = 0;
 	struct rte_mbuf *m, *out[8];
 	uint16_t n;
 
 	set(&conf);
-	for (i = 0; i < 10000; i++) {
+	for (uint32_t i = 0; i < 10000; i++) {
 		m = make(i, 0);
 		n = san_engine_impair_run(&im, &m, 1, out, 8, now_ns);
-		for (k = 0; k < n; k++) {
+		for (uint32_t k = 0; k < n; k++) {
 			late += number_of(out[k]) < high;
 			high = RTE_MAX(high, number_of(out[k]));
 			rte_pktmbuf_free(out[k]);
@@ -369,10 +367,9 @@ UNIT_CASE(san_engine_impair_run__reorders_some)
 UNIT_CASE(san_engine_impair_run__no_more_than_it_may_hold)
 {
 	struct san_engine_impair_conf conf = {.delay_ns = SAN_NS_PER_S};
-	uint32_t i;
 
 	set(&conf);
-	for (i = 0; i < HELD + 10; i++)
+	for (uint32_t i = 0; i < HELD + 10; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
 	assert_int_equal(im.stats.nb_overflow, 10);
 	/* the teardown counts: fini frees the delayed packets */

@@ -8,15 +8,9 @@
  * connected to each other.
  */
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <rte_dev.h>
 
@@ -174,11 +168,10 @@ static inline void
 end_apps(void)
 {
 	struct san_core_event ev;
-	uint32_t i;
 
 	app_fini(&apps[0]);
 	app_fini(&apps[1]);
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		san_engine_progress(port);
 		while (san_engine_event(port, &ev))
 			;

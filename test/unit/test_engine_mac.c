@@ -3,11 +3,9 @@
 /* A port whose MAC address changes at runtime. (RT-38) */
 
 #include "test_engine_loop.h"
-#include "unit.h"
 
 #include <net/if.h>
 #include <net/if_arp.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -27,14 +25,14 @@ UNIT_CASE(san_engine_mac_follow__in_the_next_round)
 	uint64_t nb_local = e->stats.nb_loopback;
 	struct san_ulp_wr wr = good_push();
 	const struct san_pdl *pdl;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	san_engine_mac_set(port, &moved);
 	assert_false(has(&e->conf.inet.mac));
 	san_engine_progress(port);
 	assert_true(has(&e->conf.inet.mac));
 	pdl = san_core_pdl(e->core);
-	for (i = 0; i < pdl->conf.max_conns; i++) {
+	for (uint32_t i = 0; i < pdl->conf.max_conns; i++) {
 		if (pdl->conns[i].state == SAN_CONN_FREE)
 			continue;
 		assert_true(has(&pdl->conns[i].path.src_mac));
@@ -67,14 +65,13 @@ UNIT_CASE_ALONE(san_engine_mac_watch__of_the_kernel)
 	static const struct rte_ether_addr other = {{2, 0, 0, 0, 8, 8}};
 	static struct san_engine_port p = {.mac_fd = -1};
 	struct rte_ether_addr mac;
-	uint32_t ms;
 
 	if (unshare(CLONE_NEWNET) != 0)
 		skip(); /* not allowed here */
 	p.if_index = if_nametoindex("lo");
 	san_engine_mac_watch(&p);
 	assert_true(set_mac("lo", &moved));
-	for (ms = 0; ms < 10000; ms += 10) {
+	for (uint32_t ms = 0; ms < 10000; ms += 10) {
 		mac = san_engine_mac(&p);
 		if (has(&mac))
 			break;

@@ -57,10 +57,9 @@ UNIT_CASE(san_engine_mtu_choose__what_the_port_takes)
 	};
 	const char *why;
 	uint16_t mtu;
-	unsigned int i;
 	int rc;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		rc = san_engine_mtu_choose(&cases[i].m, cases[i].wanted, cases[i].least, &mtu,
 					   &why);
 		if (rc != (cases[i].why != NULL ? -EMSGSIZE : 0))

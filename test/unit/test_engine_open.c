@@ -2,9 +2,6 @@
 
 /* A port with engines on several lcores; the device has RSS, but no link. (SYS-1) */
 
-#include <sched.h>
-#include <stdlib.h>
-
 #include "unit.h"
 
 #include <errno.h>
@@ -31,14 +28,14 @@ start_eal(void)
 				  "-m", "128",
 				  "--log-level=4"};
 	char *argv[RTE_DIM(args) + 1] = {NULL}, lcores[64];
-	unsigned int cpu = 0, i;
+	unsigned int cpu = 0;
 	cpu_set_t cpus;
 
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	while (!CPU_ISSET(cpu, &cpus))
 		cpu++;
 	snprintf(lcores, sizeof(lcores), "--lcores=0@%u,1@%u,2@%u", cpu, cpu, cpu);
-	for (i = 0; i < RTE_DIM(args); i++)
+	for (unsigned int i = 0; i < RTE_DIM(args); i++)
 		argv[i] = args[i];
 	argv[1] = lcores;
 	if (rte_eal_init((int)RTE_DIM(args), argv) < 0)
@@ -90,11 +87,10 @@ UNIT_CASE(open__an_engine_on_each_lcore)
 {
 	struct san_core_event ev;
 	struct san_engine *e;
-	uint32_t i;
 
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(san_engine_count(port), NB);
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		e = san_engine_at(port, i);
 		assert_int_equal(san_engine_loop_call(e, lcore_of, NULL), conf.lcores[i]);
 		assert_int_equal(e->conf.pdl.lcore_id, i);
@@ -112,13 +108,12 @@ UNIT_CASE(open__steered_by_rss)
 	const struct san_ip *own = &conf.core.inet.addrs[0].ip;
 	uint16_t ports[SAN_WIRE_CM_PORTS];
 	struct san_inet_addr peer;
-	uint32_t id;
 
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(port->nb_queues, NB);
 	assert_true(port->is_steered);
 	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
-	for (id = 0; id < NB; id++) {
+	for (uint32_t id = 0; id < NB; id++) {
 		const struct san_cm_conf *cm = &port->engines[id]->conf.cm;
 
 		assert_true(port->engines[id]->has_queue);
@@ -177,7 +172,7 @@ UNIT_CASE(open__undoes_what_it_did)
 UNIT_CASE(counters__of_all)
 {
 	struct rtsan_dpdk_counter all[SAN_VIEW_COUNTERS], one[SAN_VIEW_COUNTERS];
-	uint32_t n, i;
+	uint32_t n;
 
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	san_core_tl(port->engines[0]->core)->stats.budget_high = 70;
@@ -186,7 +181,7 @@ UNIT_CASE(counters__of_all)
 	san_core_tl(port->engines[1]->core)->stats.nb_pulls = 4;
 	n = san_view_counters(port, NULL, all);
 	assert_int_equal(san_view_counters(port, port->engines[1], one), n);
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (strcmp(all[i].name, "budget_high_bytes") == 0) {
 			assert_int_equal(all[i].value, 70);
 			assert_int_equal(one[i].value, 50);
@@ -203,15 +198,13 @@ UNIT_CASE(counters__of_all)
 static void
 flood(const char *size, uint32_t want)
 {
-	uint32_t i;
-
 	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null0"), 0);
 	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", size), 0);
 	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &conf.port_id), 0);
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	san_engine_progress(port);
 	assert_int_equal(port->engines[0]->stats.nb_rx_pkts, ENGINE_BURST);
-	for (i = 1; i <= 10; i++) {
+	for (uint32_t i = 1; i <= 10; i++) {
 		san_engine_progress(port);
 		assert_int_equal(port->engines[0]->stats.nb_rx_pkts, ENGINE_BURST + i * want);
 	}

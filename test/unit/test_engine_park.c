@@ -6,7 +6,6 @@
  */
 
 #include "test_engine_loop.h"
-#include "unit.h"
 
 #define STATE_BYTES ((size_t)1 << 30)
 #define MSGS        2000
@@ -49,9 +48,7 @@ park_teardown(void)
 static void
 attach(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].doorbells, -1), 0);
 }
 
@@ -132,14 +129,13 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = park_setup, .last = 
 
 UNIT_CASE(san_engine_park__in_the_middle)
 {
-	uint32_t posted = 0, done, next_recv = 1;
+	uint32_t posted = 0, next_recv = 1;
 	const struct san_tl *tl;
 	struct san_ulp_wc wc;
-	uint32_t i;
 
-	for (i = 0; i < LEN; i++)
+	for (uint32_t i = 0; i < LEN; i++)
 		apps[0].mem[i] = (uint8_t)(i * 7);
-	for (done = 0; done < MSGS; done++) {
+	for (uint32_t done = 0; done < MSGS; done++) {
 		while (posted < MSGS && posted < done + IN_FLIGHT)
 			post_one(posted++);
 		if (done % PARK_EVERY == PARK_EVERY / 2)
@@ -186,7 +182,6 @@ UNIT_CASE(san_engine_resume__what_fails)
 		(void **)&first->again,
 	};
 	const char *why = "";
-	size_t i, k;
 	void *was;
 
 	bad[1] = (uint8_t *)state_mem + san_mem_max(state_mem) - 8; /* in it, but not used */
@@ -201,12 +196,12 @@ UNIT_CASE(san_engine_resume__what_fails)
 	assert_non_null(strstr(why, "other numbers of connections"));
 	port->conf.core.pdl.max_conns /= 2;
 	/* pointers out of the arena are not followed */
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		san_mem_set_root(state_mem, bad[i]);
 		assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 		assert_string_equal(why, "nothing is parked there");
 		san_mem_set_root(state_mem, image);
-		for (k = 0; k < sizeof(pointers) / sizeof(pointers[0]); k++) {
+		for (size_t k = 0; k < sizeof(pointers) / sizeof(pointers[0]); k++) {
 			was = *pointers[k];
 			*pointers[k] = bad[i];
 			assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);

@@ -52,11 +52,9 @@ TEST(san_hist_reset__empty)
 
 TEST(san_hist_add__below_64_exact)
 {
-	uint32_t i;
-
-	for (i = 1; i <= 50; i++)
+	for (uint32_t i = 1; i <= 50; i++)
 		san_hist_add(&hist, i);
-	for (i = 1; i <= 50; i++)
+	for (uint32_t i = 1; i <= 50; i++)
 		assert_true(san_hist_percentile(&hist, i * 200) == i);
 	assert_true(san_hist_percentile(&hist, 0) == 1);
 }
@@ -64,11 +62,8 @@ TEST(san_hist_add__below_64_exact)
 /* Every power of two and its neighbours, below one largest value. */
 TEST(san_hist_add__right_within_a_64th)
 {
-	uint32_t bit;
-	int step;
-
-	for (bit = 1; bit < 64; bit++) {
-		for (step = -1; step <= 1; step++) {
+	for (uint32_t bit = 1; bit < 64; bit++) {
+		for (int step = -1; step <= 1; step++) {
 			uint64_t ns = (1ULL << bit) + (uint64_t)step;
 			uint64_t got;
 
@@ -101,16 +96,15 @@ TEST(san_hist_percentile__like_a_sorted_list)
 	static const uint32_t shares[] = {0, 1, 50, 2500, 5000, 9000, 9900, 9990, 9999, 10000};
 	static uint64_t ns[NB];
 	struct san_prng g;
-	size_t i;
 
 	san_prng_seed(&g, 2);
-	for (i = 0; i < NB; i++) {
+	for (size_t i = 0; i < NB; i++) {
 		/* From nanoseconds to seconds, each order of magnitude equally often. */
 		ns[i] = san_prng_u64(&g) >> (34 + san_prng_below(&g, 30));
 		san_hist_add(&hist, ns[i]);
 	}
 	qsort(ns, NB, sizeof(ns[0]), compare);
-	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		uint64_t want = exact(ns, NB, shares[i]);
 		uint64_t got = san_hist_percentile(&hist, shares[i]);
 
@@ -124,9 +118,8 @@ TEST(san_hist_percentile__like_a_sorted_list)
 TEST(san_hist_summarize__every_figure)
 {
 	struct hist_summary s;
-	uint32_t i;
 
-	for (i = 1; i <= 1000; i++)
+	for (uint32_t i = 1; i <= 1000; i++)
 		san_hist_add(&hist, i);
 	san_hist_summarize(&hist, &s);
 	assert_true(s.count == 1000);

@@ -10,7 +10,6 @@
 #include "unit.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "inet_host.h"
 

@@ -77,12 +77,11 @@ UNIT_CASE(parse_own__hosts)
 					    "fd00::1", "fd00::1/0", "::/64", "::1/64",
 					    "ff02::1/64"};
 	struct san_inet_addr a;
-	size_t i;
 
-	for (i = 0; i < RTE_DIM(right); i++)
+	for (size_t i = 0; i < RTE_DIM(right); i++)
 		if (san_inet_addr_parse_own(right[i], &a) != 0)
 			fail_msg("'%s'", right[i]);
-	for (i = 0; i < RTE_DIM(wrong); i++)
+	for (size_t i = 0; i < RTE_DIM(wrong); i++)
 		if (san_inet_addr_parse_own(wrong[i], &a) != -EINVAL)
 			fail_msg("'%s'", wrong[i]);
 }

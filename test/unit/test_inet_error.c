@@ -407,16 +407,15 @@ INET_CASE(path__is_forgotten)
 INET_CASE(path__bounded)
 {
 	char text[32];
-	unsigned int i;
 
-	for (i = 1; i <= 10; i++) {
+	for (unsigned int i = 1; i <= 10; i++) {
 		snprintf(text, sizeof(text), "192.168.9.%u", i);
 		say(text, 1000);
 		h.now_ns += SAN_NS_PER_S;
 	}
 	assert_int_equal(path_mtu("192.168.9.1"), 1500);
 	assert_int_equal(path_mtu("192.168.9.2"), 1500);
-	for (i = 3; i <= 10; i++) {
+	for (unsigned int i = 3; i <= 10; i++) {
 		snprintf(text, sizeof(text), "192.168.9.%u", i);
 		assert_int_equal(path_mtu(text), 1000);
 	}

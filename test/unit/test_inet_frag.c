@@ -14,9 +14,7 @@ static uint8_t data[65536];
 static int
 setup(void **state)
 {
-	uint32_t i;
-
-	for (i = 0; i < sizeof(data); i++)
+	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
 	test_inet_conf();
 	conf.max_waiting = 50;
@@ -48,9 +46,9 @@ send_to(const char *dst, uint32_t n, bool df)
 static void
 check_v4(uint32_t len)
 {
-	uint32_t i, at = 0;
+	uint32_t at = 0;
 
-	for (i = 0; i < nb_frags; i++) {
+	for (uint32_t i = 0; i < nb_frags; i++) {
 		const uint8_t *ip = frags[i].b + 14;
 		uint32_t n = frags[i].len - 34u;
 		bool more = i + 1 < nb_frags;
@@ -69,9 +67,9 @@ check_v4(uint32_t len)
 static void
 check_v6(uint32_t len)
 {
-	uint32_t i, at = 0;
+	uint32_t at = 0;
 
-	for (i = 0; i < nb_frags; i++) {
+	for (uint32_t i = 0; i < nb_frags; i++) {
 		const uint8_t *ip = frags[i].b + 14;
 		uint32_t n = frags[i].len - 62u;
 		bool more = i + 1 < nb_frags;
@@ -143,9 +141,7 @@ INET_CASE(inet_frag_split_pkt__the_most)
 /* All fragments of a datagram, or none. */
 INET_CASE(inet_frag_split_pkt__no_room)
 {
-	unsigned int i;
-
-	for (i = 0; i < 126; i++)
+	for (unsigned int i = 0; i < 126; i++)
 		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
 	assert_int_equal(send_to("10.0.0.1", 4000, false), -EAGAIN);
 	assert_int_equal(send_to("10.0.0.1", 2000, false), 0);
@@ -154,11 +150,9 @@ INET_CASE(inet_frag_split_pkt__no_room)
 
 INET_CASE(inet_frag_split_pkt__no_mbuf)
 {
-	unsigned int i;
-
 	take_mbufs();
 	/* two mbufs for the whole, three for its fragments: not enough for all */
-	for (i = 0; i < 5; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		assert_int_equal(send_to("10.0.0.1", 4000, false), -ENOMEM);
 		give_mbufs(1);
 	}
@@ -171,7 +165,6 @@ INET_CASE(inet_frag_split_pkt__no_mbuf)
 INET_CASE(inet_frag_split_pkt__waits)
 {
 	const uint32_t nb = 50 / 2; /* of conf.max_waiting */
-	uint32_t i;
 
 	assert_int_equal(send_to("10.0.0.2", 4000, false), 0);
 	assert_int_equal(send_to("10.0.0.2", 65507, false), 0);
@@ -183,7 +176,7 @@ INET_CASE(inet_frag_split_pkt__waits)
 	assert_memory_equal(frags[47].b, inet_peer_mac, 6);
 	/* the oldest datagram is dropped as a whole */
 	assert_int_equal(send_to("10.0.0.3", 4000, false), 0);
-	for (i = 0; i < nb; i++)
+	for (uint32_t i = 0; i < nb; i++)
 		assert_int_equal(send_to("10.0.0.3", i, false), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	take_sent();
@@ -227,15 +220,14 @@ make_long_echo(struct inet_frame parts[3])
 INET_CASE(echo__long)
 {
 	struct inet_frame parts[3];
-	uint32_t i;
 
 	make_long_echo(parts);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(inet_host_rx(&h, &parts[i]), SAN_DROP_NONE);
 	assert_int_equal(take_sent(), 3);
 	check_v4(4000);
 	assert_int_equal(frags[0].b[34], 0);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		memcpy(h.payload + i * 1480, frags[i].b + 34, frags[i].len - 34u);
 	assert_int_equal(inet_sum(h.payload, 4008, 0), 0);
 	assert_memory_equal(h.payload + 8, data + 8, 4000);
@@ -246,10 +238,9 @@ INET_CASE(echo__long_no_room)
 {
 	struct inet_frame parts[3];
 	struct rte_mbuf *m;
-	uint32_t i;
 
 	make_long_echo(parts);
-	for (i = 0; i < 126; i++)
+	for (uint32_t i = 0; i < 126; i++)
 		assert_int_equal(send_to("10.0.0.1", 1, false), 0);
 	inet_host_rx(&h, &parts[0]);
 	inet_host_rx(&h, &parts[1]);
@@ -270,9 +261,9 @@ INET_CASE(echo__long_no_room)
 INET_CASE(san_inet_ip_id__of_each)
 {
 	struct san_ip one = inet_ip("10.0.0.1"), other = inet_ip("10.0.0.2");
-	uint32_t id[2], i;
+	uint32_t id[2];
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		id[i] = san_inet_ip_id(h.in, &one);
 		san_inet_ip_id(h.in, &other);
 	}

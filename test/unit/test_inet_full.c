@@ -11,16 +11,16 @@ static uint64_t
 cost_of_new(uint32_t max)
 {
 	uint64_t start, least = UINT64_MAX;
-	uint32_t i, k, who = 0;
+	uint32_t who = 0;
 
 	test_inet_conf();
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	conf.max_neighbours = max;
 	test_inet_start();
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	for (i = 0; i < max / 16 + 200; i++) {
+	for (uint32_t i = 0; i < max / 16 + 200; i++) {
 		start = rte_rdtsc();
-		for (k = 0; k < 16; k++) {
+		for (uint32_t k = 0; k < 16; k++) {
 			who++;
 			f.b[29] = (uint8_t)(1 + (who >> 16));
 			f.b[30] = (uint8_t)(who >> 8);
@@ -55,20 +55,20 @@ UNIT_CASE_WITH(table__costs_the_same_when_full, NULL, teardown)
 UNIT_CASE_WITH(table__chains_are_short, NULL, teardown)
 {
 	struct san_ip ip = inet_ip("10.1.0.0");
-	uint32_t i, k, n;
+	uint32_t n;
 
 	test_inet_conf();
 	assert_int_equal(san_inet_addr_parse("10.0.0.1/8", &conf.addrs[0]), 0);
 	test_inet_start();
-	for (i = 0; i < conf.max_neighbours; i++) {
+	for (uint32_t i = 0; i < conf.max_neighbours; i++) {
 		memcpy(&ip.b[13], &i, 3);
 		ip.b[15] |= 2;
 		san_inet_route_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
 		drain();
 	}
-	for (i = 0; i <= h.in->bucket_mask; i++) {
+	for (uint32_t i = 0; i <= h.in->bucket_mask; i++) {
 		n = 0;
-		for (k = h.in->buckets[i]; k != INET_NONE; k = h.in->neigh[k].next)
+		for (uint32_t k = h.in->buckets[i]; k != INET_NONE; k = h.in->neigh[k].next)
 			n++;
 		assert_in_range(n, 0, 9);
 	}

@@ -96,7 +96,7 @@ check_mld(const char *src, const char *group, uint8_t record)
 							       group;
 	const uint8_t *ip = out.b + 14, *mld = ip + 48;
 	struct san_ip d = inet_ip(dst), g = inet_ip(group);
-	uint32_t i, sum = 58, n = is_v2 ? 28 : 24;
+	uint32_t sum = 58, n = is_v2 ? 28 : 24;
 
 	assert_int_equal(out.len, 62 + n);
 	assert_memory_equal(out.b, "\x33\x33", 2);
@@ -107,7 +107,7 @@ check_mld(const char *src, const char *group, uint8_t record)
 	assert_memory_equal(ip + 8, inet_ip(src).b, 16);
 	assert_memory_equal(ip + 24, d.b, 16);
 	assert_memory_equal(ip + 40, "\x3a\x00\x05\x02\x00\x00\x01\x00", 8);
-	for (i = 8; i < 40; i += 2)
+	for (uint32_t i = 8; i < 40; i += 2)
 		sum += inet_get16(ip + i);
 	assert_int_equal(inet_sum(mld, n, sum + n), 0);
 	assert_int_equal(mld[0], is_v2 ? 143 : record);
@@ -127,7 +127,6 @@ static void
 make_igmp(uint8_t type, const char *dst, const char *group, uint8_t code, uint16_t n)
 {
 	struct san_ip g = inet_ip(group);
-	uint16_t i;
 
 	inet_make_echo_v4(&f, "10.0.0.254", dst, 0);
 	f.b[14] = 0x46;
@@ -139,7 +138,7 @@ make_igmp(uint8_t type, const char *dst, const char *group, uint8_t code, uint16
 	inet_put8(&f, code);
 	inet_put16(&f, 0);
 	inet_put(&f, g.b + 12, 4);
-	for (i = 8; i < n; i++)
+	for (uint16_t i = 8; i < n; i++)
 		inet_put8(&f, 0);
 	inet_set16(f.b + 16, (uint16_t)(f.len - 14));
 	seal_ip(24);
@@ -150,7 +149,6 @@ static void
 make_mld(uint8_t type, const char *dst, const char *group, uint16_t code, uint16_t n)
 {
 	struct san_ip g = inet_ip(group);
-	uint16_t i;
 
 	inet_put_v6(&f, "fe80::fe", dst, 1);
 	inet_put8(&f, type);
@@ -159,7 +157,7 @@ make_mld(uint8_t type, const char *dst, const char *group, uint16_t code, uint16
 	inet_put16(&f, code);
 	inet_put16(&f, 0);
 	inet_put(&f, g.b, 16);
-	for (i = 24; i < n; i++)
+	for (uint16_t i = 24; i < n; i++)
 		inet_put8(&f, 0);
 	inet_seal_v6(&f);
 	/* sealed as plain ICMPv6; the header in front is not part of the sum */
@@ -235,7 +233,6 @@ INET_CASE(join__from_link_local)
 INET_CASE(join__not_told)
 {
 	static const char *const silent[] = {"224.0.0.1", "ff02::1", "ff01::33"};
-	unsigned int i;
 
 	UNIT_EACH(r, silent) {
 		assert_int_equal(join(*r), 0);
@@ -244,7 +241,7 @@ INET_CASE(join__not_told)
 	query(false, "0.0.0.0", 10, 12);
 	query(true, "::", 1000, 28);
 	assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
-	for (i = 0; i < RTE_DIM(silent); i++) {
+	for (unsigned int i = 0; i < RTE_DIM(silent); i++) {
 		assert_int_equal(leave(silent[i]), 0);
 		assert_int_equal(pass(10 * SAN_NS_PER_S), 0);
 	}
@@ -276,9 +273,8 @@ INET_CASE(join__again_at_once)
 INET_CASE(join__bounded)
 {
 	char text[32];
-	unsigned int i;
 
-	for (i = 1; i <= 4; i++) {
+	for (unsigned int i = 1; i <= 4; i++) {
 		snprintf(text, sizeof(text), "239.1.1.%u", i);
 		assert_int_equal(join(text), 0);
 	}
@@ -290,13 +286,13 @@ INET_CASE(join__bounded)
 
 INET_CASE(query__is_answered)
 {
-	uint32_t i, n, early = 0;
+	uint32_t n, early = 0;
 
 	join("239.1.2.3");
 	join("239.1.2.4");
 	join("ff05::33");
 	settle();
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		query(false, "0.0.0.0", 100, 12);
 		n = pass(5 * SAN_NS_PER_S);
 		early += n;
@@ -327,12 +323,12 @@ INET_CASE(query__is_answered)
 /* Times above 12.7 s have mantissa and exponent: 0x8f is (16 + 15) << 3 tenths. */
 INET_CASE(query__long_times)
 {
-	uint32_t i, late = 0;
+	uint32_t late = 0;
 
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		query(false, "0.0.0.0", 0x8f, 12);
 		query(true, "::", 0x8001, 28); /* 32776 ms */
 		pass(14 * SAN_NS_PER_S);
@@ -374,12 +370,10 @@ INET_CASE(query__of_an_older_router)
 /* An older router needs one member's answer; a newer one wants all. */
 INET_CASE(group_report__of_another_member)
 {
-	unsigned int i;
-
 	join("239.1.2.3");
 	join("ff05::33");
 	settle();
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		query(false, "0.0.0.0", 100, i == 0 ? 12 : 8);
 		make_igmp(0x16, "239.1.2.3", "239.1.2.3", 0, 8);
 		assert_rx(SAN_DROP_NONE);

@@ -140,22 +140,20 @@ INET_CASE(rx_v4__not_answered)
 
 INET_CASE(rx_v4__cut_off)
 {
-	uint16_t len;
-
 	inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
-	for (len = 0; len < 62; len++) {
+	for (uint16_t len = 0; len < 62; len++) {
 		f.len = len;
 		assert_silent(SAN_DROP_INET_MALFORMED);
 	}
 	/* the same with a length field that matches */
-	for (len = 34; len < 42; len++) {
+	for (uint16_t len = 34; len < 42; len++) {
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
 		f.len = len;
 		inet_set16(f.b + 16, (uint16_t)(len - 14));
 		seal_ip(20);
 		assert_silent(SAN_DROP_INET_MALFORMED);
 	}
-	for (len = 0; len < 20; len++) {
+	for (uint16_t len = 0; len < 20; len++) {
 		inet_make_echo_v4(&f, "10.0.0.2", "10.0.0.1", 20);
 		inet_set16(f.b + 16, len);
 		assert_silent(SAN_DROP_INET_MALFORMED);
@@ -252,14 +250,12 @@ INET_CASE(rx_v6__mapped_address)
 
 INET_CASE(rx_v6__cut_off)
 {
-	uint16_t len;
-
 	inet_make_echo_v6(&f, "fd00::2", "fd00::1", 20);
-	for (len = 0; len < 82; len++) {
+	for (uint16_t len = 0; len < 82; len++) {
 		f.len = len;
 		assert_silent(SAN_DROP_INET_MALFORMED);
 	}
-	for (len = 0; len < 8; len++) {
+	for (uint16_t len = 0; len < 8; len++) {
 		inet_make_echo_v6(&f, "fd00::2", "fd00::1", 20);
 		inet_set16(f.b + 18, len);
 		assert_silent(SAN_DROP_INET_MALFORMED);
@@ -539,11 +535,9 @@ INET_CASE(nd__from_another_prefix)
 
 INET_CASE(nd__long_options)
 {
-	unsigned int i;
-
 	/* unknown options are skipped */
 	inet_make_nd(&f, SOLICIT, "fd00::2", OUR_GROUP, "fd00::1", 0, 14, inet_peer_mac);
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		inet_put8(&f, i == 0 ? 99 : SLLA);
 		inet_put8(&f, 1);
 		inet_put(&f, inet_peer_mac, 6);
@@ -552,7 +546,7 @@ INET_CASE(nd__long_options)
 	assert_answered();
 	assert_true(knows("fd00::2"));
 	/* but only a limited number */
-	for (i = 0; i < 40; i++)
+	for (unsigned int i = 0; i < 40; i++)
 		inet_put(&f, "\x63\x01\0\0\0\0\0", 8);
 	inet_seal_v6(&f);
 	assert_silent(SAN_DROP_INET_MALFORMED);

@@ -211,9 +211,8 @@ INET_CASE(parse_route__refused)
 					    "fd01::/64,10.0.0.1", "10.1.0.0/33,10.0.0.1",
 					    "10.1.0.0/16,10.0.0.1,10.0.0.2"};
 	struct san_inet_route r;
-	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(wrong); i++)
+	for (unsigned int i = 0; i < RTE_DIM(wrong); i++)
 		FAIL_IF(san_inet_addr_parse_route(wrong[i], &r) != -EINVAL, "\"%s\"", wrong[i]);
 	assert_int_equal(san_inet_addr_parse_route("fd01::/64,fd00::1", &r), 0);
 	assert_int_equal(r.to.prefix_len, 64);
@@ -325,10 +324,9 @@ INET_CASE(resolve__nobody_answers)
 INET_CASE(age__used_is_refreshed)
 {
 	struct rte_ether_addr mac;
-	unsigned int i;
 
 	learn();
-	for (i = 0; i < 5; i++) {
+	for (unsigned int i = 0; i < 5; i++) {
 		assert_int_equal(resolve("10.0.0.2", &mac), 0);
 		pass(5 * SAN_NS_PER_S);
 		assert_tx();
@@ -424,9 +422,7 @@ host_text(unsigned int i)
 
 INET_CASE(table__replaces_the_oldest)
 {
-	unsigned int i;
-
-	for (i = 2; i < 10; i++) {
+	for (unsigned int i = 2; i < 10; i++) {
 		assert_int_equal(resolves(host_text(i)), -EAGAIN);
 		h.now_ns += 1000;
 		answer(host_text(i), inet_peer_mac);
@@ -435,20 +431,20 @@ INET_CASE(table__replaces_the_oldest)
 	}
 	/* full: .2 has the oldest confirmation */
 	assert_int_equal(resolves("10.0.0.20"), -EAGAIN);
-	for (i = 3; i < 10; i++)
+	for (unsigned int i = 3; i < 10; i++)
 		assert_int_equal(resolves(host_text(i)), 0);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	/* an entry that is not looked up any more is replaced first */
 	pass(5 * SAN_NS_PER_S);
 	answer("10.0.0.9", inet_peer_mac);
-	for (i = 5; i < 9; i++) {
+	for (unsigned int i = 5; i < 9; i++) {
 		answer(host_text(i), inet_peer_mac);
 		assert_int_equal(resolves(host_text(i)), 0);
 	}
 	pass(5 * SAN_NS_PER_S);
-	for (i = 20; i < 24; i++)
+	for (unsigned int i = 20; i < 24; i++)
 		assert_int_equal(resolves(host_text(i)), -EAGAIN);
-	for (i = 5; i < 9; i++)
+	for (unsigned int i = 5; i < 9; i++)
 		assert_int_equal(resolves(host_text(i)), 0);
 	assert_int_equal(resolves("10.0.0.9"), -EAGAIN);
 }
@@ -481,12 +477,10 @@ INET_CASE(age__moved)
 /* Neighbours that only send to us replace each other, but not those that we send to. */
 INET_CASE(table__strangers_do_not_evict)
 {
-	unsigned int i;
-
 	learn();
 	resolves("10.0.0.2");
 	drain();
-	for (i = 10; i < 250; i++) {
+	for (unsigned int i = 10; i < 250; i++) {
 		inet_make_arp(&f, 1, inet_peer_mac, host_text(i), "10.0.0.1");
 		h.now_ns += 1000;
 		assert_rx(SAN_DROP_NONE);
@@ -586,10 +580,8 @@ INET_CASE(arp__teaches_nothing)
 
 INET_CASE(arp__cut_off)
 {
-	uint16_t len;
-
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	for (len = 0; len < 42; len++) {
+	for (uint16_t len = 0; len < 42; len++) {
 		f.len = len;
 		assert_rx(SAN_DROP_INET_MALFORMED);
 		assert_int_equal(drain(), 0);
@@ -599,14 +591,12 @@ INET_CASE(arp__cut_off)
 /* Requests that cannot be sent are bounded. */
 INET_CASE(out__is_bounded)
 {
-	uint32_t i;
-
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
-	for (i = 0; i < 1000; i++)
+	for (uint32_t i = 0; i < 1000; i++)
 		assert_rx(SAN_DROP_NONE);
 	assert_int_equal(drain(), h.in->conf.max_out);
 	/* some stay: the next test must find none of them in the pool */
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		inet_host_rx(&h, &f);
 }
 

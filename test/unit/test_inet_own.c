@@ -61,12 +61,11 @@ check_nd(void)
 INET_CASE(own_announce_addr__at_start)
 {
 	uint64_t next_ns = 0;
-	unsigned int i;
 	bool told;
 
 	start(true, false);
 	assert_no_tx();
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		next_ns = san_inet_tick(h.in, h.now_ns);
 		assert_tx();
 		check_arp("10.0.0.1");
@@ -103,9 +102,7 @@ INET_CASE(own_announce_addr__not_told_to)
 /* Once in ten seconds. */
 INET_CASE(conflict__is_defended)
 {
-	unsigned int i;
-
-	for (i = 1; i <= 3; i++) {
+	for (unsigned int i = 1; i <= 3; i++) {
 		inet_make_arp(&f, 1 + i % 2, mac2, "10.1.0.1", "10.1.0.7");
 		assert_rx(SAN_DROP_NONE);
 		assert_int_equal(h.r.what, SAN_INET_NOTHING);

@@ -66,9 +66,9 @@ UNIT_CASE_WITH(rate_take__one_flood, setup, NULL)
 UNIT_CASE_WITH(rate_take__many_floods, setup, NULL)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < 1000000; i++, now_ns += SAN_NS_PER_US)
+	for (uint32_t i = 0; i < 1000000; i++, now_ns += SAN_NS_PER_US)
 		n += take(i, 1, now_ns);
 	assert_in_range(n, 10000, 10000 + BURST);
 }
@@ -96,11 +96,11 @@ UNIT_CASE_WITH(rate_take__known_first, setup, NULL)
 {
 	static const enum san_inet_trust better[] = {SAN_INET_KNOWN, SAN_INET_NET};
 	uint64_t now_ns = SAN_NS_PER_S;
-	uint32_t i, k, flood = 0, got = 0;
+	uint32_t flood = 0, got = 0;
 
-	for (i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
+	for (uint32_t i = 0; i < 1000; i++, now_ns += SAN_NS_PER_MS) {
 		trust = SAN_INET_STRANGER;
-		for (k = 0; k < 1000; k++)
+		for (uint32_t k = 0; k < 1000; k++)
 			flood += take(i * 1000 + k, 1, now_ns);
 		trust = better[i % 2];
 		got += take(1 << 23, 2, now_ns);

@@ -9,9 +9,7 @@ static uint8_t data[70000];
 static int
 setup(void **state)
 {
-	uint32_t i;
-
-	for (i = 0; i < sizeof(data); i++)
+	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
 	test_inet_conf();
 	conf.max_neighbours = 8;
@@ -61,9 +59,9 @@ send_out(const char *dst, uint32_t n)
 INET_CASE(rx__both_families)
 {
 	static const uint16_t sizes[] = {0, 1, 2, 17, 500, 1472};
-	unsigned int i, v6;
+	unsigned int v6;
 
-	for (i = 0; i < 2 * RTE_DIM(sizes); i++) {
+	for (unsigned int i = 0; i < 2 * RTE_DIM(sizes); i++) {
 		v6 = i & 1;
 		inet_make_udp(&f, v6 ? "fd00::2" : "10.0.0.2", v6 ? "fd00::1" : "10.0.0.1",
 			      sizes[i / 2]);
@@ -97,10 +95,9 @@ INET_CASE(rx__padding)
 INET_CASE(rx__in_pieces)
 {
 	struct rte_mbuf *m;
-	uint16_t cut;
 
 	inet_make_udp(&f, "fd00::2", "fd00::1", 101);
-	for (cut = 1; cut < f.len; cut++) {
+	for (uint16_t cut = 1; cut < f.len; cut++) {
 		m = test_eal_exact(pool, f.b, cut);
 		rte_pktmbuf_chain(m, test_eal_exact(pool, f.b + cut, f.len - cut));
 		assert_int_equal(inet_host_rx_mbuf(&h, m), SAN_DROP_NONE);
@@ -227,25 +224,22 @@ INET_CASE(rx__shorter_than_ip)
 
 INET_CASE(rx__cut_off)
 {
-	unsigned int i;
-	uint16_t len;
-
-	for (i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		inet_make_udp(&f, i ? "fd00::2" : "10.0.0.2", i ? "fd00::1" : "10.0.0.1", 20);
-		for (len = 0; len < (i ? 82 : 62); len++) {
+		for (uint16_t len = 0; len < (i ? 82 : 62); len++) {
 			f.len = len;
 			assert_rx(SAN_DROP_INET_MALFORMED);
 		}
 	}
 	/* and with a length field that matches */
 	inet_make_udp(&f, "10.0.0.2", "10.0.0.1", 20);
-	for (len = 20; len < 28; len++) {
+	for (uint16_t len = 20; len < 28; len++) {
 		inet_set16(f.b + 16, len);
 		seal_ip(20);
 		assert_rx(SAN_DROP_INET_MALFORMED);
 	}
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
-	for (len = 0; len < 8; len++) {
+	for (uint16_t len = 0; len < 8; len++) {
 		inet_set16(f.b + 18, len);
 		assert_rx(SAN_DROP_INET_MALFORMED);
 	}
@@ -321,11 +315,10 @@ INET_CASE(rx__options)
 INET_CASE(rx__many_headers)
 {
 	static const char long_one[33 * 8] = {17, 32};
-	unsigned int i;
 
 	inet_make_udp(&f, "fd00::2", "fd00::1", 20);
 	insert("\x11\x00\x01\x04\x00\x00\x00\x00", 8, 60);
-	for (i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < 2; i++)
 		insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
 	assert_rx(SAN_DROP_NONE);
 	insert("\x3c\x00\x01\x04\x00\x00\x00\x00", 8, 60);
@@ -388,9 +381,7 @@ INET_CASE(send__v6)
 /* A sent packet is valid when it is received. */
 INET_CASE(send__to_ourselves)
 {
-	unsigned int i;
-
-	for (i = 0; i <= 1472; i += 92) {
+	for (unsigned int i = 0; i <= 1472; i += 92) {
 		send_out(i & 4 ? "10.0.0.1" : "fd00::1", RTE_MIN(i, 1452u));
 		assert_int_equal(inet_host_rx(&h, &out), SAN_DROP_NONE);
 		assert_int_equal(h.r.len, RTE_MIN(i, 1452u));
@@ -489,9 +480,7 @@ INET_CASE(send__refused)
 
 INET_CASE(send__no_room)
 {
-	unsigned int i;
-
-	for (i = 0; i < h.in->conf.max_out; i++)
+	for (unsigned int i = 0; i < h.in->conf.max_out; i++)
 		assert_int_equal(send_to("10.0.0.1", 5), 0);
 	assert_int_equal(send_to("10.0.0.1", 5), -EAGAIN);
 	assert_tx();
@@ -509,8 +498,6 @@ INET_CASE(send__no_mbuf)
 /* Longer than an mbuf: a chain. */
 INET_CASE(send__many_segments)
 {
-	unsigned int i;
-
 	san_inet_destroy(h.in);
 	inet_host_conf(small_pool, &conf);
 	inet_host_init(&h, small_pool, &conf);
@@ -520,7 +507,7 @@ INET_CASE(send__many_segments)
 	assert_int_equal(h.r.len, 1471);
 	assert_memory_equal(h.payload, data, 1471);
 	/* at last there are not enough of them */
-	for (i = 0; i < 5; i++)
+	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(send_to("10.0.0.1", 1471), 0);
 	assert_int_equal(send_to("10.0.0.1", 1471), -ENOMEM);
 }
@@ -529,15 +516,13 @@ INET_CASE(send__many_segments)
 
 INET_CASE(wait__sent_with_the_answer)
 {
-	unsigned int i;
-
-	for (i = 1; i <= 3; i++)
+	for (unsigned int i = 1; i <= 3; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
 	assert_tx();
 	assert_memory_equal(out.b, inet_all_mac, 6);
 	assert_no_tx();
 	answer("10.0.0.2", inet_peer_mac);
-	for (i = 1; i <= 3; i++) {
+	for (unsigned int i = 1; i <= 3; i++) {
 		assert_tx();
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_int_equal(out.len, 42 + i);
@@ -554,14 +539,12 @@ INET_CASE(wait__sent_with_the_answer)
 /* Half of the places are for one neighbour: the oldest packet is dropped. */
 INET_CASE(wait__the_oldest_goes)
 {
-	unsigned int i;
-
-	for (i = 1; i <= 5; i++)
+	for (unsigned int i = 1; i <= 5; i++)
 		assert_int_equal(send_to("10.0.0.2", i), 0);
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 2);
 	assert_tx();
 	answer("10.0.0.2", inet_peer_mac);
-	for (i = 3; i <= 5; i++) {
+	for (unsigned int i = 3; i <= 5; i++) {
 		assert_tx();
 		assert_int_equal(out.len, 42 + i);
 	}
@@ -572,9 +555,8 @@ INET_CASE(wait__the_oldest_goes)
 INET_CASE(wait__bounded)
 {
 	static const char *const who[] = {"10.0.0.2", "10.0.0.3", "10.0.0.4"};
-	unsigned int i;
 
-	for (i = 0; i < 7; i++)
+	for (unsigned int i = 0; i < 7; i++)
 		assert_int_equal(send_to(who[i / 3], 5), 0);
 	assert_int_equal(send_to("10.0.0.4", 5), -EAGAIN);
 	/* a neighbour that has waiting packets can still add its newest one */
@@ -588,11 +570,9 @@ INET_CASE(wait__bounded)
 
 INET_CASE(wait__nobody_answers)
 {
-	unsigned int i;
-
-	for (i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < 2; i++)
 		assert_int_equal(send_to("10.0.0.2", 5), 0);
-	for (i = 0; i < 6; i++) {
+	for (unsigned int i = 0; i < 6; i++) {
 		h.now_ns += h.in->conf.retry_ns;
 		san_inet_tick(h.in, h.now_ns);
 		drain();
@@ -611,10 +591,9 @@ INET_CASE(wait__nobody_answers)
 INET_CASE(wait__evicted)
 {
 	char text[32];
-	unsigned int i;
 
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
-	for (i = 10; i < 18; i++) {
+	for (unsigned int i = 10; i < 18; i++) {
 		struct rte_ether_addr mac;
 		struct san_ip ip;
 

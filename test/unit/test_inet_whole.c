@@ -130,9 +130,7 @@ assert_whole(void)
 static void
 rx_all(uint32_t step)
 {
-	uint32_t at;
-
-	for (at = 0; at < nb_bytes; at += step) {
+	for (uint32_t at = 0; at < nb_bytes; at += step) {
 		assert_int_equal(rx(at, RTE_MIN(step, nb_bytes - at), at + step < nb_bytes),
 				 SAN_DROP_NONE);
 	}
@@ -152,21 +150,21 @@ INET_CASE(whole__in_any_order)
 	static const uint32_t sizes[] = {1473, 2000, 4000, 11000, 40000, 65507};
 	uint16_t order[128];
 	struct san_prng g;
-	uint32_t i, k, n, step;
+	uint32_t n, step;
 
 	san_prng_seed(&g, 3);
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		make(i & 1 ? "fd00::2" : "10.0.0.2", sizes[i % RTE_DIM(sizes)]);
 		id++;
 		step = 8 * (65 + san_prng_below(&g, 121));
 		n = (nb_bytes + step - 1) / step;
-		for (k = 0; k < n; k++) {
+		for (uint32_t k = 0; k < n; k++) {
 			uint32_t j = san_prng_below(&g, k + 1);
 
 			order[k] = order[j];
 			order[j] = (uint16_t)k;
 		}
-		for (k = 0; k < n; k++) {
+		for (uint32_t k = 0; k < n; k++) {
 			assert_int_equal(h.r.what == SAN_INET_UDP, k == 0 && i != 0);
 			assert_int_equal(rx(order[k] * step,
 					    RTE_MIN(step, nb_bytes - order[k] * step),
@@ -193,9 +191,8 @@ INET_CASE(whole__as_if_never_cut)
 {
 	struct san_inet_result r;
 	const uint8_t *b;
-	int v6;
 
-	for (v6 = 0; v6 < 2; v6++) {
+	for (int v6 = 0; v6 < 2; v6++) {
 		make(v6 ? "fd00::2" : "10.0.0.2", 4000);
 		rx_waits(PIECE, PIECE, true);
 		rx_waits(2 * PIECE, nb_bytes - 2 * PIECE, false);
@@ -223,12 +220,10 @@ INET_CASE(whole__as_if_never_cut)
 INET_CASE(whole__in_pieces)
 {
 	struct rte_mbuf *m;
-	uint16_t i;
-	int v6;
 
-	for (v6 = 0; v6 < 2; v6++) {
+	for (int v6 = 0; v6 < 2; v6++) {
 		make(v6 ? "fd00::2" : "10.0.0.2", 1500);
-		for (i = 1; i < 100; i++) {
+		for (uint16_t i = 1; i < 100; i++) {
 			cut(PIECE, nb_bytes - PIECE, false);
 			memset(f.b + f.len, 0xee, 20);
 			f.len += 20;
@@ -272,11 +267,9 @@ INET_CASE(whole__names)
 /* A duplicate is ignored, and does no harm. */
 INET_CASE(whole__twice)
 {
-	uint32_t i;
-
 	make("10.0.0.2", 4000);
 	rx_waits(2 * PIECE, nb_bytes - 2 * PIECE, false);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(rx(2 * PIECE, nb_bytes - 2 * PIECE, false), SAN_DROP_INET_FRAG);
 		assert_int_equal(rx(0, PIECE, true), i == 0 ? SAN_DROP_NONE : SAN_DROP_INET_FRAG);
 	}
@@ -318,14 +311,13 @@ static const struct liar_row liar_rows[] = {
 /* They invalidate the whole packet, and later fragments of it while those may arrive. */
 INET_CASE(whole__contradicted)
 {
-	unsigned int i, k;
 	uint64_t lost = 0;
 
-	for (i = 0; i < 2 * RTE_DIM(liar_rows); i++) {
+	for (unsigned int i = 0; i < 2 * RTE_DIM(liar_rows); i++) {
 		const struct liar_row *r = &liar_rows[i / 2];
 
 		make(i & 1 ? "fd00::2" : "10.0.0.2", 4000);
-		for (k = 0; k < 3; k++) {
+		for (unsigned int k = 0; k < 3; k++) {
 			enum san_drop drop = rx(r->p[k].at, r->p[k].n, r->p[k].more);
 
 			if (drop != (k == 2 ? SAN_DROP_INET_FRAG : SAN_DROP_NONE))
@@ -334,7 +326,7 @@ INET_CASE(whole__contradicted)
 		lost += 2;
 		assert_int_equal(nb_lost(), lost);
 		assert_int_equal(rte_mempool_in_use_count(pool), 0);
-		for (k = 0; k * 800 < nb_bytes; k++)
+		for (unsigned int k = 0; k * 800 < nb_bytes; k++)
 			assert_int_equal(rx(k * 800, RTE_MIN(nb_bytes - k * 800, 800u),
 					    (k + 1) * 800 < nb_bytes),
 					 SAN_DROP_INET_FRAG);
@@ -354,9 +346,7 @@ static const struct piece bad_rows[] = {
 
 INET_CASE(whole__malformed)
 {
-	unsigned int i;
-
-	for (i = 0; i < 2 * RTE_DIM(bad_rows); i++) {
+	for (unsigned int i = 0; i < 2 * RTE_DIM(bad_rows); i++) {
 		const struct piece *p = &bad_rows[i / 2];
 
 		make(i & 1 ? "fd00::2" : "10.0.0.2", 2000);
@@ -377,10 +367,9 @@ INET_CASE(whole__malformed)
 INET_CASE(whole__too_long_with_options)
 {
 	static const uint8_t nops[4] = {1, 1, 1, 1};
-	uint32_t at;
 
 	make("10.0.0.2", 65507);
-	for (at = PIECE; at < nb_bytes; at += PIECE)
+	for (uint32_t at = PIECE; at < nb_bytes; at += PIECE)
 		rx_waits(at, RTE_MIN(PIECE, nb_bytes - at), at + PIECE < nb_bytes);
 	cut(0, PIECE, true);
 	memmove(f.b + 38, f.b + 34, PIECE);
@@ -505,12 +494,10 @@ INET_CASE(whole__given_up)
  */
 INET_CASE(whole__share_of_packets)
 {
-	uint32_t i;
-
 	make("10.0.0.3", 2000);
 	rx_waits(0, PIECE, true);
 	make("10.0.0.2", 2000);
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		id = 100 + i;
 		rx_waits(0, PIECE, true);
 	}
@@ -557,13 +544,11 @@ INET_CASE(whole__share_of_fragments)
 /* Whatever the share of a source: no path makes so many fragments of a packet. (RT-36) */
 INET_CASE(whole__too_many_pieces)
 {
-	uint32_t i;
-
 	test_inet_conf();
 	conf.max_frags = 8 * INET_NB_FRAGS;
 	test_inet_start();
 	make("10.0.0.2", 40000);
-	for (i = INET_NB_FRAGS; i > 0; i--)
+	for (uint32_t i = INET_NB_FRAGS; i > 0; i--)
 		rx_waits(8 + i * 8, 8, true);
 	assert_int_equal(nb_lost(), 0);
 	assert_int_equal(rx(8, 8, true), SAN_DROP_INET_FRAG);
@@ -577,9 +562,7 @@ static const char *const many[] = {"10.0.0.20", "10.0.0.21", "10.0.0.22", "10.0.
 /* Many lossy sources may use all packets, but not for long. */
 INET_CASE(whole__crowded)
 {
-	uint32_t i;
-
-	for (i = 0; i < NB_PARTIALS; i++) {
+	for (uint32_t i = 0; i < NB_PARTIALS; i++) {
 		make(many[i], 2000);
 		rx_waits(0, PIECE, true);
 	}
@@ -600,11 +583,11 @@ INET_CASE(whole__crowded)
 /* The same for mbufs; a fragment without room removes its packet. */
 INET_CASE(whole__crowded_by_mbufs)
 {
-	uint32_t i, k;
+	uint32_t i;
 
 	make("10.0.0.2", 2000);
 	rx_waits(0, 8, true);
-	for (k = 0; k < 3; k++) {
+	for (uint32_t k = 0; k < 3; k++) {
 		make(many[k], 40000);
 		for (i = 0; i < (k == 2 ? 1 : NB_FRAGS / 2 - 1); i++)
 			rx_waits(i * 8, 8, true);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
 #include "unit.h"
 #include "pdl_pair.h"
 

@@ -87,14 +87,13 @@ UNIT_CASE(san_pdl_plb_copy__moves_the_path_of_acks)
 
 UNIT_CASE(san_pdl_plb_sample__one_good_resets)
 {
-	int i;
-
-	for (i = 0; i < 10; i++) {
+	for (int i = 0; i < 10; i++) {
 		samples(3, BAD, false);
 		samples(1, GOOD, false);
 	}
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);
-	for (i = 0; i < 20; i++) { /* one late sample per round trip does not make it a bad one */
+	/* one late sample per round trip does not make it a bad one */
+	for (int i = 0; i < 20; i++) {
 		samples(1, i % 2 != 0 ? BAD : GOOD, false);
 	}
 	assert_int_equal(pair.pdl[0]->stats.nb_path_changes, 0);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <unistd.h>
-
 #include "test_rtsan.h"
-#include "unit.h"
 
 TEST(rtsan_listen__arguments)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 TEST(rtsan_cq_create__depth)
 {

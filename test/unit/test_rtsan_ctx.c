@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 /* SYS-2: every error in a spec is reported. */
 TEST(rtsan_open__malformed_spec)

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 static void *
 other_thread(void *arg)
@@ -41,12 +40,11 @@ UNIT_CASE(rtsan_status__all_named)
 {
 	static const uint8_t statuses[] = {0, 1, 2, 5, 6, 7, 8, 9, 10,
 					   64, 65, 66, 67, 68, 69, 70, 71, 72};
-	size_t i, k;
 
-	for (i = 0; i < sizeof(statuses); i++) {
+	for (size_t i = 0; i < sizeof(statuses); i++) {
 		assert_string_not_equal(rtsan_status_name(statuses[i]), "unknown");
 		assert_string_not_equal(rtsan_status_text(statuses[i]), "unknown");
-		for (k = 0; k < i; k++)
+		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(rtsan_status_name(statuses[i]),
 						rtsan_status_name(statuses[k]));
 	}
@@ -59,9 +57,7 @@ UNIT_CASE(rtsan_status__all_named)
 
 UNIT_CASE(rtsan_reason__all_named)
 {
-	uint8_t r;
-
-	for (r = RTSAN_R_NONE; r <= RTSAN_R_MALFORMED; r++)
+	for (uint8_t r = RTSAN_R_NONE; r <= RTSAN_R_MALFORMED; r++)
 		assert_string_not_equal(rtsan_reason_text(r), "unknown");
 	assert_string_equal(rtsan_reason_text(RTSAN_R_MALFORMED + 1), "unknown");
 }

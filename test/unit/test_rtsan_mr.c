@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 static int
 check(const void *addr, uint32_t len, uint32_t lkey)
@@ -46,9 +45,8 @@ TEST(rtsan_mr_alloc__bad_arguments)
 TEST(rtsan_mr_alloc__all_in_use)
 {
 	struct rtsan_mr *mr[4], *more;
-	int i;
 
-	for (i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++)
 		assert_int_equal(rtsan_mr_alloc(ctx, 1, 0, &mr[i]), 0);
 	assert_error(rtsan_mr_alloc(ctx, 1, 0, &more), -ENOSPC, "all 4");
 	assert_int_equal(rtsan_mr_dereg(mr[2]), 0);
@@ -145,7 +143,6 @@ TEST(rtsan_mr_check__wrong_key)
 {
 	struct rtsan_mr *mr, *next[4];
 	uint32_t lkey;
-	int i;
 
 	assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &mr), 0);
 	lkey = rtsan_mr_lkey(mr);
@@ -154,7 +151,7 @@ TEST(rtsan_mr_check__wrong_key)
 	assert_int_equal(rtsan_mr_dereg(mr), 0);
 	assert_int_equal(check(rtsan_mr_addr(mr), 1, lkey), -EINVAL);
 	/* a new region in the same place has another key */
-	for (i = 0; i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		assert_int_equal(rtsan_mr_alloc(ctx, 100, 0, &next[i]), 0);
 		assert_int_not_equal(rtsan_mr_lkey(next[i]), lkey);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 TEST(rtsan_qp_create__arguments)
 {
@@ -64,9 +63,8 @@ TEST(rtsan_post_send__malformed)
 	};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_error(rtsan_post_send(qp, &cases[i].wr, 1), -EINVAL, cases[i].text);
 	assert_error(rtsan_post_send(qp, NULL, 1), -EINVAL, "nothing");
 	assert_error(rtsan_post_send(qp, &cases[0].wr, 0), -EINVAL, "nothing");
@@ -143,20 +141,18 @@ TEST(rtsan_post_send__full_and_wrapping)
 	struct rtsan_send_wr wr[10] = {{0}};
 	struct rtsan_cq *cq;
 	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
-	uint32_t round;
 	uint64_t expect = 0;
-	int i;
 
-	for (i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++)
 		wr[i].opcode = RTSAN_WR_SEND;
-	for (round = 0; round < 20; round++) {
-		for (i = 0; i < 10; i++)
+	for (uint32_t round = 0; round < 20; round++) {
+		for (int i = 0; i < 10; i++)
 			wr[i].wr_id = expect + (uint64_t)i;
 		assert_int_equal(rtsan_post_send(qp, wr, 3), 3);
 		assert_int_equal(rtsan_post_send(qp, &wr[3], 7), 5);
 		assert_int_equal(rtsan_post_send(qp, &wr[8], 1), 0);
 		assert_int_equal(qp->wq.wq->sq_tail - qp->wq.wq->sq_head, 8);
-		for (i = 0; i < 8; i++)
+		for (int i = 0; i < 8; i++)
 			assert_true(qp->wq.sqe[(round * 8 + (uint32_t)i) & 7].wr_id == expect++);
 		qp->wq.wq->sq_head += 8;
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_rtsan.h"
-#include "unit.h"
 
 static const struct rtsan_stream_attr defaults;
 
@@ -21,10 +20,9 @@ stream_of(const struct rtsan_stream_attr *attr, uint32_t depth)
 TEST(rtsan_qp_create__stream)
 {
 	struct rtsan_stream_attr attr = {.msg_size = 2000};
-	const struct shmq_req *req;
 	struct rtsan_cq *cq;
+	const struct shmq_req *req = &fake->qp_req[stream_of(&attr, 8)->qpn];
 
-	req = &fake->qp_req[stream_of(&attr, 8)->qpn];
 	assert_true(req->qp.is_stream);
 	assert_memory_equal(&req->qp.stream, &attr, sizeof(attr));
 	assert_false(fake->qp_req[test_rtsan_qp(&cq, 8)->qpn].qp.is_stream);
@@ -49,7 +47,6 @@ TEST(rtsan_stream__what_is_posted)
 		{SAN_STREAM_OPT_READ, 1, SAN_WR_OPTION},
 		{SAN_STREAM_OPT_GATHER_NS, 4000000000000, SAN_WR_OPTION},
 	};
-	uint64_t i;
 
 	memset(qp->wq.sqe, 0xff, 8 * sizeof(*e));
 	assert_int_equal(
@@ -66,7 +63,7 @@ TEST(rtsan_stream__what_is_posted)
 	/* 4000 s do not fit into 32 bits of nanoseconds */
 	assert_int_equal(
 		rtsan_stream_option(qp, RTSAN_STREAM_OPT_GATHER_US, 4000000000u, 107), 0);
-	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+	for (uint64_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		assert_int_equal(e[i].wr_id, 100 + i);
 		assert_int_equal(e[i].op, want[i].op);
 		assert_int_equal(e[i].imm, want[i].imm);

@@ -5,9 +5,7 @@
  * rest, with an engine, is tested in e2e/streams.c. (AFC-1)
  */
 
-#include "rtsan_priv.h"
 #include "test_rtsan.h"
-#include "unit.h"
 
 /* The peer does not read: the end waits for it, and no call does. */
 TEST(rtsan_stream_shutdown_write__does_not_wait)

@@ -33,12 +33,11 @@ UNIT_CASE(san_bitmap_slot__continues_over_wrap)
 UNIT_CASE(san_bitmap_set__touches_one_bit)
 {
 	struct san_bitmap b;
-	uint32_t i;
 
 	UNIT_EACH(base, bases) {
 		b = wide(false);
 		san_bitmap_set(&b, *base);
-		for (i = 0; i < SAN_BITMAP_BITS; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_BITS; i++)
 			assert_int_equal(san_bitmap_test(&b, *base + i), i == 0);
 	}
 }
@@ -46,12 +45,11 @@ UNIT_CASE(san_bitmap_set__touches_one_bit)
 UNIT_CASE(san_bitmap_clear__touches_one_bit)
 {
 	struct san_bitmap b;
-	uint32_t i;
 
 	UNIT_EACH(base, bases) {
 		b = wide(true);
 		san_bitmap_clear(&b, *base);
-		for (i = 0; i < SAN_BITMAP_BITS; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_BITS; i++)
 			assert_int_equal(san_bitmap_test(&b, *base + i), i != 0);
 	}
 }
@@ -89,9 +87,8 @@ UNIT_CASE(san_bitmap_leading_ones__stops_at_hole)
 
 UNIT_CASE(san_bitmap_leading_ones__stops_at_max)
 {
-	struct san_bitmap b;
+	struct san_bitmap b = wide(true);
 
-	b = wide(true);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 0), 0);
 	assert_int_equal(san_bitmap_leading_ones(&b, 0xffffffff, 70), 70);
 	assert_int_equal(san_bitmap_leading_ones(&b, 7, SAN_BITMAP_BITS), SAN_BITMAP_BITS);
@@ -116,25 +113,23 @@ UNIT_CASE(san_bitmap_first_one__finds_and_stops_at_max)
 /* Eight bytes, all zero at first, are a ring of 32. */
 UNIT_CASE(san_bitmap_set__narrow)
 {
-	uint32_t i;
-
 	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
 		assert_false(san_bitmap_is_wide(&b));
 		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_NARROW);
 		san_bitmap_set(&b, *base);
-		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
 			assert_int_equal(san_bitmap_test(&b, *base + i), i == 0);
 		san_bitmap_set(&b, *base + 31);
 		assert_true(san_bitmap_get64(&b, *base) == 0x80000001);
 		assert_int_equal(san_bitmap_leading_ones(&b, *base, 32), 1);
 		assert_int_equal(san_bitmap_first_one(&b, *base + 1, 31), 30);
-		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
 			san_bitmap_set(&b, *base + i);
 		assert_int_equal(san_bitmap_leading_ones(&b, *base, 32), 32);
 		assert_false(san_bitmap_is_wide(&b));
-		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
 			san_bitmap_clear(&b, *base + i);
 		assert_true(b.v == 0);
 	}
@@ -142,8 +137,6 @@ UNIT_CASE(san_bitmap_set__narrow)
 
 UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 {
-	uint32_t i;
-
 	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
@@ -153,7 +146,7 @@ UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 		memset(words, 0, sizeof(words));
 		san_bitmap_widen(&b, words, *base);
 		assert_int_equal(san_bitmap_bits(&b), SAN_BITMAP_BITS);
-		for (i = 0; i < SAN_BITMAP_BITS; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_BITS; i++)
 			assert_int_equal(san_bitmap_test(&b, *base + i),
 					 i == 0 || i == 17 || i == 31);
 	}
@@ -162,14 +155,12 @@ UNIT_CASE(san_bitmap_widen__keeps_the_bits)
 /* A word of a narrow ring has 32 bits, and wraps with the ring. */
 UNIT_CASE(san_bitmap_or64__narrow)
 {
-	uint32_t i;
-
 	UNIT_EACH(base, bases) {
 		struct san_bitmap b = {0};
 
 		san_bitmap_or64(&b, *base, 0x80000021);
 		assert_false(san_bitmap_is_wide(&b));
-		for (i = 0; i < SAN_BITMAP_NARROW; i++)
+		for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
 			assert_int_equal(san_bitmap_test(&b, *base + i),
 					 i == 0 || i == 5 || i == 31);
 		san_bitmap_or64(&b, *base + 5, 3); /* set bits stay set */
@@ -182,7 +173,6 @@ UNIT_CASE(san_bitmap_or64__narrow)
 UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 {
 	static const uint32_t lengths[] = {0, 1, 31, 32, 63, 64, 65, 130, 1000, 1024};
-	uint32_t i;
 
 	UNIT_EACH(base, bases) {
 		UNIT_EACH(length, lengths) {
@@ -190,14 +180,14 @@ UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 			struct san_bitmap narrow = {0};
 
 			san_bitmap_clear_range(&b, *base, *length);
-			for (i = 0; i < SAN_BITMAP_BITS; i++)
+			for (uint32_t i = 0; i < SAN_BITMAP_BITS; i++)
 				assert_int_equal(san_bitmap_test(&b, *base + i),
 						 i >= *length);
 			if (*length > SAN_BITMAP_NARROW)
 				continue;
 			san_bitmap_or64(&narrow, 0, UINT32_MAX);
 			san_bitmap_clear_range(&narrow, *base, *length);
-			for (i = 0; i < SAN_BITMAP_NARROW; i++)
+			for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
 				assert_int_equal(san_bitmap_test(&narrow, *base + i),
 						 i >= *length);
 		}

@@ -36,10 +36,9 @@ teardown(void **state)
 TEST(san_doorbells_take__each_once)
 {
 	static const uint32_t who[] = {0, 63, 64, 4095, 4096, 9999};
-	uint32_t i;
 
 	assert_int_equal(san_doorbells_take(doorbells, MAX, &cursor, rang, MAX), 0);
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		san_doorbells_ring(doorbells, who[i]);
 		san_doorbells_ring(doorbells, who[i]);
 	}
@@ -52,27 +51,25 @@ TEST(san_doorbells_take__each_once)
 TEST(san_doorbells_take__in_turn)
 {
 	static uint32_t told[MAX];
-	uint32_t round, i, n;
+	uint32_t n;
 
 	memset(told, 0, sizeof(told));
-	for (round = 0; round < 3 * MAX / 64; round++) {
-		for (i = 0; i < MAX; i++)
+	for (uint32_t round = 0; round < 3 * MAX / 64; round++) {
+		for (uint32_t i = 0; i < MAX; i++)
 			san_doorbells_ring(doorbells, i);
 		n = san_doorbells_take(doorbells, MAX, &cursor, rang, 100);
 		assert_in_range(n, 1, 100);
-		for (i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++)
 			told[rang[i]]++;
 	}
-	for (i = 0; i < MAX; i++)
+	for (uint32_t i = 0; i < MAX; i++)
 		assert_in_range(told[i], 2, 4);
 }
 
 /* Bits of an application beyond its queue pairs index no table (SYS-5). */
 TEST(san_doorbells_take__beyond)
 {
-	uint32_t i;
-
-	for (i = 0; i < SAN_DOORBELLS_WORDS / 64; i++)
+	for (uint32_t i = 0; i < SAN_DOORBELLS_WORDS / 64; i++)
 		atomic_store(&doorbells->summary[i], UINT64_MAX);
 	atomic_store(&doorbells->words[0], UINT64_MAX);
 	assert_int_equal(san_doorbells_take(doorbells, 10, &cursor, rang, 64), 64);
@@ -91,9 +88,9 @@ static _Atomic uint32_t posted[MAX];
 static void *
 ring(void *arg)
 {
-	uint32_t i, at = (uint32_t)(uintptr_t)arg;
+	uint32_t at = (uint32_t)(uintptr_t)arg;
 
-	for (i = 0; i < RINGS; i++) {
+	for (uint32_t i = 0; i < RINGS; i++) {
 		at = (at * 1103515245 + 12345) % 200;
 		atomic_fetch_add_explicit(&posted[at], 1, memory_order_relaxed);
 		san_doorbells_ring(doorbells, at);
@@ -105,14 +102,14 @@ ring(void *arg)
 TEST(san_doorbells_ring__from_threads)
 {
 	static uint32_t seen[MAX];
-	uint32_t i, n, sum = 0;
+	uint32_t n, sum = 0;
 	pthread_t t[THREADS];
 
-	for (i = 0; i < THREADS; i++)
+	for (uint32_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, ring, (void *)(uintptr_t)(i + 1)), 0);
 	while (sum < THREADS * RINGS) {
 		n = san_doorbells_take(doorbells, MAX, &cursor, rang, 64);
-		for (i = 0; i < n; i++) {
+		for (uint32_t i = 0; i < n; i++) {
 			uint32_t now = atomic_load_explicit(&posted[rang[i]],
 							    memory_order_relaxed);
 
@@ -120,7 +117,7 @@ TEST(san_doorbells_ring__from_threads)
 			seen[rang[i]] = now;
 		}
 	}
-	for (i = 0; i < THREADS; i++)
+	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	/* an entry posted during a visit rings again without need */
 	while (san_doorbells_take(doorbells, MAX, &cursor, rang, 64) != 0)

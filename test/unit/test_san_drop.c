@@ -8,15 +8,13 @@
 /* RT-21: every drop reason has its own name, usable in show, telemetry and as a JSON key. */
 UNIT_CASE(san_drop_name__all_different)
 {
-	int i, k;
-
-	for (i = 0; i < SAN_DROP_MAX; i++) {
+	for (int i = 0; i < SAN_DROP_MAX; i++) {
 		const char *name = san_drop_name((enum san_drop)i);
 
 		assert_non_null(name);
 		assert_true(strlen(name) > 0 && strlen(name) < 24);
 		assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz_"), strlen(name));
-		for (k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			assert_string_not_equal(name, san_drop_name((enum san_drop)k));
 	}
 }

@@ -8,12 +8,10 @@
 
 UNIT_CASE(san_log_register__one_type_each)
 {
-	int i, k;
-
-	for (i = 0; i < SAN_LOG_MAX; i++) {
+	for (int i = 0; i < SAN_LOG_MAX; i++) {
 		assert_true(san_log_type[i] >= RTE_LOGTYPE_FIRST_EXT_ID);
 		assert_int_equal(rte_log_get_level((uint32_t)san_log_type[i]), RTE_LOG_NOTICE);
-		for (k = 0; k < i; k++)
+		for (int k = 0; k < i; k++)
 			assert_int_not_equal(san_log_type[i], san_log_type[k]);
 	}
 }

@@ -3,7 +3,6 @@
 /* Memory that another process can map at the same address. */
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -36,16 +35,15 @@ UNIT_CASE(san_mem_aligned__against_a_model)
 	} b[BLOCKS] = {0};
 	struct san_mem *mem;
 	struct san_prng prng;
-	uint32_t i, round;
-	size_t at;
+	uint32_t i;
 	int fd;
 
 	san_prng_seed(&prng, 7);
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
-	for (round = 0; round < ROUNDS; round++) {
+	for (uint32_t round = 0; round < ROUNDS; round++) {
 		i = (uint32_t)(san_prng_u64(&prng) % BLOCKS);
 		if (b[i].p != NULL) {
-			for (at = 0; at < b[i].n; at++)
+			for (size_t at = 0; at < b[i].n; at++)
 				assert_int_equal(b[i].p[at], b[i].mark);
 			san_mem_free(mem, b[i].p, b[i].n);
 			b[i].p = NULL;

@@ -31,9 +31,7 @@ teardown(void **state)
 
 TEST(san_pool_take__by_address)
 {
-	uint32_t i;
-
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		assert_int_equal(pool.nb, NB - i);
 		assert_ptr_equal(san_pool_take(&pool), &objs[i]);
 	}

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <stdbool.h>
-
 #include "unit.h"
 #include "san_prng.h"
 
@@ -24,12 +22,11 @@ UNIT_CASE(san_prng_seed__same_seed_same_numbers)
 {
 	struct san_prng a, b, c;
 	bool differs = false;
-	int i;
 
 	san_prng_seed(&a, 42);
 	san_prng_seed(&b, 42);
 	san_prng_seed(&c, 43);
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		uint64_t v = san_prng_u64(&a);
 
 		assert_true(v == san_prng_u64(&b));
@@ -42,18 +39,17 @@ UNIT_CASE(san_prng_below__in_bounds_and_even)
 {
 	uint32_t count[10] = {0};
 	struct san_prng g;
-	uint32_t i;
 
 	san_prng_seed(&g, 7);
 	assert_int_equal(san_prng_below(&g, 0), 0);
 	assert_int_equal(san_prng_below(&g, 1), 0);
-	for (i = 0; i < 100000; i++) {
+	for (uint32_t i = 0; i < 100000; i++) {
 		uint32_t v = san_prng_below(&g, 10);
 
 		assert_true(v < 10);
 		count[v]++;
 	}
 	/* 10000 expected each; the seed is fixed, so this cannot fail at random */
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		assert_in_range(count[i], 9500, 10500);
 }

@@ -19,10 +19,9 @@ take(uint64_t now_ns)
 UNIT_CASE(san_rate_take__burst)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
-	uint32_t i;
 
 	taken_ns = 0;
-	for (i = 0; i < BURST; i++)
+	for (uint32_t i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
 	assert_false(take(now_ns));
 	/* one every 10 us */
@@ -35,12 +34,12 @@ UNIT_CASE(san_rate_take__burst)
 	assert_true(take(now_ns + 20000));
 	/* and a long rest no more than a burst */
 	now_ns += 3600 * SAN_NS_PER_S;
-	for (i = 0; i < BURST; i++)
+	for (uint32_t i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
 	assert_false(take(now_ns));
 	/* nothing overflows */
 	now_ns += 1ULL << 62;
-	for (i = 0; i < BURST; i++)
+	for (uint32_t i = 0; i < BURST; i++)
 		assert_true(take(now_ns));
 	assert_false(take(now_ns));
 }
@@ -49,12 +48,12 @@ UNIT_CASE(san_rate_take__burst)
 UNIT_CASE(san_rate_take__small_steps)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	taken_ns = 0;
 	while (take(now_ns))
 		;
-	for (i = 0; i < 1000000; i++)
+	for (uint32_t i = 0; i < 1000000; i++)
 		n += take(++now_ns);
 	assert_int_equal(n, 100);
 }

@@ -27,17 +27,13 @@ static const struct {
 
 UNIT_CASE(san_seq_diff__table)
 {
-	size_t i;
-
-	for (i = 0; i < NB_ROWS; i++)
+	for (size_t i = 0; i < NB_ROWS; i++)
 		assert_int_equal(san_seq_diff(table[i].a, table[i].b), table[i].diff);
 }
 
 UNIT_CASE(san_seq_lt__agrees_with_diff)
 {
-	size_t i;
-
-	for (i = 0; i < NB_ROWS; i++) {
+	for (size_t i = 0; i < NB_ROWS; i++) {
 		uint32_t a = table[i].a;
 		uint32_t b = table[i].b;
 

@@ -12,10 +12,9 @@
 UNIT_CASE(san_spin_learn__grows_until_it_is_enough)
 {
 	struct san_spin s = {0};
-	int i;
 
 	assert_int_equal(san_spin_ns(&s), 0);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		san_spin_learn(&s, 35 * US, MAX_NS);
 	assert_int_equal(san_spin_ns(&s), 4 * SAN_SPIN_MIN_NS);
 	san_spin_learn(&s, 35 * US, MAX_NS);
@@ -25,9 +24,8 @@ UNIT_CASE(san_spin_learn__grows_until_it_is_enough)
 UNIT_CASE(san_spin_learn__never_above_the_limit)
 {
 	struct san_spin s = {0};
-	int i;
 
-	for (i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++)
 		san_spin_learn(&s, MAX_NS, MAX_NS);
 	assert_int_equal(san_spin_ns(&s), MAX_NS);
 	san_spin_learn(&s, 0, 20 * US);
@@ -40,11 +38,10 @@ UNIT_CASE(san_spin_learn__never_above_the_limit)
 UNIT_CASE(san_spin_learn__long_waits_end_it)
 {
 	struct san_spin s = {.ns = MAX_NS};
-	int i;
 
 	san_spin_learn(&s, MAX_NS + 1, MAX_NS);
 	assert_int_equal(san_spin_ns(&s), MAX_NS / 2);
-	for (i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++)
 		san_spin_learn(&s, MAX_NS + 1, MAX_NS);
 	assert_int_equal(san_spin_ns(&s), 0);
 }

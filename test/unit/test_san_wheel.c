@@ -109,19 +109,16 @@ TEST(san_wheel_arm__never_does_not_fire)
 TEST(san_wheel_cancel__first_middle_last)
 {
 	struct san_timer t[4];
-	int victim;
 
-	for (victim = 0; victim < 4; victim++) {
-		int i;
-
+	for (int victim = 0; victim < 4; victim++) {
 		san_wheel_init(&wheel, 0);
 		memset(t, 0, sizeof(t));
-		for (i = 0; i < 4; i++)
+		for (int i = 0; i < 4; i++)
 			san_wheel_arm(&wheel, &t[i], 300 * SLOT_NS);
 		san_wheel_cancel(&wheel, &t[victim]);
 		san_wheel_check(&wheel);
 		assert_false(san_wheel_timer_is_armed(&t[victim]));
-		for (i = 0; i < 4; i++) {
+		for (int i = 0; i < 4; i++) {
 			if (i != victim)
 				assert_ptr_equal(san_wheel_poll(&wheel, 300 * SLOT_NS), &t[i]);
 		}

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -220,10 +219,9 @@ UNIT_CASE(san_sandbox_enter__refused)
 		do_keyctl,
 		do_mount,
 	};
-	size_t i;
 
 	who = SANDBOX_DAEMON;
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		FAIL_IF(run(calls[i], false) != -EPERM, "call %zu is not refused", i);
 		if (run(calls[i], true) != -EPERM)
 			fail_msg("call %zu is not refused to a thread that was there", i);
@@ -323,10 +321,9 @@ UNIT_CASE(san_sandbox_enter__helper)
 		do_memfd,
 		do_file,
 	};
-	size_t i;
 
 	who = SANDBOX_HELPER;
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		FAIL_IF(run(calls[i], false) >= 0, "call %zu is not refused", i);
 	assert_int_equal(run(do_look, false), 0);
 }

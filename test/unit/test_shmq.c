@@ -74,7 +74,6 @@ send_raw(size_t size, int n)
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 	const int any = STDERR_FILENO;
 	struct cmsghdr *c;
-	int i;
 
 	m.msg_control = buf;
 	m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
@@ -82,7 +81,7 @@ send_raw(size_t size, int n)
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
-	for (i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		memcpy(CMSG_DATA(c) + (size_t)i * sizeof(int), &any, sizeof(int));
 	assert_int_equal(sendmsg(ends[0], &m, 0), size);
 }

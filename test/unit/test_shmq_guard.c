@@ -142,7 +142,7 @@ TEST(shmq_guard__waits)
 	struct rusage before, after;
 	volatile uint8_t *mem;
 	pthread_t thread;
-	uint32_t range, i;
+	uint32_t range;
 	uint16_t owner;
 
 	sigaction(SIGBUS, &guards, NULL);
@@ -152,7 +152,7 @@ TEST(shmq_guard__waits)
 	range = san_shmq_guard_add((void *)mem, 64 * MIB, 7);
 	assert_int_equal(pthread_create(&thread, NULL, punch, &fd), 0);
 	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
-	for (i = 0; i < 2000000; i++)
+	for (uint32_t i = 0; i < 2000000; i++)
 		mem[i * 7919ull * PAGE % (64 * MIB)]++; /* each page, far from the last one */
 	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
 	atomic_store(&is_punched, true);
@@ -170,9 +170,8 @@ static void *
 touch(void *arg)
 {
 	volatile uint8_t *mem = arg;
-	uint32_t i;
 
-	for (i = 0; i < PAGES; i++)
+	for (uint32_t i = 0; i < PAGES; i++)
 		mem[i * PAGE]++;
 	return NULL;
 }
@@ -184,12 +183,11 @@ TEST(shmq_guard__any_thread)
 	uint32_t a = san_shmq_guard_add(good, BYTES, 1), b = san_shmq_guard_add(bad, BYTES, 2);
 	pthread_t threads[4];
 	uint16_t owner;
-	size_t i;
 
 	sigaction(SIGBUS, &guards, NULL);
-	for (i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, touch, i % 2 ? good : bad), 0);
-	for (i = 0; i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	assert_true(san_shmq_guard_failed(&owner));
 	assert_int_equal(owner, 2);

@@ -9,13 +9,10 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <rte_arp.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
-#include <rte_mbuf.h>
 #include <rte_udp.h>
 
 #define TEST_EAL_MB "512"
@@ -99,12 +96,11 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 	struct rte_udp_hdr *udp;
 	struct san_ip src, dst;
 	uint32_t id = rte_cpu_to_be_32(to);
-	uint16_t i;
 
 	assert_non_null(m);
 	eth = (void *)rte_pktmbuf_append(m, len);
 	assert_non_null(eth);
-	for (i = 0; i < len; i++)
+	for (uint16_t i = 0; i < len; i++)
 		((uint8_t *)eth)[i] = (uint8_t)(i * 7 + port);
 	memset(eth, 0, sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + sizeof(*udp));
 	eth->src_addr.addr_bytes[0] = eth->dst_addr.addr_bytes[0] = 2;

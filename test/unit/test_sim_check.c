@@ -150,11 +150,10 @@ setup_unordered(void **state)
 ORDERED(san_sim_check_note__what_is_right)
 {
 	struct sim_op *op[8];
-	uint32_t i;
 
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		op[i] = post((uint8_t)(RTSAN_WR_SEND + i % SIM_KINDS));
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		if (op[i]->op == RTSAN_WR_PUSH || op[i]->op == RTSAN_WR_PUSH_IMM ||
 		    op[i]->op == RTSAN_WR_PULL)
 			place(op[i]);

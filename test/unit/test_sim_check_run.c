@@ -46,9 +46,7 @@ SIM_CASE(sim_check_complete__completed_twice)
 static void
 cut_all(void)
 {
-	uint32_t i;
-
-	for (i = 0; i < w->nb_links; i++) {
+	for (uint32_t i = 0; i < w->nb_links; i++) {
 		w->links[i].fault.nb_down = 1;
 		w->links[i].faulty = true;
 	}
@@ -103,9 +101,8 @@ SIM_CASE(san_sim_fault_may_break__causes)
 		{"duplicate", "1", NULL, 60 * SAN_NS_PER_S, false},
 	};
 	char kind[64], rate[64];
-	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(cases); i++) {
+	for (uint32_t i = 0; i < RTE_DIM(cases); i++) {
 		snprintf(kind, sizeof(kind), "fault.f.kind=%s", cases[i].kind);
 		snprintf(rate, sizeof(rate), "fault.f.rate=%s", cases[i].rate);
 		world(WORDS(kind, rate, "load.revoke=1 ms", "load.bad_key=1 %", cases[i].more));
@@ -201,9 +198,8 @@ static struct san_tl_rxn *
 granted_record(struct san_tl *tl)
 {
 	struct san_tl_rxn *r;
-	uint32_t slot;
 
-	for (slot = 0; slot < tl->conf.max_conns; slot++) {
+	for (uint32_t slot = 0; slot < tl->conf.max_conns; slot++) {
 		if (!tl->conns[slot].open)
 			continue;
 		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link)

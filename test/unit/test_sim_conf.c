@@ -162,10 +162,10 @@ UNIT_FIXTURE(.setup = fresh, .first = setup, .last = teardown);
 UNIT_CASE(san_sim_conf_set__every_key_both_ends_of_its_range)
 {
 	struct listed keys[256];
-	size_t i, n = list_keys(keys, 256);
+	size_t n = list_keys(keys, 256);
 
 	assert_true(n > 80);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		char range[160], beyond[170], *word, *save, *to = strstr(keys[i].range, " to ");
 
 		snprintf(range, sizeof(range), "%s", keys[i].range);
@@ -300,9 +300,8 @@ static const struct {
 UNIT_CASE(san_sim_conf_set__value_goes_where_it_belongs)
 {
 	struct sim_conf before;
-	size_t i;
 
-	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		uint64_t got = 0;
 
 		fresh();
@@ -356,9 +355,8 @@ UNIT_CASE(san_sim_conf_set__units)
 		FIELD("link.buffer=2 GiB", edge.buffer_bytes, 2147483648),
 		FIELD("run.seed=18446744073709551615", run.seed, UINT64_MAX),
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t got = 0;
 
 		if (set(cases[i].word) != 0)
@@ -421,10 +419,9 @@ UNIT_CASE(san_sim_conf_set__what_is_wrong)
 		{"host.colour=blue", "--keys"},
 	};
 	struct sim_conf before;
-	size_t i;
 
 	memcpy(&before, &conf, sizeof(before));
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		err[0] = '\0';
 		if (set(cases[i].word) != -EINVAL)
 			fail_msg("\"%s\" is not refused", cases[i].word);
@@ -475,9 +472,8 @@ UNIT_CASE(san_sim_conf_set__faults_by_name)
 UNIT_CASE(san_sim_conf_set__every_kind_of_fault)
 {
 	char word[64];
-	uint8_t kind;
 
-	for (kind = 0; kind < SIM_FAULT_MAX; kind++) {
+	for (uint8_t kind = 0; kind < SIM_FAULT_MAX; kind++) {
 		snprintf(word, sizeof(word), "fault.f%u.kind=%s", kind,
 			 san_sim_conf_fault_name(kind));
 		assert_int_equal(set(word), 0);
@@ -512,9 +508,8 @@ UNIT_CASE(san_sim_conf_set__wrong_faults)
 		{"fault.0123456789012345678901234567890123456789.kind=loss", "name"},
 		{"fault.kind=loss", "faults have names: [fault.NAME]"},
 	};
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fresh();
 		if (set(cases[i].word) != -EINVAL)
 			fail_msg("\"%s\" is not refused", cases[i].word);
@@ -525,9 +520,8 @@ UNIT_CASE(san_sim_conf_set__wrong_faults)
 UNIT_CASE(san_sim_conf_set__thirty_third_fault)
 {
 	char word[64];
-	uint32_t i;
 
-	for (i = 0; i < SIM_FAULTS_MAX; i++) {
+	for (uint32_t i = 0; i < SIM_FAULTS_MAX; i++) {
 		snprintf(word, sizeof(word), "fault.f%u.kind=loss", i);
 		assert_int_equal(set(word), 0);
 	}
@@ -599,9 +593,8 @@ UNIT_CASE(san_sim_conf_file_load__says_where)
 		{"[fault.a]\nkind = loss\nwhere = host:0:dwon\n", 3, "\"host:0:dwon\" is not all"},
 	};
 	char want[sizeof(path) + 16];
-	size_t i;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fresh();
 		if (load(cases[i].text) != -EINVAL)
 			fail_msg("\"%s\" is not refused", cases[i].text);
@@ -630,9 +623,8 @@ UNIT_CASE(san_sim_conf_file_load__long_lines)
 UNIT_CASE(san_sim_conf_file_load__no_text)
 {
 	uint8_t noise[5000];
-	uint32_t i;
 
-	for (i = 0; i < sizeof(noise); i++)
+	for (uint32_t i = 0; i < sizeof(noise); i++)
 		noise[i] = (uint8_t)(i * 2654435761u >> 13);
 	assert_int_equal(load_bytes(noise, sizeof(noise)), -EINVAL);
 	assert_says(path);

@@ -21,11 +21,9 @@ struct rule {
 static void
 assert_rule(const struct rule *r)
 {
-	size_t k;
-
 	san_sim_conf_default(&conf);
 	err[0] = '\0';
-	for (k = 0; k < 4 && r->words[k] != NULL; k++)
+	for (size_t k = 0; k < 4 && r->words[k] != NULL; k++)
 		if (san_sim_conf_set(&conf, r->words[k], err, sizeof(err)) != 0)
 			fail_msg("%s", err);
 	if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != (r->text == NULL ? 0 : -EINVAL))

@@ -68,10 +68,8 @@ TEST(san_sim_event_init__empty)
 
 TEST(san_sim_event_fini__with_events_in_it)
 {
-	uint32_t i;
-
 	/* The sanitizer must find no leak of these. */
-	for (i = 0; i < 1000; i++) {
+	for (uint32_t i = 0; i < 1000; i++) {
 		push(i, i);
 		push(0, i);
 	}
@@ -117,15 +115,13 @@ TEST(san_sim_event_push__ends_of_time)
 
 TEST(san_sim_event_pop__same_time_first_in_first_out)
 {
-	uint32_t i;
-
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		push(i % 2 == 0 ? 7 : 8, i);
-	for (i = 0; i < 100; i += 2)
+	for (uint32_t i = 0; i < 100; i += 2)
 		assert_pop(7, i);
 	/* An event for the current time is queued behind those that wait. */
 	push(8, 100);
-	for (i = 1; i < 100; i += 2)
+	for (uint32_t i = 1; i < 100; i += 2)
 		assert_pop(8, i);
 	push(8, 101);
 	assert_pop(8, 100);
@@ -135,9 +131,7 @@ TEST(san_sim_event_pop__same_time_first_in_first_out)
 
 TEST(san_sim_event_pop__pushes_between_pops)
 {
-	uint32_t i;
-
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		push(10 * i, i);
 	assert_pop(0, 0);
 	assert_int_equal(q.nb_events, 9);
@@ -149,10 +143,10 @@ TEST(san_sim_event_pop__pushes_between_pops)
 	push(55, 101);
 	assert_pop(10, 1);
 	push(1000, 102);
-	for (i = 2; i <= 5; i++)
+	for (uint32_t i = 2; i <= 5; i++)
 		assert_pop(10 * i, i);
 	assert_pop(55, 101);
-	for (i = 6; i < 10; i++)
+	for (uint32_t i = 6; i < 10; i++)
 		assert_pop(10 * i, i);
 	assert_pop(1000, 102);
 	assert_empty();
@@ -189,10 +183,9 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 	struct sim_event ev;
 	struct san_prng g;
 	uint64_t now_ns = 0;
-	uint32_t i;
 
 	san_prng_seed(&g, seed);
-	for (i = 0; i < nb_steps; i++) {
+	for (uint32_t i = 0; i < nb_steps; i++) {
 		/* Grows and shrinks in turn. */
 		bool is_push = san_prng_below(&g, 100) < (i / 700 % 2 == 0 ? 65 : 35);
 
@@ -220,10 +213,9 @@ TEST(sim_events__like_a_sorted_list)
 {
 	static const uint32_t ranges_ns[] = {1, 2, 5, 100, 10000, UINT32_MAX};
 	struct sim_event ev;
-	uint32_t i, round;
 
-	for (round = 0; round < 5; round++) {
-		for (i = 0; i < sizeof(ranges_ns) / sizeof(ranges_ns[0]); i++) {
+	for (uint32_t round = 0; round < 5; round++) {
+		for (uint32_t i = 0; i < sizeof(ranges_ns) / sizeof(ranges_ns[0]); i++) {
 			random_steps(round * 100 + i, 2500, ranges_ns[i]);
 			while (nb_model > 0) {
 				model_pop(&ev);
@@ -241,14 +233,13 @@ TEST(sim_events__grows)
 	};
 	struct sim_event ev, last = {0};
 	struct san_prng g;
-	uint32_t i;
 
 	san_prng_seed(&g, 1);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		push(san_prng_below(&g, NB / 4), i);
 	assert_int_equal(q.nb_events, NB);
 	san_sim_event_check(&q);
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		assert_true(san_sim_event_pop(&q, &ev));
 		/* The n-th push has order n. */
 		assert_true(ev.order == ev.obj);

@@ -35,9 +35,8 @@ UNIT_CASE(san_sim_report_jain_ppm__by_hand)
 		{{UINT64_MAX, UINT64_MAX, UINT64_MAX, 0}, 4, 750000},
 		{{1ULL << 63, 1}, 2, 500000},
 	};
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++)
+	for (size_t i = 0; i < DIM(table); i++)
 		assert_int_equal(san_sim_report_jain_ppm(table[i].x, table[i].n), table[i].ppm);
 }
 
@@ -47,17 +46,16 @@ UNIT_CASE(san_sim_report_jain_ppm__many_large_values)
 		NB = 100000
 	};
 	uint64_t *x = malloc(NB * sizeof(*x));
-	uint32_t i;
 
 	assert_non_null(x);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		x[i] = 1ULL << 50;
 	assert_int_equal(san_sim_report_jain_ppm(x, NB), 1000000);
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		x[i] = i % 2 == 0 ? UINT64_MAX : 0;
 	assert_int_equal(san_sim_report_jain_ppm(x, NB), 500000);
 	/* 0 .. n - 1: 3 (n - 1) / (2 (2 n - 1)) */
-	for (i = 0; i < NB; i++)
+	for (uint32_t i = 0; i < NB; i++)
 		x[i] = (uint64_t)i << 33;
 	assert_in_range(san_sim_report_jain_ppm(x, NB), 749995, 749997);
 	free(x);

@@ -139,7 +139,6 @@ SIM_CASE(san_sim_lie__innocents_complete)
 	static const char *const lies[] = {"received", "partial", "unacked", "refuse",
 					   "begin", "quiet", "silent"};
 	char word[64];
-	uint32_t k;
 
 	UNIT_EACH(r, lies) {
 		snprintf(word, sizeof(word), "fault.f.lie=%s", *r);
@@ -147,7 +146,7 @@ SIM_CASE(san_sim_lie__innocents_complete)
 		san_sim_world_run(w);
 		assert_fine();
 		assert_true(w->net.nb_faults > 10);
-		for (k = 0; k < w->load->nb_sides; k++) {
+		for (uint32_t k = 0; k < w->load->nb_sides; k++) {
 			assert_int_equal(side(k)->innocent, side(k & ~1u)->host != 1);
 			if (side(k)->innocent)
 				assert_int_equal(side(k)->nb_done - side(k)->nb_failed, 8);

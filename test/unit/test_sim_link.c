@@ -86,19 +86,18 @@ NET_CASE(san_sim_link_send__rates)
 		{"link.rate=1333331 Mb/s", 1333331},
 		{"link.rate=1600 Gb/s", 1600000},
 	};
-	uint32_t k;
 
 	UNIT_EACH(r, rates) {
 		struct sim_world *w = PAIR(r->word, "link.delay=0");
 		uint64_t last_ns = 0;
 		double want_ns = 0;
 
-		for (k = 0; k < 1000; k++) {
+		for (uint32_t k = 0; k < 1000; k++) {
 			san_sim_world_send(w, &w->links[0],
 					   test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
 			want_ns += (64 + k + EXTRA) * 8 * 1000 / r->mbps;
 		}
-		for (k = 0; k < 1000; k++)
+		for (uint32_t k = 0; k < 1000; k++)
 			last_ns = arrival_ns(w);
 		assert_true(__builtin_fabs((double)last_ns - want_ns) <= 1 + 1e-9 * want_ns);
 		test_sim_network_free();
@@ -160,11 +159,10 @@ NET_CASE(san_sim_link_backlog__drains_at_the_rate)
 {
 	struct sim_world *w = STAR(NULL);
 	struct sim_link *l = &w->links[PORT];
-	uint32_t i;
 
 	assert_int_equal(san_sim_link_backlog(l, 0), 0);
 	send_n(w, l, 10);
-	for (i = 0; i <= 10; i++)
+	for (uint32_t i = 0; i <= 10; i++)
 		assert_int_equal(san_sim_link_backlog(l, 120 * i), (10 - i) * ON_WIRE);
 	assert_int_equal(san_sim_link_backlog(l, 40), 10 * ON_WIRE - 500);
 	assert_int_equal(san_sim_link_backlog(l, 1200), 0);
@@ -195,10 +193,9 @@ marks(const char *ipv6)
 	struct sim_world *w = STAR("link.mark=3000", ipv6);
 	struct sim_link *l = &w->links[PORT];
 	struct rte_mbuf *m;
-	uint32_t i;
 
 	send_n(w, l, 6);
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		/* marked when more than two others were queued */
 		m = test_sim_arrival(w, &l);
 		assert_int_equal(ecn_of(m), i > 2 ? 3 : 2);
@@ -220,7 +217,6 @@ NET_CASE(san_sim_link_send__marks_nothing_else)
 	struct sim_link *l = &w->links[PORT];
 	struct rte_mbuf *m;
 	uint8_t was[LEN];
-	uint32_t i;
 
 	send_n(w, l, 1);
 	m = frame(w);
@@ -232,7 +228,7 @@ NET_CASE(san_sim_link_send__marks_nothing_else)
 	san_sim_world_send(w, l, m);
 	arrival_ns(w);
 	m = test_sim_arrival(w, &l);
-	for (i = 0; i < LEN; i++)
+	for (uint32_t i = 0; i < LEN; i++)
 		/* type of service and checksum */
 		assert_true(rte_pktmbuf_mtod(m, uint8_t *)[i] == was[i] || i == 15 || i == 24 ||
 			    i == 25);
@@ -246,9 +242,8 @@ NET_CASE(san_sim_link_send__marks_nothing_else)
 NET_CASE(san_sim_link_send__marks_only_ect)
 {
 	static const uint8_t after[] = {0, 3, 3, 3};
-	uint8_t ecn;
 
-	for (ecn = 0; ecn < 4; ecn++) {
+	for (uint8_t ecn = 0; ecn < 4; ecn++) {
 		struct sim_world *w = STAR("link.mark=1");
 		struct sim_link *l = &w->links[PORT];
 		struct rte_mbuf *m = frame(w);
@@ -286,9 +281,9 @@ NET_CASE(san_sim_link_send__no_threshold_no_marks)
 static uint32_t
 lose(struct sim_world *w, uint32_t n, char *which)
 {
-	uint32_t i, lost = 0;
+	uint32_t lost = 0;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		bool is_lost;
 
 		san_sim_world_send(w, &w->links[0], frame(w));
@@ -353,9 +348,8 @@ NET_CASE(san_sim_link_send__loss_of_all_and_none)
 NET_CASE(san_sim_link_send__loss_follows_from_the_seed)
 {
 	char which[3][1001] = {""};
-	uint32_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		struct sim_world *w =
 			with_fault("loss", "30 %", i < 2 ? "run.seed=5" : "run.seed=6");
 
@@ -400,9 +394,9 @@ NET_CASE(san_sim_link_send__burst_of_all)
 NET_CASE(san_sim_link_send__flows)
 {
 	struct sim_world *w = with_fault("flow", "30 %", NULL);
-	uint32_t port, k, lost, flows = 0;
+	uint32_t k, lost, flows = 0;
 
-	for (port = 0; port < 5000; port++) {
+	for (uint32_t port = 0; port < 5000; port++) {
 		for (k = lost = 0; k < 4; k++) {
 			uint16_t len = (uint16_t)(100 + 50 * k);
 
@@ -438,9 +432,8 @@ NET_CASE(san_sim_link_send__duplicate)
 	uint64_t late_ns, latest_ns = 0, earliest_ns = UINT64_MAX;
 	struct rte_mbuf *m[2];
 	struct sim_link *l;
-	uint32_t i;
 
-	for (i = 0; i < 2000; i++) {
+	for (uint32_t i = 0; i < 2000; i++) {
 		uint64_t sent_ns = w->now_ns;
 
 		san_sim_world_send(w, &w->links[0], frame(w));
@@ -468,9 +461,9 @@ NET_CASE(san_sim_link_send__reorder)
 {
 	struct sim_world *w = with_fault("reorder", "30 %", "fault.f.arg=7 us");
 	uint64_t latest_ns = 0;
-	uint32_t i, late = 0;
+	uint32_t late = 0;
 
-	for (i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < MANY; i++) {
 		uint64_t at_ns;
 
 		san_sim_world_send(w, &w->links[0], frame(w));
@@ -489,9 +482,9 @@ NET_CASE(san_sim_link_send__reorder_counts_what_is_late)
 {
 	struct sim_world *w = with_fault("reorder", "1", "fault.f.arg=1 ns");
 	uint64_t before = w->net.nb_faults;
-	uint32_t i, late = 0;
+	uint32_t late = 0;
 
-	for (i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < MANY; i++) {
 		san_sim_world_send(w, &w->links[0], frame(w));
 		late += arrival_ns(w) - w->now_ns != 1120;
 		w->now_ns += 10 * US;

@@ -9,9 +9,6 @@
 
 #include "test_sim.h"
 
-#include "sim_world.h"
-#include "unit.h"
-
 #define MS         SAN_NS_PER_MS
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

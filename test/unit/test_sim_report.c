@@ -4,8 +4,6 @@
 
 #include "test_sim_one.h"
 
-#include "sim_world.h"
-
 static void
 ran(const char *const *words)
 {
@@ -53,10 +51,9 @@ SIM_CASE(san_sim_report_engine__of_the_dead)
 SIM_CASE(san_sim_report_links__of_the_load)
 {
 	uint64_t sent = 0;
-	uint32_t i;
 
 	ran(WORDS("load.ops=1", "load.size_min=1000", "load.size_max=1000", "load.connections=50"));
-	for (i = 0; i < w->nb_links; i++)
+	for (uint32_t i = 0; i < w->nb_links; i++)
 		sent += w->links[i].nb_pkts;
 	assert_in_range(figure("packets"), 50, 150);
 	assert_true(sent >= figure("packets") + 50);

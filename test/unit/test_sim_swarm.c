@@ -60,10 +60,9 @@ try_quietly(const struct sim_conf *c, struct sim_swarm_sum *sum)
 
 UNIT_CASE(san_sim_draw_swarm__seed_decides)
 {
-	uint64_t seed;
 	uint32_t same = 0;
 
-	for (seed = 0; seed < 200; seed++) {
+	for (uint64_t seed = 0; seed < 200; seed++) {
 		char *text[3];
 
 		memset(&conf, 0xff, sizeof(conf));
@@ -89,7 +88,6 @@ assert_is_scenario(uint64_t seed)
 {
 	const uint32_t mb = san_sim_world_mb(&conf);
 	struct sim_world w = {.conf = conf};
-	struct sim_fault_conf *f;
 
 	if (san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0)
 		fail_msg("seed %lu: %s", (unsigned long)seed, err);
@@ -97,7 +95,7 @@ assert_is_scenario(uint64_t seed)
 	w.hosts = calloc(w.nb_hosts, sizeof(*w.hosts));
 	assert_non_null(w.hosts);
 	assert_int_equal(san_sim_fault_create(&w), 0);
-	for (f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
+	for (struct sim_fault_conf *f = conf.faults; f < &conf.faults[conf.nb_faults]; f++)
 		assert_in_range(f->kind, SIM_FAULT_NONE + 1, SIM_FAULT_MAX - 1);
 	assert_in_range(conf.load.ops, 1, 300);
 	FAIL_IF(mb > SIM_EAL_SWARM_MB, "seed %lu: %u MB", (unsigned long)seed, mb);
@@ -109,9 +107,8 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_are_right)
 {
 	uint32_t topo[SIM_TOPO_MAX] = {0}, fault[SIM_FAULT_MAX] = {0}, kind[SIM_KINDS] = {0};
 	uint32_t cc[SAN_CC_MAX] = {0}, i;
-	uint64_t seed;
 
-	for (seed = 1; seed <= SEEDS; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		san_sim_draw_swarm(seed, &conf);
 		assert_is_scenario(seed);
 		topo[conf.topo.type]++;
@@ -135,9 +132,8 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_are_right)
 UNIT_CASE(san_sim_draw_swarm__scenarios_are_short)
 {
 	const struct sim_load_conf *l = &conf.load;
-	uint64_t seed;
 
-	for (seed = 1; seed <= SEEDS; seed++) {
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		uint64_t sides, waiting;
 
 		san_sim_draw_swarm(seed, &conf);
@@ -157,10 +153,9 @@ UNIT_CASE(san_sim_draw_swarm__scenarios_can_be_written)
 {
 	char path[] = "/tmp/test_sim_swarm.XXXXXX";
 	int fd = mkstemp(path);
-	uint64_t seed;
 
 	assert_true(fd >= 0);
-	for (seed = 1; seed <= 300; seed++) {
+	for (uint64_t seed = 1; seed <= 300; seed++) {
 		char *want, *got;
 		FILE *f = fopen(path, "w");
 
@@ -279,7 +274,7 @@ UNIT_CASE(san_sim_swarm_try__does_not_end)
 
 UNIT_CASE(san_sim_swarm_shrink__smaller_and_still_failing)
 {
-	uint32_t i, kinds = 0;
+	uint32_t kinds = 0;
 
 	scenario(WORDS(FAILING, "fault.a.kind=loss", "fault.a.rate=1 %", "fault.b.kind=pause",
 		       "fault.b.where=host:5", "fault.b.for=10 us"));
@@ -296,7 +291,7 @@ UNIT_CASE(san_sim_swarm_shrink__smaller_and_still_failing)
 	assert_int_equal(conf.load.unordered_ppm + conf.load.bad_ppm + conf.host.poll_ns +
 				 conf.host.clock_ppm_range + conf.load.both_ways,
 			 0);
-	for (i = 0; i < SIM_KINDS; i++)
+	for (uint32_t i = 0; i < SIM_KINDS; i++)
 		kinds += conf.load.weights[i] != 0;
 	assert_int_equal(kinds, 1);
 	/* the cause of the failure is still there */
@@ -362,17 +357,16 @@ UNIT_CASE(san_sim_swarm_try__same_as_alone)
 	static struct sim_conf confs[6];
 	struct sim_swarm_sum sum[6] = {{0}};
 	struct sim_world *w;
-	uint32_t i, again;
 
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		san_sim_draw_swarm(1000 + i, &confs[i]);
 		assert_int_equal(san_sim_conf_rules_check(&confs[i], err, sizeof(err)), 0);
 		if (san_sim_swarm_try(&confs[i], &sum[i], err, sizeof(err)) != 0)
 			fail_msg("seed %u: %s", 1000 + i, err);
 	}
 	test_eal_init(); /* no separate process from here on */
-	for (again = 0; again < 2; again++) {
-		for (i = 0; i < 6; i++) {
+	for (uint32_t again = 0; again < 2; again++) {
+		for (uint32_t i = 0; i < 6; i++) {
 			assert_int_equal(san_sim_world_create(&confs[i], &no_watch, &w), 0);
 			san_sim_world_run(w);
 			test_sim_assert_fine(w);

@@ -45,12 +45,10 @@ network(const struct shape *s, const char *more)
 
 NET_CASE(san_sim_topo_create__links_both_ways)
 {
-	uint32_t i, k;
-
 	UNIT_EACH(r, shapes) {
 		struct sim_world *w = network(r, NULL);
 
-		for (i = 0; i < w->nb_links; i++) {
+		for (uint32_t i = 0; i < w->nb_links; i++) {
 			const struct sim_link *l = &w->links[i], *back = &w->links[i ^ 1];
 			bool at_host = l->from < w->nb_hosts || l->to < w->nb_hosts;
 
@@ -60,11 +58,11 @@ NET_CASE(san_sim_topo_create__links_both_ways)
 			assert_int_equal(l->to, back->from);
 			assert_int_not_equal(l->from, l->to);
 			assert_ptr_equal(l->conf, at_host ? &w->conf.edge : &w->conf.core);
-			for (k = 0; k < i; k++)
+			for (uint32_t k = 0; k < i; k++)
 				assert_true(w->links[k].from != l->from ||
 					    w->links[k].to != l->to);
 		}
-		for (i = 0; i < w->nb_hosts; i++)
+		for (uint32_t i = 0; i < w->nb_hosts; i++)
 			assert_int_equal(san_sim_topo_uplink(w, i)->from, i);
 		test_sim_network_free();
 	}
@@ -75,9 +73,8 @@ NET_CASE(san_sim_topo_create__doubling)
 {
 	struct shape shape = {"dumbbell", "5", "2", "2"};
 	struct sim_world *w = network(&shape, "link.doubling=on");
-	uint32_t i;
 
-	for (i = 0; i < w->nb_links; i++)
+	for (uint32_t i = 0; i < w->nb_links; i++)
 		assert_true(w->links[i].conf->delay_ns + w->links[i].more_ns ==
 			    (i < 4 || i >= 10 ? 1000 : 1000u << (i / 2 - 1)));
 }
@@ -124,13 +121,13 @@ expected_hops(const struct sim_world *w, uint32_t from, uint32_t to)
 static void
 everybody_reaches_everybody(struct sim_world *w)
 {
-	uint32_t from, to, port, hops, spine;
+	uint32_t hops, spine;
 
-	for (from = 0; from < w->nb_hosts; from++) {
-		for (to = 0; to < w->nb_hosts; to++) {
+	for (uint32_t from = 0; from < w->nb_hosts; from++) {
+		for (uint32_t to = 0; to < w->nb_hosts; to++) {
 			if (from == to)
 				continue;
-			for (port = 0; port < 4; port++) {
+			for (uint32_t port = 0; port < 4; port++) {
 				struct rte_mbuf *m =
 					test_sim_frame(w, from, to, (uint16_t)(50000 + port), LEN);
 
@@ -158,9 +155,9 @@ NET_CASE(san_sim_topo_arrive__everybody_reaches_everybody)
 NET_CASE(san_sim_topo_arrive__arp)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
-	uint32_t to, hops, spine;
+	uint32_t hops, spine;
 
-	for (to = 1; to < w->nb_hosts; to++) {
+	for (uint32_t to = 1; to < w->nb_hosts; to++) {
 		struct rte_mbuf *m = rte_pktmbuf_alloc(w->net.pool);
 		struct rte_ether_hdr *eth =
 			(void *)rte_pktmbuf_append(m, sizeof(*eth) + sizeof(struct rte_arp_hdr));
@@ -179,9 +176,9 @@ NET_CASE(san_sim_topo_arrive__arp)
 NET_CASE(san_sim_topo_arrive__neighbour_solicitation)
 {
 	struct sim_world *w = network(&(struct shape){"star", "7", "2", "2"}, "host.ipv6=yes");
-	uint32_t to, hops, spine;
+	uint32_t hops, spine;
 
-	for (to = 1; to < w->nb_hosts; to++) {
+	for (uint32_t to = 1; to < w->nb_hosts; to++) {
 		struct rte_mbuf *m = test_sim_frame(w, 0, to, 0, 14 + 40 + 24 + 8);
 		struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 		struct san_ip ip;
@@ -197,14 +194,14 @@ NET_CASE(san_sim_topo_arrive__neighbour_solicitation)
 NET_CASE(san_sim_topo_arrive__nobodys_packets)
 {
 	struct sim_world *w = network(&(struct shape){"leaf-spine", "7", "3", "2"}, NULL);
-	uint32_t hops, spine, bit;
+	uint32_t hops, spine;
 	struct rte_mbuf *m;
 
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, 7, 1, LEN), &hops, &spine), UINT32_MAX);
 	assert_int_equal(walk(w, 0, test_sim_frame(w, 0, UINT32_MAX, 1, LEN), &hops, &spine),
 			 UINT32_MAX);
 	/* whichever bit it is, it arrives somewhere or nowhere, and is freed */
-	for (bit = 0; bit < 60 * 8; bit++) {
+	for (uint32_t bit = 0; bit < 60 * 8; bit++) {
 		m = test_sim_frame(w, 0, 6, 1, 60);
 		rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		walk(w, 0, m, &hops, &spine);

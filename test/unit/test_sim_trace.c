@@ -98,10 +98,9 @@ TEST(san_sim_trace_packet__every_byte)
 {
 	static const uint8_t frame[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4};
 	struct sim_trace *t;
-	int round;
 
 	/* Equal calls give equal bytes; the second time over the first file. */
-	for (round = 0; round < 2; round++) {
+	for (int round = 0; round < 2; round++) {
 		assert_int_equal(san_sim_trace_open(path, &t), 0);
 		assert_int_equal(san_sim_trace_interface(t, "h0", 0x1122), 0);
 		san_sim_trace_packet(t, 0, 0x0102030405060708, false, frame, 5, "lost");
@@ -118,10 +117,10 @@ TEST(san_sim_trace_interface__numbers)
 	struct sim_trace *t;
 	size_t at, len;
 	char name[24];
-	int i, nb = 0;
+	int nb = 0;
 
 	assert_int_equal(san_sim_trace_open(path, &t), 0);
-	for (i = 0; i < 1000; i++) {
+	for (int i = 0; i < 1000; i++) {
 		snprintf(name, sizeof(name), "port %d", i);
 		assert_int_equal(san_sim_trace_interface(t, name, 0), i);
 		san_sim_trace_packet(t, (uint32_t)i, 0, true, frame, sizeof(frame), NULL);
@@ -206,12 +205,11 @@ TEST(san_sim_trace_close__disk_full)
 	static const uint8_t frame[1500];
 	static const int nb_packets[] = {0, 1, 1000};
 	struct sim_trace *t;
-	int n;
 
 	UNIT_EACH(nb_packet, nb_packets) {
 		assert_int_equal(san_sim_trace_open("/dev/full", &t), 0);
 		assert_int_equal(san_sim_trace_interface(t, "h0", 0), 0);
-		for (n = 0; n < *nb_packet; n++)
+		for (int n = 0; n < *nb_packet; n++)
 			san_sim_trace_packet(t, 0, 0, true, frame, sizeof(frame), NULL);
 		errno = EINTR;
 		assert_int_equal(san_sim_trace_close(t), -ENOSPC);
@@ -222,10 +220,9 @@ static void
 write_packets(struct sim_trace *t, uint32_t first, uint32_t n)
 {
 	uint32_t frame[375];
-	uint32_t i;
 
 	memset(frame, 0, sizeof(frame));
-	for (i = first; i < first + n; i++) {
+	for (uint32_t i = first; i < first + n; i++) {
 		frame[0] = i;
 		san_sim_trace_packet(t, 0, i, true, frame, sizeof(frame), NULL);
 	}

@@ -34,11 +34,10 @@ setup(void)
 {
 	struct san_inet_conf conf;
 	struct san_sock_names n;
-	uint32_t i;
 
 	inet_host_conf(pool, &conf);
 	inet_host_init(&h, pool, &conf);
-	for (i = 0; i < sizeof(data); i++)
+	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 31 + i / 251);
 	n = sock_named(US, 5000, NULL, 0);
 	assert_int_equal(san_sock_table_create(NULL, 4, &all), 0);
@@ -104,11 +103,11 @@ UNIT_CASE(rx__all_lengths_and_wraps)
 {
 	struct san_sock_rec rec;
 	struct san_prng prng;
-	uint32_t i, len[3];
+	uint32_t len[3];
 	int k;
 
 	san_prng_seed(&prng, 1);
-	for (i = 0; i < 3000; i++) {
+	for (uint32_t i = 0; i < 3000; i++) {
 		for (k = 0; k < 3; k++) {
 			len[k] = (uint32_t)(san_prng_u64(&prng) % (SAN_SOCK_DGRAM + 1));
 			give(len[k]);
@@ -126,9 +125,8 @@ UNIT_CASE(rx__all_lengths_and_wraps)
 UNIT_CASE(rx__low_rate_uses_few_lines)
 {
 	struct san_sock_rec rec;
-	uint32_t i;
 
-	for (i = 0; i < 10000; i++) {
+	for (uint32_t i = 0; i < 10000; i++) {
 		give(64);
 		assert_int_equal(atomic_load(&p.shm->rx_tail) - atomic_load(&p.shm->rx_base), 128);
 		assert_int_equal(sock_read(&p, &rec, back, sizeof(back)), 64);
@@ -139,9 +137,8 @@ UNIT_CASE(rx__no_room_is_counted)
 {
 	struct san_sock_rec rec;
 	uint64_t nb_rx;
-	uint32_t i;
 
-	for (i = 0; i < 3000; i++)
+	for (uint32_t i = 0; i < 3000; i++)
 		give(64);
 	assert_int_equal(san_sock_stats(all, p.id)->nb_rx, SAN_SOCK_RX_BYTES / 128);
 	assert_int_equal(atomic_load(&p.shm->nb_drops), 3000 - SAN_SOCK_RX_BYTES / 128);
@@ -152,7 +149,7 @@ UNIT_CASE(rx__no_room_is_counted)
 	while (sock_read(&p, &rec, back, sizeof(back)) >= 0)
 		;
 	assert_int_equal(rec.nb_drops, 3000 - SAN_SOCK_RX_BYTES / 128);
-	for (i = 0; i < SAN_SOCK_RX_BYTES / 128; i++)
+	for (uint32_t i = 0; i < SAN_SOCK_RX_BYTES / 128; i++)
 		give(64);
 	/* an application with an invalid read index gets nothing */
 	nb_rx = san_sock_stats(all, p.id)->nb_rx;
@@ -235,9 +232,9 @@ UNIT_CASE(tx__nothing_without_a_name)
 
 UNIT_CASE(tx__many_wait_for_room)
 {
-	uint32_t i, sent = 0, written = 0;
+	uint32_t sent = 0, written = 0;
 
-	for (i = 0; i < 100000 && sent < 5000; i++) {
+	for (uint32_t i = 0; i < 100000 && sent < 5000; i++) {
 		while (written < 5000 && sock_write(&p, PEER, 7, &written, sizeof(written)))
 			written++;
 		pump();

@@ -53,10 +53,9 @@ UNIT_FIXTURE(.first = san_sock_fd_begin);
 UNIT_CASE(put__what_changed_at_the_last_moment)
 {
 	pthread_t thread;
-	uint32_t i;
 
 	assert_int_equal(pthread_create(&thread, NULL, carry, NULL), 0);
-	for (i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < ROUNDS; i++) {
 		san_sock_fd_track(FD, 2, true);
 		san_sock_fd_forget(FD);
 	}
@@ -70,11 +69,10 @@ UNIT_CASE(put__what_changed_at_the_last_moment)
 UNIT_CASE(recount__of_other_threads)
 {
 	struct fd_sock *mine;
-	uint32_t i;
 
 	san_sock_fd_track(FD, 2, true);
 	mine = san_sock_fd_get(FD);
-	for (i = 1; i < SOCK_FILES; i++) {
+	for (uint32_t i = 1; i < SOCK_FILES; i++) {
 		san_sock_fd_track(FD + 1, 2, true);
 		assert_non_null(san_sock_fd_get(FD + 1));
 		san_sock_fd_forget(FD + 1);

@@ -235,11 +235,11 @@ UNIT_CASE(wake__taken_back)
 UNIT_CASE(wake__edges_of_each_burst)
 {
 	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
-	uint32_t k, i = add("10.0.0.1", 5000, NULL, 0);
+	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
 	atomic_store(&p[i].shm->armed, 1);
 	atomic_store(&p[i].shm->edges, 1);
-	for (k = 0; k < 3; k++) {
+	for (uint32_t k = 0; k < 3; k++) {
 		arrives(&d);
 		arrives(&d);
 		assert_int_equal(san_sock_wake_next(all, &ends), 100);

@@ -77,14 +77,14 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 UNIT_CASE(sock_lock_take__one_at_a_time)
 {
-	uint32_t i, k, key;
+	uint32_t key;
 	int status;
 
-	for (i = 0; i < PROGRAMS; i++) {
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
 		if (fork() != 0)
 			continue;
 		san_sock_lock_detach();
-		for (k = 0; k < TURNS; k++) {
+		for (uint32_t k = 0; k < TURNS; k++) {
 			if (san_sock_lock(&shm->lock, false, &key) != 0)
 				_exit(1);
 			shm->count++;
@@ -92,7 +92,7 @@ UNIT_CASE(sock_lock_take__one_at_a_time)
 		}
 		_exit(0);
 	}
-	for (i = 0; i < PROGRAMS; i++) {
+	for (uint32_t i = 0; i < PROGRAMS; i++) {
 		assert_true(wait(&status) > 0);
 		assert_int_equal(status, 0);
 	}
@@ -115,9 +115,8 @@ UNIT_CASE(sock_lock_take__owner_was_killed)
 	uint64_t began_ms = now_ms();
 	uint32_t key;
 	pid_t pid;
-	int reaped;
 
-	for (reaped = 0; reaped < 2; reaped++) {
+	for (int reaped = 0; reaped < 2; reaped++) {
 		atomic_store(&shm->step, 0);
 		pid = holder();
 		kill(pid, SIGKILL);

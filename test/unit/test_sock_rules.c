@@ -127,9 +127,8 @@ UNIT_CASE(add_text__says_again_what_it_means)
 		{";;\n;# carry\n;drop", "drop"},
 	};
 	char text[SOCK_LINE_MAX];
-	size_t i;
 
-	for (i = 0; i < DIM(same) + DIM(other); i++) {
+	for (size_t i = 0; i < DIM(same) + DIM(other); i++) {
 		bool is_same = i < DIM(same);
 
 		read_rules(is_same ? same[i] : other[i - DIM(same)].text);
@@ -236,9 +235,8 @@ UNIT_CASE(add_text__refused)
 		{"port abcdefghijklmnopqrstuvwxyz012345", "a name of 1 to 31"},
 		{"log all", "1: log: \"all\" is not off, error or info"},
 	};
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		san_rules_read_init(&rules);
 		assert_int_equal(san_rules_read_text(&rules, table[i].text, err, sizeof(err)),
 				 -EINVAL);
@@ -251,10 +249,9 @@ UNIT_CASE(add_text__refused)
 UNIT_CASE(add_text__at_its_limits)
 {
 	char text[SOCK_LINE_MAX + 8];
-	int i;
 
 	san_rules_read_init(&rules);
-	for (i = 0; i < SOCK_RULES_MAX; i++)
+	for (int i = 0; i < SOCK_RULES_MAX; i++)
 		assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), 0);
 	assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "at most 128 rules"));
@@ -338,12 +335,11 @@ UNIT_CASE(add_file__without_end)
 	static char lines[(16 << 20) + 4096];
 	char want[128];
 	const char *path;
-	size_t i;
 
 	san_rules_read_init(&rules);
 	assert_int_equal(san_rules_read_file(&rules, "/dev/zero", err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "/dev/zero:1: not a text");
-	for (i = 0; i < sizeof(lines); i++)
+	for (size_t i = 0; i < sizeof(lines); i++)
 		lines[i] = "#\n"[i % 2];
 	path = write_file(lines, sizeof(lines));
 	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EFBIG);
@@ -357,9 +353,9 @@ UNIT_CASE(add_file__long)
 {
 	char text[8000];
 	const char *path;
-	int i, n = 0;
+	int n = 0;
 
-	for (i = 0; i < 100; i++)
+	for (int i = 0; i < 100; i++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "carry user %d #%*s\n", i,
 			      i % 40, "");
 	path = write_file(text, (size_t)n);
@@ -367,7 +363,7 @@ UNIT_CASE(add_file__long)
 	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), 0);
 	unlink(path);
 	assert_int_equal(rules.nb_rules, 100);
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		assert_int_equal(rules.rules[i].user, i);
 		assert_int_equal(rules.rules[i].line, i + 1);
 	}
@@ -450,9 +446,8 @@ UNIT_CASE(match__program)
 	};
 	struct sock_query q = {.proto = IPPROTO_UDP};
 	char text[64];
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		snprintf(text, sizeof(text), "carry program %s", table[i].glob);
 		read_rules(text);
 		q.program = table[i].name;
@@ -517,9 +512,8 @@ UNIT_CASE(match__addresses)
 		{"*", NULL, false},
 	};
 	char text[64];
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		snprintf(text, sizeof(text), "carry local %s", table[i].range);
 		read_rules(text);
 		expect(table[i].address, NULL, table[i].is_match, table[i].is_match);
@@ -580,9 +574,8 @@ UNIT_CASE(match__wildcard)
 		{"kernel user 1 local 10.0.0.0/8;carry local 10.0.0.1", "0.0.0.0:1", SOCK_BOTH, 2},
 	};
 	struct sock_verdict v;
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		read_rules(table[i].text);
 		expect(table[i].local, NULL, table[i].action, table[i].line);
 	}
@@ -633,9 +626,8 @@ UNIT_CASE(rule_misses__first)
 		{"carry program p* user 1 proto tcp local *:1 remote *:2", NULL},
 	};
 	const char *misses;
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		read_rules(table[i].text);
 		misses = san_rules_rule_misses(&rules.rules[0], &q);
 		if (table[i].misses == NULL)
@@ -683,9 +675,8 @@ UNIT_CASE(shadow__table)
 		{"carry remote 10.0.0.0/8", "carry local 10.0.0.0/8", false},
 	};
 	char text[256];
-	size_t i;
 
-	for (i = 0; i < DIM(table); i++) {
+	for (size_t i = 0; i < DIM(table); i++) {
 		/* the rule in between is for another program */
 		snprintf(text, sizeof(text), "%s;carry program other;%s", table[i].first,
 			 table[i].second);

@@ -112,10 +112,10 @@ ring(void)
 static void
 program_writes(uint32_t n)
 {
-	uint32_t tail = atomic_load(&shm->tx_tail), i;
+	uint32_t tail = atomic_load(&shm->tx_tail);
 
 	assert_true(tail + n - atomic_load(&shm->tx_head) <= RING);
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		san_sock_shm_tx_ring(shm, RING)[(tail + i) % RING] = byte_at(tail + i);
 	atomic_store(&shm->tx_tail, tail + n);
 	ring();
@@ -124,10 +124,10 @@ program_writes(uint32_t n)
 static void
 program_reads(uint32_t n)
 {
-	uint32_t head = atomic_load(&shm->rx_head), i;
+	uint32_t head = atomic_load(&shm->rx_head);
 
 	assert_true(atomic_load(&shm->rx_tail) - head >= n);
-	for (i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(san_sock_shm_rx_ring(shm)[(head + i) % RING], byte_at(head + i));
 	atomic_store(&shm->rx_head, head + n);
 	if (atomic_load(&shm->rx_waits) != 0)
@@ -155,12 +155,12 @@ static uint32_t
 sends(uint32_t at)
 {
 	struct san_ulp_wr wr = qp.wr[0];
-	uint32_t i, k, n = 0;
+	uint32_t n = 0;
 
 	assert_true(qp.nb_wr > 0);
 	assert_int_equal(wr.op, RTSAN_WR_SEND);
-	for (i = 0; i < wr.nb_sge; i++)
-		for (k = 0; k < wr.sge[i].length; k++, n++)
+	for (uint32_t i = 0; i < wr.nb_sge; i++)
+		for (uint32_t k = 0; k < wr.sge[i].length; k++, n++)
 			assert_int_equal(((uint8_t *)wr.sge[i].addr)[k], byte_at(at + n));
 	assert_int_equal(n, wr.length);
 	memmove(&qp.wr[0], &qp.wr[1], --qp.nb_wr * sizeof(wr));
@@ -172,11 +172,11 @@ static void
 receives(uint32_t n)
 {
 	struct san_ulp_recv r = qp.recv[0];
-	uint32_t at = atomic_load(&shm->rx_tail), i, k, sum = 0;
+	uint32_t at = atomic_load(&shm->rx_tail), sum = 0;
 
 	assert_int_equal(qp.nb_recv, 1);
-	for (i = 0; i < r.nb_sge; i++)
-		for (k = 0; k < r.sge[i].length && sum < n; k++, sum++)
+	for (uint32_t i = 0; i < r.nb_sge; i++)
+		for (uint32_t k = 0; k < r.sge[i].length && sum < n; k++, sum++)
 			((uint8_t *)r.sge[i].addr)[k] = byte_at(at + sum);
 	assert_int_equal(sum, n);
 	qp.nb_recv = 0;
@@ -186,10 +186,10 @@ receives(uint32_t n)
 static uint32_t
 room_posted(void)
 {
-	uint32_t i, sum = 0;
+	uint32_t sum = 0;
 
 	assert_int_equal(qp.nb_recv, 1);
-	for (i = 0; i < qp.recv[0].nb_sge; i++)
+	for (uint32_t i = 0; i < qp.recv[0].nb_sge; i++)
 		sum += qp.recv[0].sge[i].length;
 	return sum;
 }
@@ -213,11 +213,11 @@ UNIT_CASE(up__then_it_goes)
 /* All bytes in order, whatever the sizes of sends and receives, several times round. */
 UNIT_CASE(bytes__in_order)
 {
-	uint32_t sent = 0, n, i;
+	uint32_t sent = 0, n;
 
 	san_sock_stream_up(all, id, 0);
 	srand(1);
-	for (i = 0; i < 500; i++) {
+	for (uint32_t i = 0; i < 500; i++) {
 		n = RING - (atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head));
 		program_writes(n < 9999 ? n : (uint32_t)rand() % 10000);
 		while (qp.nb_wr > (uint32_t)rand() % 4)
@@ -236,13 +236,11 @@ UNIT_CASE(bytes__in_order)
 /* Data written while sends are in flight is combined. */
 UNIT_CASE(send__few_at_a_time)
 {
-	uint32_t i;
-
 	san_sock_stream_up(all, id, 0);
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		program_writes(10);
 	assert_int_equal(qp.nb_wr, 4);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(sends(10 * i), 10);
 	assert_int_equal(sends(40), 960);
 }
@@ -347,14 +345,12 @@ UNIT_CASE(timeouts__as_it_is_asked_for)
 /* Our end follows the data written before, and the peer's end is reported after its data. */
 UNIT_CASE(end__orderly)
 {
-	uint32_t i;
-
 	san_sock_stream_up(all, id, 0);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		program_writes(10);
 	atomic_store(&shm->shut, SHUT_WR + 1);
 	program_writes(5);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(sends(10 * i), 10);
 	assert_int_equal(sends(40), 5);
 	assert_int_equal(qp.nb_wr, 1);

@@ -45,11 +45,10 @@ UNIT_CASE(touch__as_it_is_protected)
 		{PROT_READ | PROT_WRITE, true, true},
 	};
 	uint8_t *p;
-	size_t i, at;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		p = pages(cases[i].prot, 1);
-		for (at = 0; at < PAGE; at += PAGE - 1) {
+		for (size_t at = 0; at < PAGE; at += PAGE - 1) {
 			assert_int_equal(!san_sock_touch_is_bad(p + at, 1), cases[i].read);
 			assert_int_equal(!san_sock_touch_is_bad_out(p + at, 1), cases[i].write);
 			/* once more */
@@ -78,11 +77,10 @@ UNIT_CASE(touch__across_pages)
 UNIT_CASE(touch__bytes_stay)
 {
 	uint8_t *p = pages(PROT_READ | PROT_WRITE, 2), was[2 * PAGE];
-	size_t i;
 
-	for (i = 0; i < sizeof(was); i++)
+	for (size_t i = 0; i < sizeof(was); i++)
 		was[i] = p[i] = (uint8_t)(i * 7 + 1);
-	for (i = 0; i < 9; i++) {
+	for (size_t i = 0; i < 9; i++) {
 		san_sock_touch_forget();
 		assert_false(san_sock_touch_is_bad_out(p + i, PAGE));
 		assert_false(san_sock_touch_is_bad(p + i, PAGE));

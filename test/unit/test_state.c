@@ -81,10 +81,9 @@ UNIT_CASE(san_state_get_fd__each_once)
 {
 	struct state st = {.failed = false};
 	int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
-	int i;
 
 	assert_int_equal(san_state_put_fd(&st, -1), -1);
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		assert_int_equal(san_state_put_fd(&st, fds[i]), i);
 	assert_int_equal(san_state_get_fd(&st, -1), -1);
 	assert_false(st.failed);
@@ -118,12 +117,11 @@ send_main(void *arg)
 static void
 fill(struct state *st, uint32_t len, int nb_fds)
 {
-	uint32_t i;
-	int k, fd;
+	int fd;
 
-	for (i = 0; i < len; i++)
+	for (uint32_t i = 0; i < len; i++)
 		san_state_put(st, &(uint8_t){(uint8_t)(i * 7)}, 1);
-	for (k = 0; k < nb_fds; k++) {
+	for (int k = 0; k < nb_fds; k++) {
 		fd = eventfd((unsigned int)k + 1, EFD_NONBLOCK);
 		assert_true(fd >= 0);
 		assert_int_equal(san_state_put_fd(st, fd), k);
@@ -133,9 +131,7 @@ fill(struct state *st, uint32_t len, int nb_fds)
 static void
 empty(struct state *st)
 {
-	uint32_t i;
-
-	for (i = 0; i < st->nb_fds; i++)
+	for (uint32_t i = 0; i < st->nb_fds; i++)
 		close(st->fds[i]);
 	san_state_free(st, false);
 }
@@ -146,8 +142,7 @@ pass(uint32_t len, int nb_fds)
 	struct sending s = {.st = {.failed = false}};
 	struct state got;
 	pthread_t thread;
-	uint32_t i;
-	int k, fd, socks[2];
+	int fd, socks[2];
 	eventfd_t value;
 	uint8_t byte;
 
@@ -161,12 +156,12 @@ pass(uint32_t len, int nb_fds)
 	empty(&s.st);
 	assert_int_equal(got.len, len);
 	assert_int_equal(got.nb_fds, nb_fds);
-	for (i = 0; i < len; i++) {
+	for (uint32_t i = 0; i < len; i++) {
 		san_state_get(&got, &byte, 1);
 		assert_int_equal(byte, (uint8_t)(i * 7));
 	}
 	/* half of them are left for san_state_free() */
-	for (k = 0; k < nb_fds; k += 2) {
+	for (int k = 0; k < nb_fds; k += 2) {
 		fd = san_state_get_fd(&got, k);
 		assert_int_equal(eventfd_read(fd, &value), 0);
 		assert_int_equal(value, k + 1);
@@ -218,12 +213,11 @@ refuse(struct first m, size_t bytes, uint32_t nb_fds, int want)
 	int socks[2], before = count_fds(), fd = memfd_create("state", 0);
 	struct state got;
 	char buf[8] = "1234567";
-	uint32_t i;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, socks), 0);
 	assert_int_equal(write(fd, buf, bytes), bytes);
 	assert_int_equal(san_shmq_send(socks[0], &m, sizeof(m), bytes != 0 ? fd : -1, true), 0);
-	for (i = 0; i < nb_fds; i++)
+	for (uint32_t i = 0; i < nb_fds; i++)
 		assert_int_equal(san_shmq_send(socks[0], "", 1, fd, true), 0);
 	close(socks[0]);
 	close(fd);

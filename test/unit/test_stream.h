@@ -67,17 +67,15 @@ st_note(struct pair_end *e, const struct san_sm *m)
 static inline int
 st_setup(void **state)
 {
-	uint32_t i, k;
-
 	if (pair.end[0].s != NULL) /* of the row before */
 		pair_fini(&pair);
 	pair_init(&pair, 1);
 	memset(&raw, 0, sizeof(raw));
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		struct st_side *side = &st_side[i];
 
 		if (side->src[1] == 0)
-			for (k = 0; k < ST_BYTES; k++)
+			for (uint32_t k = 0; k < ST_BYTES; k++)
 				side->src[k] = (uint8_t)((k + i + 1) * 2654435761u >> 23);
 		side->src_used = side->dst_used = side->at = 0;
 		side->recv_head = side->recv_tail = side->nb_wc = side->nb_msgs = 0;
@@ -327,9 +325,9 @@ static inline uint32_t
 st_said(const struct pair_end *e, uint32_t flags)
 {
 	const struct st_side *side = st_of(e);
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < side->nb_msgs; i++)
+	for (uint32_t i = 0; i < side->nb_msgs; i++)
 		n += (side->msg[i].flags & flags) == flags;
 	return n;
 }
@@ -338,9 +336,9 @@ static inline uint32_t
 st_said_data(const struct pair_end *e)
 {
 	const struct st_side *side = st_of(e);
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
-	for (i = 0; i < side->nb_msgs; i++)
+	for (uint32_t i = 0; i < side->nb_msgs; i++)
 		n += side->msg[i].len > 0;
 	return n;
 }
@@ -350,9 +348,8 @@ static inline const struct san_sm *
 st_msg(const struct pair_end *e, uint32_t flags)
 {
 	const struct st_side *side = st_of(e);
-	uint32_t i;
 
-	for (i = 0; i < side->nb_msgs; i++)
+	for (uint32_t i = 0; i < side->nb_msgs; i++)
 		if ((side->msg[i].flags & flags) == flags)
 			return &side->msg[i];
 	fail_msg("no message with flags 0x%x", flags);
@@ -420,9 +417,7 @@ st_small(uint32_t len)
 static inline void
 st_learn(void (*transfer)(uint32_t len), uint8_t mode)
 {
-	uint32_t i;
-
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		transfer(64 * KB);
 	assert_int_equal(st_view(from).mode, mode);
 	st_forget_msgs();

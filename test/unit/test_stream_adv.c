@@ -119,14 +119,13 @@ ST_OPEN(build__pieces)
 {
 	struct st_side *side = st_of(to);
 	struct san_ulp_recv r = {.wr_id = 0, .nb_sge = 4};
-	uint32_t i;
 
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = side->dst + 20000 * (3 - i), .length = 10000};
 	assert_int_equal(san_stream_recv_post(to->s, &r, 1), 1);
 	st_send_settle(from, 40000);
 	assert_int_equal(st_sent(from), 40000);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		assert_memory_equal(r.sge[i].addr, st_of(from)->src + 10000 * i, 10000);
 	assert_int_equal(st_stats(from).tx.write + st_stats(from).tx.message, 40000);
 	assert_true(st_stats(from).tx.write > 30000);
@@ -135,16 +134,14 @@ ST_OPEN(build__pieces)
 /* No more than the peer can store (AFC-7). */
 ST_LARGE(build__no_more_than_agreed)
 {
-	uint32_t i;
-
-	for (i = 0; i < 40; i++)
+	for (uint32_t i = 0; i < 40; i++)
 		st_recv(to, 8 * KB);
 	st_settle();
 	assert_int_equal(st_view(from).nb_advs, STREAM_ADVS);
-	for (i = 0; i < 40; i++)
+	for (uint32_t i = 0; i < 40; i++)
 		st_send(from, 8 * KB);
 	st_settle();
-	for (i = 0; i < 40; i++)
+	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(st_received(to), 8 * KB);
 	assert_int_equal(st_said_data(from), 0);
 }
@@ -186,14 +183,14 @@ ST_TEST(hear__stale)
 		{2, 0, 1, false},
 		{2, 0, 2, true},
 	};
-	uint32_t k, before;
+	uint32_t before;
 
 	UNIT_EACH(row, rows) {
 		st_setup(state);
 		raw_start();
-		for (k = 0; k < row->sent; k++)
+		for (uint32_t k = 0; k < row->sent; k++)
 			raw_send(100);
-		for (k = 0; k <= row->matched; k++) {
+		for (uint32_t k = 0; k <= row->matched; k++) {
 			before = st_view(to).nb_advs;
 			RAW_PUT(raw_adv(k + 1, 8 * KB), sm.nb_rcvd = row->rcvd);
 		}
@@ -231,9 +228,7 @@ ST_LARGE(spend__one_message_each)
 /* Both applications at full speed: messages in flight fill sets being advertised (AFC-12). */
 ST_LARGE(spend__under_way)
 {
-	uint32_t i;
-
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		/* neither has received a message of the other */
 		st_send(from, 100);
 		st_send(from, LARGE);
@@ -387,10 +382,8 @@ ST_LARGE(wrote__exact_fill_and_short_last)
 /* It continues as further sets are posted, and the sender completes with the last (AFC-21). */
 ST_LARGE(wrote__goes_on_as_sets_are_posted)
 {
-	uint32_t i;
-
 	st_send(from, 5 * LARGE);
-	for (i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		assert_false(st_has(from, RTSAN_WC_SEND));
 		st_get(LARGE);
 	}
@@ -525,9 +518,8 @@ ST_TEST(wrote__not_advertised)
 	static const struct {
 		uint32_t id_off, bytes;
 	} rows[] = {{1, LARGE}, {0, LARGE + 1}};
-	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		st_setup(state);
 		raw_start();
 		raw_put(raw_large_msg(0));

@@ -23,8 +23,6 @@ ST_TEST(copy_aside__no_memory)
 /* A copy completes at once, and the next one may be posted while it is sent; bounded. */
 ST_TEST(copy_aside__within_its_bound)
 {
-	uint32_t i;
-
 	conf[0].send_buffer = 128 * KB;
 	st_start();
 	st_send(from, 60 * KB);
@@ -37,13 +35,13 @@ ST_TEST(copy_aside__within_its_bound)
 	pair_pump(&pair);
 	assert_false(st_has(from, RTSAN_WC_SEND));
 	st_settle();
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		st_recv_flags(to, 60 * KB, RTSAN_RECV_WAITALL);
 		st_settle_got(60 * KB);
 	}
 	assert_int_equal(st_sent(from), 60 * KB);
 	/* around the end of the buffer, repeatedly */
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		st_large(50001);
 }
 
@@ -65,14 +63,12 @@ ST_TEST(copy_aside__memory_is_free)
 /* A long send is copied in steps, so that others get turns; it completes when all is copied. */
 ST_TEST(copy_aside__bit_by_bit)
 {
-	uint32_t i;
-
 	conf[0].send_buffer = 1 << 20;
 	st_start();
 	pair.budget = 64 * KB;
 	st_send(from, 320 * KB);
 	assert_true(pair_pump_one(from));
-	for (i = 1; i < 5; i++) {
+	for (uint32_t i = 1; i < 5; i++) {
 		assert_false(st_has(from, RTSAN_WC_SEND));
 		/* meanwhile it cannot be cancelled, and a scan does not wait for it */
 		pair_ctl(from, 1, SAN_WR_CANCEL, RTSAN_STREAM_SENDS, 0);
@@ -84,19 +80,17 @@ ST_TEST(copy_aside__bit_by_bit)
 	assert_int_equal(st_stats(from).nb_fallbacks, 0);
 	st_recv_flags(to, 320 * KB, RTSAN_RECV_WAITALL);
 	st_settle_got(320 * KB);
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		st_large(300 * KB + 1);
 }
 
 /* The same for many short ones, and for their messages. */
 ST_TEST(copy_waiting__bit_by_bit)
 {
-	uint32_t i;
-
 	conf[0].nb_send = 100;
 	st_start();
 	pair.budget = 4000;
-	for (i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < 16; i++)
 		st_send(from, 1000);
 	assert_true(pair_pump_one(from));
 	assert_true(from->nb_req < 5);
@@ -114,16 +108,14 @@ ST_OPEN(copy_aside__off)
 /* Without credit, data waits in the send buffer, if there is one (AFC-14). */
 ST_TEST(copy_waiting__without_credit)
 {
-	uint32_t i;
-
 	conf[1].send_buffer = 8 * KB;
 	raw_start();
 	RAW_PUT(raw_msg(0), sm.pr = 1);
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		st_send(to, 1000);
 	raw_run();
 	assert_int_equal(st_said_data(to), 0);
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(st_sent(to), 1000);
 	assert_false(st_has(to, RTSAN_WC_SEND)); /* no room for the ninth */
 }

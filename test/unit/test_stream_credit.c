@@ -30,10 +30,9 @@ ST_TEST(hear__recomputed)
 		{5, 1, 4},
 		{5, 0, 5},
 	};
-	uint32_t i;
 
 	raw_start();
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		raw_send(100);
 	UNIT_EACH(row, rows) {
 		raw_credit(row->pr, row->lost);
@@ -74,13 +73,11 @@ ST_RAW(hear__late_header)
 /* Message numbers wrap to 0 (AFC-14). */
 ST_TEST(hear__wrap)
 {
-	uint32_t i;
-
 	conf[0].first_seq = conf[1].first_seq = UINT32_MAX - 20;
 	conf[0].nb_recv = conf[1].nb_recv = 8;
 	conf[0].nb_store = conf[1].nb_store = 8;
 	st_start();
-	for (i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++) {
 		st_send(from, 100);
 		st_send_settle(to, 100);
 		st_read(to, 100, 100);
@@ -95,14 +92,13 @@ ST_TEST(hear__wrap)
 ST_TEST(left__never_without)
 {
 	struct san_sm hello;
-	uint32_t i;
 
 	raw_open();
 	hello = raw_hello();
 	hello.pr = 4;
 	raw_put(hello);
 	st_forget_msgs();
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		raw_send(1000);
 	assert_int_equal(st_view(to).credit, 1);
 	assert_int_equal(st_said_data(to), st_of(to)->nb_msgs);
@@ -129,11 +125,9 @@ ST_RAW(left__last_one_is_reserved)
 /* The last credit is used for an update when the peer is about to run out (AFC-15, AFC-16). */
 ST_TEST(left__update_takes_the_last)
 {
-	uint32_t i;
-
 	conf[1].nb_recv = 12; /* T1 4, T2 6 */
 	raw_start();
-	for (i = 0; i < 7; i++)
+	for (uint32_t i = 0; i < 7; i++)
 		raw_credit(1, 0);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(1, 0); /* 3 left, and 12 after the update */
@@ -145,11 +139,9 @@ ST_TEST(left__update_takes_the_last)
 /* An update only for room may not use it: both sides could be left without (AFC-16). */
 ST_TEST(left__not_for_room)
 {
-	uint32_t i;
-
 	conf[1].nb_store = 8;
 	raw_start();
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		struct san_sm m = raw_msg(0);
 
 		m.pr = 1;
@@ -170,9 +162,8 @@ ST_TEST(must_update__defaults)
 	static const struct {
 		uint16_t nb, t1, t2;
 	} rows[] = {{10, 3, 5}, {12, 4, 6}, {4, 2, 2}, {32, 10, 16}};
-	uint32_t i;
 
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		conf[0].nb_recv = conf[1].nb_recv = rows[i].nb;
 		pair_create(&pair, &conf[0], &conf[1]);
 		assert_int_equal(to->s->conf.t1, rows[i].t1);
@@ -187,13 +178,13 @@ ST_TEST(must_update__defaults)
 static void
 one_way(uint32_t behind)
 {
-	uint32_t i, unread = 0;
+	uint32_t unread = 0;
 	struct san_stream_stats s;
 
 	conf[0].nb_recv = conf[1].nb_recv = 12;
 	conf[0].nb_store = conf[1].nb_store = 12;
 	st_start();
-	for (i = 0; i < 1000; i++) {
+	for (uint32_t i = 0; i < 1000; i++) {
 		st_send_settle(from, 100);
 		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);
@@ -224,9 +215,7 @@ ST_TEST(may_update__slow_reader)
 /* Data in both directions carries all updates: no messages for them (AFC-15). */
 ST_OPEN(may_update__both_ways)
 {
-	uint32_t i;
-
-	for (i = 0; i < 300; i++) {
+	for (uint32_t i = 0; i < 300; i++) {
 		st_send(from, 100);
 		st_send_settle(to, 100);
 		st_read(to, 100, 100);
@@ -241,12 +230,11 @@ ST_OPEN(may_update__both_ways)
 ST_TEST(must_update__held_messages)
 {
 	struct san_sm first;
-	uint32_t i;
 
 	conf[1].nb_recv = 12;
 	raw_start();
 	first = raw_msg(0);
-	for (i = 0; i < 9; i++)
+	for (uint32_t i = 0; i < 9; i++)
 		raw_credit(32, 0);
 	/* 12 posted, 9 ahead of the gap: an update would be worthless */
 	assert_int_equal(st_of(to)->nb_msgs, 0);
@@ -258,15 +246,13 @@ ST_TEST(must_update__held_messages)
 /* Both sides have one credit and data: they make progress (AFC-16). */
 ST_TEST(both_sides__at_one)
 {
-	uint32_t i;
-
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		conf[i].nb_recv = 4;
 		conf[i].nb_store = 64;
 		conf[i].nb_send = 64;
 	}
 	st_start();
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		st_send(from, 1400);
 		st_send(to, 1400);
 	}
@@ -282,12 +268,10 @@ ST_TEST(both_sides__at_one)
 /* Unread messages are bounded by the peer's store, and control messages continue (AFC-27). */
 ST_TEST(has_room__bound)
 {
-	uint32_t i;
-
 	conf[1].nb_store = 5;
 	conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		st_send_settle(from, 100);
 	assert_int_equal(st_said_data(from), 5);
 	assert_int_equal(st_view(to).nb_unread_bytes, 500);

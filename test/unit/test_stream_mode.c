@@ -104,9 +104,7 @@ small_large_by_write(bool can_read, uint8_t read)
 /* A late receiver without a notice posts directly: it does not wait for data (AFC-5, AFC-22). */
 ST_OPEN(learn__late_is_direct)
 {
-	uint32_t i;
-
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		st_send_settle(from, 64 * KB);
 		st_recv(to, 64 * KB);
 		st_finish(64 * KB);
@@ -117,9 +115,7 @@ ST_OPEN(learn__late_is_direct)
 /* The receives of the initial portion count, too (AFC-22). */
 ST_OPEN(learn__told_by_the_beginning)
 {
-	uint32_t i;
-
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		st_send_settle(from, 64 * KB);
 		st_get(16);
 		st_recv_settle(to, 64 * KB);
@@ -170,10 +166,8 @@ ST_OPEN(learn__another_resets)
 static void
 small_sends_between(void (*transfer)(uint32_t len), uint8_t mode)
 {
-	uint32_t i;
-
 	st_start();
-	for (i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 6; i++) {
 		transfer(LARGE);
 		st_send_settle(from, 200);
 		st_read(to, 200, 200);
@@ -266,13 +260,12 @@ ST_LARGE(leave__large_by_waiting)
 ST_TEST(leave__not_what_was_chosen)
 {
 	static void (*const transfers[])(uint32_t len) = {st_large, st_after, st_small};
-	uint32_t mode, i;
 
-	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
+	for (uint32_t mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
 		st_setup(state);
 		conf[0].mode = (uint8_t)mode;
 		st_start();
-		for (i = 0; i < 9; i++) {
+		for (uint32_t i = 0; i < 9; i++) {
 			if (mode == SAN_SM_LARGE_RECV && i % 3 != 0)
 				continue; /* would wait for the scan */
 			transfers[i % 3](LARGE);
@@ -343,9 +336,7 @@ ask(void)
 /* Receive-send: the advertisement waits for the small send and shares its message (AFC-11). */
 ST_OPEN(ride__receive_send)
 {
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
 	ask();
@@ -357,9 +348,7 @@ ST_OPEN(ride__receive_send)
 /* Held in vain: after the time limit it is sent by itself (AFC-11). */
 ST_OPEN(ride__hold_ends)
 {
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
 	st_recv(to, LARGE);
@@ -373,11 +362,9 @@ ST_OPEN(ride__hold_ends)
 /* 0: never held (AFC-11). */
 ST_TEST(ride__hold_off)
 {
-	uint32_t i;
-
 	conf[1].hold_ns = 0;
 	st_start();
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		ask();
 	st_forget_msgs();
 	st_recv_settle(to, LARGE);
@@ -399,10 +386,8 @@ answer(void)
 /* Send-receive: the small send waits for the receive and carries its advertisement (AFC-11). */
 ST_OPEN(ride__send_receive)
 {
-	uint32_t i;
-
 	st_recv_settle(to, LARGE);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		answer();
 		st_wait(MS);
 	}
@@ -418,10 +403,8 @@ ST_OPEN(ride__send_receive)
 
 ST_OPEN(ride__gather_ends)
 {
-	uint32_t i;
-
 	st_recv_settle(to, LARGE);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		answer();
 		st_wait(MS);
 	}
@@ -437,12 +420,10 @@ ST_OPEN(ride__gather_ends)
 
 ST_TEST(ride__gather_off)
 {
-	uint32_t i;
-
 	conf[1].gather_ns = 0;
 	st_start();
 	st_recv_settle(to, LARGE);
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		answer();
 	st_send_settle(from, LARGE);
 	assert_int_equal(st_received(to), LARGE);

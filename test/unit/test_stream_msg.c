@@ -121,9 +121,8 @@ ST_TEST(msg_check_hello__not_possible)
 		of_no_advs,
 		of_an_acceptor,
 	};
-	uint32_t i;
 
-	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		st_setup(state);
 		assert_non_null(fault_of_hello(changes[i]));
 	}
@@ -141,14 +140,13 @@ ST_RAW(msg_check_hello__twice)
 ST_RAW(receive__overtaken)
 {
 	struct san_sm m[4];
-	uint32_t i;
 
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		m[i] = raw_msg(0);
 		m[i].len = 100;
 	}
 	/* delivered as 3, 1, 2, 0: the bytes are in stream order */
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		static const uint32_t order[] = {3, 1, 2, 0};
 
 		assert_int_equal(st_view(to).nb_unread_bytes, 0);
@@ -165,12 +163,10 @@ ST_RAW(receive__overtaken)
 /* In any order of arrival the stream is the same. */
 ST_TEST(receive__any_order)
 {
-	uint32_t i;
-
 	pair.caps.ordered = false;
 	pair.reorder = 8;
 	st_start();
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		st_send(from, 1400);
 		st_send(from, 1400);
 		st_send(from, 1400);
@@ -254,12 +250,10 @@ ST_TEST(receive__counts)
 /* More unread messages than there is room for (AFC-27). */
 ST_TEST(receive__more_than_there_is_room_for)
 {
-	uint32_t i;
-
 	conf[1].nb_store = 8;
 	conf[1].nb_recv = 16;
 	raw_start();
-	for (i = 0; i < 9; i++) {
+	for (uint32_t i = 0; i < 9; i++) {
 		assert_null(san_stream_fault(to->s));
 		RAW_PUT(raw_msg(0), sm.len = 10);
 	}

@@ -152,10 +152,8 @@ ST_TEST(notice__as_many_scans_as_asked_for)
 /* A buffer restarts the count (AFC-13). */
 ST_OPEN(notice__scans_in_a_row)
 {
-	uint32_t i;
-
 	st_send(from, 5 * LARGE);
-	for (i = 0; i < 5; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		st_wait(conf[0].scan_ns);
 		st_get(LARGE);
 	}
@@ -218,11 +216,10 @@ ST_TEST(offer__pieces)
 	struct st_side *a = st_of(from), *b = st_of(to);
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .nb_sge = 3};
 	struct san_ulp_recv r = {.nb_sge = 2};
-	uint32_t i;
 
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		wr.sge[i] = (struct rtsan_sge){
 			.addr = a->src + 50000 * i,
 			.length = 500 + 9750 * i,
@@ -444,10 +441,8 @@ ST_RAW(on_read__fails)
 /* The second piece can be read, the first could not: nothing was received. */
 ST_RAW(on_read__first_piece_fails)
 {
-	struct san_sm m;
-	uint32_t i;
+	struct san_sm m = raw_begin(true, LARGE);
 
-	m = raw_begin(true, LARGE);
 	m.offer.nb_seg = 2;
 	m.offer.seg[1] = m.offer.seg[0];
 	m.offer.seg[0].len = 1000;
@@ -456,7 +451,7 @@ ST_RAW(on_read__first_piece_fails)
 	st_recv(to, LARGE);
 	pair_pump_one(to);
 	assert_int_equal(to->nb_req, 2);
-	for (i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < 2; i++)
 		pair_done(to, to->req[i].cookie, i == 0, 0);
 	to->nb_req = 0;
 	pair_pump_one(to);
@@ -471,7 +466,6 @@ ST_RAW(on_read__first_piece_fails)
 ST_TEST(notice__message_behind_it)
 {
 	const struct st_side *side = st_of(from);
-	uint32_t i;
 
 	conf[0].msg_size = conf[0].msg_max = 8192;
 	conf[1].msg_size = conf[1].msg_max = 8192;
@@ -480,7 +474,7 @@ ST_TEST(notice__message_behind_it)
 	st_wait(conf[0].scan_ns * 2);
 	assert_int_equal(st_stats(from).nb_fallbacks, 1);
 	assert_true(side->msg[0].len > 2000);
-	for (i = 1; i < side->nb_msgs; i++)
+	for (uint32_t i = 1; i < side->nb_msgs; i++)
 		assert_true(side->msg[0].len + side->msg[i].len < pair.caps.threshold);
 	st_read(to, LARGE, LARGE);
 }

@@ -23,9 +23,7 @@ ST_TEST(init__with_the_session)
 /* Always as many receives as the peer has credit for: a message is replaced at once (AFC-27). */
 ST_OPEN(post__always_as_many)
 {
-	uint32_t i;
-
-	for (i = 0; i < conf[1].nb_store; i++) {
+	for (uint32_t i = 0; i < conf[1].nb_store; i++) {
 		assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
 		st_send_settle(from, 100);
 	}
@@ -72,7 +70,6 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 {
 	size_t small, both;
 	struct san_sm m;
-	uint32_t i;
 
 	conf[1].nb_recv = 4;
 	raw_start();
@@ -83,7 +80,7 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 	raw_put(raw_resize(4000));
 	both = to->mem;
 	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		raw_put(raw_msg(0));
 	assert_int_equal(to->mem, both);
 	st_recv(to, 10);

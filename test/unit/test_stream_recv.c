@@ -13,10 +13,10 @@
 ST_OPEN(take__any_size)
 {
 	static const uint32_t sizes[] = {1, 7, 100, 1508, 1509, 4095, 4096, 9000, 70000};
-	uint32_t i, k, n = sizeof(sizes) / sizeof(sizes[0]);
+	uint32_t n = sizeof(sizes) / sizeof(sizes[0]);
 
-	for (i = 0; i < n; i++) {
-		for (k = 2; k < n; k++) {
+	for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t k = 2; k < n; k++) {
 			st_send_settle(from, sizes[i]);
 			st_read(to, sizes[i], sizes[k]);
 			assert_int_equal(st_sent(from), sizes[i]);
@@ -36,11 +36,9 @@ ST_OPEN(take__what_is_there)
 /* A peek leaves the data, and copies no more than its size (AFC-1). */
 ST_OPEN(stream_recv_peek_data__leaves_it)
 {
-	uint32_t i;
-
 	st_send_settle(from, 100);
 	st_send_settle(from, 200);
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		st_recv_flags(to, 250, RTSAN_RECV_PEEK);
 		st_settle_got(250);
 	}
@@ -112,10 +110,10 @@ ST_OPEN(waitall__peek)
 /* But not for data that has no room before some is read. */
 ST_OPEN(waitall__peek_of_too_much)
 {
-	uint32_t i, nb = conf[1].nb_store;
+	uint32_t nb = conf[1].nb_store;
 
 	st_recv_flags(to, nb * 10 + 1, RTSAN_RECV_PEEK | RTSAN_RECV_WAITALL);
-	for (i = 0; i < nb; i++) {
+	for (uint32_t i = 0; i < nb; i++) {
 		assert_false(st_has(to, RTSAN_WC_RECV));
 		st_send_settle(from, 10);
 	}
@@ -125,9 +123,7 @@ ST_OPEN(waitall__peek_of_too_much)
 /* The same over large sends, in each mode. */
 ST_TEST(waitall__of_several_large)
 {
-	uint32_t mode;
-
-	for (mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
+	for (uint32_t mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
 		st_setup(state);
 		conf[0].mode = (uint8_t)mode;
 		st_start();
@@ -155,19 +151,18 @@ ST_OPEN(dontwait__there_or_not)
 ST_TEST(stream_recv_lend_data__until_it_comes_back)
 {
 	struct san_ulp_wc wc = {0};
-	uint32_t i;
 
 	conf[1].nb_store = 4;
 	conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 6; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		st_send_settle(from, 1000);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		st_recv_flags(to, 0, RTSAN_RECV_LOAN);
 		st_settle();
 	}
 	assert_int_equal(st_said_data(from), 4);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		assert_true(st_take(to, RTSAN_WC_RECV, &wc));
 		assert_true(wc.has_imm);
 		assert_int_equal(wc.byte_len, 1000);
@@ -190,16 +185,14 @@ ST_TEST(stream_recv_lend_data__until_it_comes_back)
 /* The peer's data stops; messages without data, and the other direction, continue. */
 ST_TEST(unread__holds_up_nothing_else)
 {
-	uint32_t i;
-
 	conf[0].nb_recv = conf[1].nb_recv = 8;
 	conf[0].nb_store = conf[1].nb_store = 8;
 	st_start();
-	for (i = 0; i < 100; i++)
+	for (uint32_t i = 0; i < 100; i++)
 		st_send_settle(from, 1400);
 	assert_int_equal(st_view(to).nb_unread_bytes, 8 * 1400);
 	/* small and large, with advertisements and done messages */
-	for (i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 20; i++) {
 		st_recv_settle(from, LARGE);
 		st_send_settle(to, LARGE);
 		assert_int_equal(st_received(from), LARGE);
@@ -216,15 +209,13 @@ ST_TEST(unread__holds_up_nothing_else)
 /* Unread data is copied in steps, so that others get turns, into one receive or many. */
 ST_OPEN(take__bit_by_bit)
 {
-	uint32_t i;
-
-	for (i = 0; i < 20; i++)
+	for (uint32_t i = 0; i < 20; i++)
 		st_send(from, ST_INNER);
 	st_settle();
 	pair.budget = 5 * ST_INNER;
 	st_recv_flags(to, 20 * ST_INNER, RTSAN_RECV_PEEK);
 	st_recv(to, 15 * ST_INNER);
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		st_recv(to, ST_INNER);
 	assert_true(pair_pump_one(to));
 	assert_false(st_has(to, RTSAN_WC_RECV));
@@ -236,7 +227,7 @@ ST_OPEN(take__bit_by_bit)
 	assert_int_equal(st_received(to), 20 * ST_INNER);
 	assert_true(st_view(to).nb_unread_bytes > 10 * ST_INNER);
 	st_settle_got(15 * ST_INNER);
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(st_received(to), ST_INNER);
 }
 
@@ -264,8 +255,6 @@ ST_LARGE(take__at_once_if_advertised)
 /* One direction ends, the other one does not (AFC-1). */
 ST_OPEN(fin__one_direction)
 {
-	uint32_t i;
-
 	st_send(from, 100);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
 	assert_true(san_stream_has_fin(to->s));
@@ -275,7 +264,7 @@ ST_OPEN(fin__one_direction)
 	st_settle_got(100);
 	assert_int_equal(st_received(to), 0);
 	assert_int_equal(st_received(to), 0);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		st_send_settle(to, LARGE);
 		st_read(from, LARGE, LARGE);
 		assert_int_equal(st_sent(to), LARGE);

@@ -43,11 +43,9 @@ ST_TEST(count__asks)
 /* Large sends count if they are sent in messages, which then grow up to the large size. */
 ST_TEST(count__large_in_messages)
 {
-	uint32_t i;
-
 	conf[0].frags = 5;
 	st_start();
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		st_small(64 * KB);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 1);
 	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize,
@@ -57,11 +55,9 @@ ST_TEST(count__large_in_messages)
 /* They do not count when they are written or read. */
 ST_TEST(count__not_for_direct)
 {
-	uint32_t i;
-
 	conf[0].frags = 1;
 	st_start();
-	for (i = 0; i < 10; i++)
+	for (uint32_t i = 0; i < 10; i++)
 		st_large(64 * KB);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 }
@@ -112,7 +108,7 @@ ST_OPEN(run__no_memory_here)
 /* Old buffers are replaced as they complete; messages grow with the first new one (AFC-18). */
 ST_TEST(hear__as_they_complete)
 {
-	uint32_t i, after;
+	uint32_t after;
 
 	conf[1].nb_recv = 4;
 	raw_start();
@@ -121,7 +117,7 @@ ST_TEST(hear__as_they_complete)
 	/* posted at the time of the request: those before it, and three more */
 	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
 	assert_int_equal(after, raw.seq - 1 + 3);
-	for (i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 1536);
 		raw_put(raw_msg(0));
 	}
@@ -131,14 +127,12 @@ ST_TEST(hear__as_they_complete)
 /* The requester's long messages begin behind that number, not before (AFC-18). */
 ST_TEST(run__behind_the_old_ones)
 {
-	uint32_t i;
-
 	conf[1].frags = 1;
 	raw_start();
 	raw_send(SEND);
 	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize,
 		sm.resized.after = raw.lrsq + 4);
-	for (i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(st_view(to).peer_msg_size, 1536);
 		st_forget_msgs();
 		raw_send(SEND);
@@ -231,9 +225,7 @@ ST_TEST(cross__connecting_side)
 /* Two sessions, in both directions at once: both sizes are granted. */
 ST_OPEN(cross__both_get_theirs)
 {
-	uint32_t i;
-
-	for (i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++) {
 		st_send(from, SEND);
 		st_send_settle(to, SEND - 500);
 		st_read(to, SEND, SEND);

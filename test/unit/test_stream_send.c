@@ -30,9 +30,7 @@ ST_OPEN(small__in_one_message)
 /* Sends posted together share a message. */
 ST_OPEN(small__together)
 {
-	uint32_t i;
-
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		st_send(from, 300);
 	st_settle();
 	assert_int_equal(st_of(from)->nb_msgs, 1);
@@ -116,14 +114,12 @@ ST_TEST(threshold__from_where)
 /* No message is as long as a large send, so it fits into any advertised set (AFC-12). */
 ST_TEST(message__never_large)
 {
-	uint32_t i;
-
 	conf[0].threshold = conf[1].threshold = 600;
 	st_start();
-	for (i = 0; i < 6; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		st_send(from, 500);
 	st_settle();
-	for (i = 0; i < st_of(from)->nb_msgs; i++)
+	for (uint32_t i = 0; i < st_of(from)->nb_msgs; i++)
 		assert_true(st_of(from)->msg[i].len < 600);
 	st_read(to, 3000, 3000);
 }
@@ -133,11 +129,9 @@ ST_TEST(message__never_large)
 /* The provider has room for one request at a time: nothing is lost, and the order stays. */
 ST_TEST(post__provider_is_full)
 {
-	uint32_t i;
-
 	from->max_req = to->max_req = 1;
 	st_start();
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		st_large(LARGE);
 		st_after(LARGE);
 		st_send_settle(from, 3000);
@@ -150,11 +144,9 @@ ST_TEST(post__provider_is_full)
 /* All messages are in flight: counted, and it continues when one completes. */
 ST_TEST(post__no_message_is_left)
 {
-	uint32_t i;
-
 	conf[0].nb_send = 2;
 	st_start();
-	for (i = 0; i < 6; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		st_send(from, 1400);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
@@ -166,11 +158,9 @@ ST_TEST(post__no_message_is_left)
 /* The queue is as long as requested. */
 ST_TEST(post__queue_is_full)
 {
-	uint32_t i;
-
 	conf[0].sq_depth = conf[1].rq_depth = 4;
 	st_start();
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		st_send(from, LARGE);
 		st_recv(to, 10);
 	}
@@ -217,12 +207,11 @@ ST_TEST(stream_send_prepare__no_memory_to_offer)
 ST_TEST(stream_send_prepare__one_piece_of_three)
 {
 	struct san_ulp_wr wr = {.op = RTSAN_WR_SEND, .nb_sge = 3, .length = 30000};
-	uint32_t i;
 
 	conf[0].mode = SAN_SM_SMALL_LARGE;
 	st_start();
 	from->max_regs = 2;
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		wr.sge[i] = (struct rtsan_sge){.addr = st_of(from)->src, .length = 10000};
 	assert_int_equal(san_stream_post_send(from->s, &wr, 1), 1);
 	st_settle();
@@ -266,12 +255,10 @@ ST_LARGE(write__done_in_order)
 /* Direct and message data, mixed, with messages that overtake: the stream stays in order. */
 ST_TEST(write__mixed_unordered)
 {
-	uint32_t i;
-
 	pair.caps.ordered = false;
 	pair.reorder = 4;
 	st_start();
-	for (i = 0; i < 40; i++) {
+	for (uint32_t i = 0; i < 40; i++) {
 		st_send(from, i % 3 == 0 ? LARGE / 4 : 700);
 		if (i % 5 == 4)
 			st_read(to, st_of(from)->src_used - st_of(to)->at, 20000);
@@ -319,7 +306,7 @@ ST_TEST(write__not_what_was_planned)
 ST_TEST(written__long_after_it_was_told)
 {
 	uint64_t writes[3 * STREAM_WDONES];
-	uint32_t i, nb = 0, id = 0;
+	uint32_t nb = 0, id = 0;
 
 	conf[1].mode = SAN_SM_LARGE_RECV;
 	raw_start();
@@ -342,9 +329,9 @@ ST_TEST(written__long_after_it_was_told)
 		}
 	}
 	assert_false(st_has(to, RTSAN_WC_SEND));
-	for (i = 0; i < nb; i++)
+	for (uint32_t i = 0; i < nb; i++)
 		pair_done(to, writes[i], 0, 0);
-	for (i = 0; i < nb; i++)
+	for (uint32_t i = 0; i < nb; i++)
 		assert_int_equal(st_sent(to), LARGE);
 }
 
@@ -353,11 +340,10 @@ static void
 pieces_one_by_one(void)
 {
 	struct san_ulp_recv r = {.nb_sge = 3};
-	uint32_t i;
 
 	st_start_large();
 	from->max_req = 1;
-	for (i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 3; i++)
 		r.sge[i] = (struct rtsan_sge){.addr = st_of(to)->dst + 10000 * i, .length = 10000};
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].buf = st_of(to)->dst;
 	st_of(to)->recv[st_of(to)->recv_tail % ST_RECVS].flags = 0;

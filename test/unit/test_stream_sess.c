@@ -2,8 +2,6 @@
 
 /* States of a session: created, connected, over, parked, orphaned. (AFC-1, AFC-4, AFC-15) */
 
-#include <errno.h>
-
 #include "test_stream.h"
 
 #define LARGE (64 * KB)
@@ -115,7 +113,6 @@ ST_TEST(bytes_max__fixed_size)
 ST_TEST(bytes_max__grown)
 {
 	uint64_t nb = (uint64_t)conf[0].nb_recv + conf[0].nb_store + conf[0].nb_send, at_first;
-	uint32_t i;
 
 	conf[0].frags = 1;
 	conf[0].send_buffer = 64 * KB;
@@ -124,7 +121,7 @@ ST_TEST(bytes_max__grown)
 	at_first = from->mem;
 	assert_true(san_stream_bytes_max(&conf[0]) ==
 		    2 * at_first + nb * (2 * conf[0].msg_max - conf[0].msg_size) + 64 * KB);
-	for (i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		st_send_settle(from, 3000);
 		assert_true(from->mem <= san_stream_bytes_max(&conf[0]) - at_first);
 		st_read(to, 3000, 3000);
@@ -146,9 +143,9 @@ ST_TEST(on_done__failed)
 		{RTSAN_WC_FLUSHED, false},
 		{RTSAN_WC_RETRY_EXC, false},
 	};
-	uint32_t i, send;
+	uint32_t send;
 
-	for (i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
 		st_setup(state);
 		st_start();
 		send = i & 1;
@@ -331,8 +328,6 @@ ST_TEST(on_over__before_the_hello)
 /* Buffered data and the end are sent without the application; received data is dropped. */
 ST_TEST(orphan__goes_on)
 {
-	uint32_t i;
-
 	conf[1].send_buffer = 256 * KB;
 	st_start();
 	st_send(to, LARGE);
@@ -341,7 +336,7 @@ ST_TEST(orphan__goes_on)
 	st_ctl_settle(to, 2, SAN_WR_WAIT, RTSAN_STREAM_URGENT, 0);
 	assert_true(san_stream_orphan(to->s));
 	assert_int_equal(st_view(to).nb_unread_bytes, 0);
-	for (i = 0; i < 100; i++) { /* more than may be unread */
+	for (uint32_t i = 0; i < 100; i++) { /* more than may be unread */
 		st_send_settle(from, 1000);
 		while (st_has(from, RTSAN_WC_SEND))
 			st_sent(from);

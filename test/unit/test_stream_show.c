@@ -8,13 +8,11 @@
 
 ST_TEST(stream_show_sges_name_key__all)
 {
-	uint32_t i;
-
 	assert_string_equal(san_stream_show_mode_name(SAN_SM_LARGE_RECV), "large");
 	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");
-	for (i = 0; i < SAN_SM_MODES; i++)
+	for (uint32_t i = 0; i < SAN_SM_MODES; i++)
 		assert_string_not_equal(san_stream_show_mode_name((uint8_t)i), "unknown");
-	for (i = 0; i < SAN_STREAM_WHYS; i++)
+	for (uint32_t i = 0; i < SAN_STREAM_WHYS; i++)
 		assert_string_not_equal(san_stream_show_why_name((uint8_t)i), "unknown");
 	assert_string_equal(san_stream_show_mode_name(SAN_SM_MODES), "unknown");
 	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHYS), "unknown");
@@ -55,11 +53,10 @@ ST_TEST(view__of_each_side)
 ST_TEST(view__changes)
 {
 	struct san_stream_view v;
-	uint32_t i;
 
 	conf[0].learn = 1;
 	st_start();
-	for (i = 0; i < SAN_STREAM_EVENTS; i++) {
+	for (uint32_t i = 0; i < SAN_STREAM_EVENTS; i++) {
 		st_after(LARGE);
 		st_wait(MS);
 		st_large(LARGE);
@@ -67,7 +64,7 @@ ST_TEST(view__changes)
 	}
 	v = st_view(from);
 	assert_int_equal(v.nb_change, SAN_STREAM_EVENTS);
-	for (i = 1; i < v.nb_change; i++) {
+	for (uint32_t i = 1; i < v.nb_change; i++) {
 		assert_int_equal(v.change[i].from, v.change[i - 1].to);
 		assert_true(v.change[i].at_ns > v.change[i - 1].at_ns);
 	}

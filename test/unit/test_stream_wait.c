@@ -75,12 +75,10 @@ ST_OPEN(wait__at_once)
 /* An event completes all waits for it, in order, and none twice (AFC-19). */
 ST_OPEN(wait__all_in_order)
 {
-	uint64_t id;
-
-	for (id = 1; id <= 5; id++)
+	for (uint64_t id = 1; id <= 5; id++)
 		wait_for(to, id, id == 3 ? RTSAN_STREAM_URGENT : RTSAN_STREAM_READABLE);
 	st_send_settle(from, 10);
-	for (id = 1; id <= 5; id++)
+	for (uint64_t id = 1; id <= 5; id++)
 		if (id != 3)
 			assert_int_equal(waited(to, id), RTSAN_STREAM_READABLE);
 	st_send_settle(from, 10);
@@ -102,12 +100,10 @@ ST_RAW(wait__writable)
 /* Not while the peer has no room for unread data: the next send would have to wait. */
 ST_TEST(wait__writable_with_room)
 {
-	uint32_t i;
-
 	conf[1].nb_store = 4;
 	conf[1].t2 = 2;
 	st_start();
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		st_send_settle(from, 1000);
 	wait_for(from, 1, RTSAN_STREAM_WRITABLE);
 	st_settle();
@@ -146,9 +142,8 @@ ST_OPEN(wait__readable_at_the_end)
 ST_OPEN(wait__too_many)
 {
 	struct san_ulp_wc wc = {0};
-	uint32_t i;
 
-	for (i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
+	for (uint32_t i = 0; i <= SAN_STREAM_WAIT_MAX; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
 	assert_true(st_take(to, RTSAN_WC_STREAM_WAIT, &wc));
 	assert_int_equal(wc.wr_id, SAN_STREAM_WAIT_MAX);
@@ -173,19 +168,19 @@ ST_OPEN(cancel__waits)
 ST_OPEN(post__nobody_takes)
 {
 	struct san_ulp_wc wc = {0};
-	uint32_t i, taken = 0;
+	uint32_t taken = 0;
 
-	for (i = 0; i < 8; i++)
+	for (uint32_t i = 0; i < 8; i++)
 		wait_for(to, i, RTSAN_STREAM_URGENT);
-	for (i = 0; i < 200; i++)
+	for (uint32_t i = 0; i < 200; i++)
 		taken += pair_ctl(to, 100 + i, SAN_WR_CANCEL, 0, 0);
 	assert_in_range(taken, 8, STREAM_DONES - 8);
 	pair_end_now(to, RTSAN_WC_FLUSHED); /* all waits complete */
-	for (i = 0; i < taken; i++) {
+	for (uint32_t i = 0; i < taken; i++) {
 		assert_true(pair_poll(to, &wc));
 		assert_int_equal(wc.wr_id, 100 + i);
 	}
-	for (i = 0; i < 8; i++) {
+	for (uint32_t i = 0; i < 8; i++) {
 		assert_true(pair_poll(to, &wc));
 		assert_int_equal(wc.wr_id, i);
 	}
@@ -299,17 +294,17 @@ give_back(uint32_t loan, uint8_t status)
 /* In any order, each once; then its room is the peer's again. (AFC-1, AFC-27) */
 ST_TEST(give_back__by_request)
 {
-	uint32_t loan[4], i;
+	uint32_t loan[4];
 
 	conf[1].nb_store = conf[1].nb_recv = 4;
 	st_start();
-	for (i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		st_send_settle(from, 1000);
-	for (i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		loan[i] = borrow(1000 * i, 1000);
 	assert_int_equal(st_said_data(from), 4);
 	assert_true(san_stream_recv_has_lent(to->s));
-	for (i = 4; i-- > 0;)
+	for (uint32_t i = 4; i-- > 0;)
 		give_back(loan[i], 0);
 	assert_false(san_stream_recv_has_lent(to->s));
 	give_back(loan[0], RTSAN_WC_INVALID);
@@ -323,9 +318,9 @@ ST_TEST(give_back__by_request)
 /* However many are lent, the sender is notified of the other room. (AFC-27) */
 ST_TEST(give_back__room_beside)
 {
-	uint32_t held, at, len, i, loan[7];
+	uint32_t at, len, i, loan[7];
 
-	for (held = 1; held < 8; held++) {
+	for (uint32_t held = 1; held < 8; held++) {
 		st_setup(state);
 		conf[1].nb_store = conf[1].nb_recv = 8;
 		conf[1].t2 = 6;
@@ -405,10 +400,9 @@ ST_TEST(option__values)
 		{99, 0, RTSAN_WC_INVALID},
 	};
 	struct san_ulp_wc wc = {0};
-	uint32_t i;
 
 	st_start();
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pair_ctl(from, i, SAN_WR_OPTION, rows[i].option, rows[i].value);
 		assert_true(st_take(from, RTSAN_WC_STREAM_OPTION, &wc));
 		assert_int_equal(wc.wr_id, i);

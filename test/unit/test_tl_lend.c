@@ -47,9 +47,9 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 static void
 check_sum(void)
 {
-	uint32_t i, sum = atomic_load(&lend.free_bytes);
+	uint32_t sum = atomic_load(&lend.free_bytes);
 
-	for (i = 0; i < NB; i++) {
+	for (uint32_t i = 0; i < NB; i++) {
 		sum += tl[i]->budget_bytes;
 		assert_true(tl[i]->budget_used <= tl[i]->budget_bytes);
 		assert_true(tl[i]->budget_bytes >= LEAST);

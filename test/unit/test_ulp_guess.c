@@ -103,14 +103,14 @@ spend(uint32_t key)
 
 UNIT_CASE(guess__budget_of_a_host)
 {
-	uint32_t key = add(), n, i;
+	uint32_t key = add(), n;
 
 	n = spend(key);
 	assert_in_range(n, PER_HOUR / 4, PER_HOUR);
 	/* the key is not checked at all */
 	assert_int_equal(pull(key), SAN_ST_ACCESS);
 	/* no more than that per hour */
-	for (i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < 60; i++) {
 		fake.tl.now_ns += HOUR_NS / 60;
 		n += spend(key);
 	}
@@ -195,10 +195,10 @@ UNIT_CASE(guess__of_an_application)
 /* A host without budget is remembered, however many hosts use a part of theirs. */
 UNIT_CASE(guess__remembered)
 {
-	uint32_t key = add(), i;
+	uint32_t key = add();
 
 	spend(key);
-	for (i = 1; i < ALL_HOSTS; i++) {
+	for (uint32_t i = 1; i < ALL_HOSTS; i++) {
 		host.b[1] = (uint8_t)i;
 		host.b[2] = (uint8_t)(i >> 8);
 		reconnect();

@@ -242,10 +242,10 @@ UNIT_CASE(san_ulp_mr_copy__not_a_streams_key)
 UNIT_CASE(san_ulp_mr_add_stream__beside_programs)
 {
 	static const uint32_t stuck[] = {0x80000003};
-	uint32_t keys[4], key, i, nb_programs = 0;
+	uint32_t keys[4], key, nb_programs = 0;
 
 	follow(stuck, 1);
-	for (i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PUSH,
 						       &keys[i]),
 				 0);

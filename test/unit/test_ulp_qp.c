@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include "test_ulp.h"
-#include "ulp_priv.h"
 
 static uint8_t mem[64];
 
@@ -79,9 +78,9 @@ UNIT_CASE(san_ulp_qp_create__refuses_bad_arguments)
 UNIT_CASE(san_ulp_qp_create__up_to_max_and_rests)
 {
 	const struct san_ulp_qp_conf conf = {t.send_cq, t.send_cq, 4096, 4096, 0};
-	uint32_t qp[8], again, i;
+	uint32_t qp[8], again;
 
-	for (i = 0; i < 7; i++)
+	for (uint32_t i = 0; i < 7; i++)
 		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
 	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &again), -ENOSPC);
 	san_ulp_check(t.ulp);
@@ -251,12 +250,12 @@ UNIT_CASE_IN(san_ulp_qp_unbind__many_wait_for_one_cq, NULL)
 	struct san_ulp_recv r = {.wr_id = 1};
 	struct san_ulp_wc wc;
 	struct san_ulp_cq *cq;
-	uint32_t qp[MANY], i;
+	uint32_t qp[MANY];
 
 	test_ulp_open(8, 16, 4);
 	assert_int_equal(san_ulp_cq_create(t.ulp, 2, &cq), 0);
 	conf.send_cq = conf.recv_cq = cq;
-	for (i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < MANY; i++) {
 		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp[i]), 0);
 		assert_int_equal(san_ulp_qp_post_recv(t.ulp, qp[i], &r, 1, 0), 1);
 		san_ulp_qp_unbind(t.ulp, qp[i]);
@@ -267,14 +266,14 @@ UNIT_CASE_IN(san_ulp_qp_unbind__many_wait_for_one_cq, NULL)
 	san_ulp_check(t.ulp);
 	/* in turn, one for each entry polled; one that is destroyed leaves the list */
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[3]), 0);
-	for (i = 0; i < MANY - 1; i++) {
+	for (uint32_t i = 0; i < MANY - 1; i++) {
 		assert_int_equal(san_ulp_cq_poll(cq, &wc, 1), 1);
 		assert_int_equal(wc.qp, qp[i < 3 ? i : i + 1]);
 		san_ulp_qp_pump(t.ulp, 0);
 		san_ulp_check(t.ulp);
 	}
 	assert_true(TAILQ_EMPTY(&t.ulp->fulls));
-	for (i = 0; i < MANY; i++)
+	for (uint32_t i = 0; i < MANY; i++)
 		assert_int_equal(san_ulp_qp_destroy(t.ulp, qp[i]), i == 3 ? -EINVAL : 0);
 	assert_int_equal(san_ulp_cq_destroy(t.ulp, cq), 0);
 }

@@ -65,12 +65,12 @@ UNIT_CASE(san_users_follow__changes)
 {
 	char path[] = "/tmp/test_users.XXXXXX";
 	uint64_t now_ns = SAN_NS_PER_S;
-	int i, fd = mkstemp(path);
+	int fd = mkstemp(path);
 
 	close(fd);
 	san_users_read(path);
 	write_text(path, "1000:100000:65536\n");
-	for (i = 0; i < 1000 && san_users_owner(100000, false) != 1000; i++) {
+	for (int i = 0; i < 1000 && san_users_owner(100000, false) != 1000; i++) {
 		san_users_follow(now_ns += SAN_NS_PER_S);
 		usleep(1000);
 	}
@@ -79,7 +79,7 @@ UNIT_CASE(san_users_follow__changes)
 	san_users_follow(now_ns + 1);
 	usleep(10000);
 	assert_int_equal(san_users_owner(100000, false), 1000);
-	for (i = 0; i < 1000 && san_users_owner(300000, false) != 1001; i++) {
+	for (int i = 0; i < 1000 && san_users_owner(300000, false) != 1001; i++) {
 		san_users_follow(now_ns += SAN_NS_PER_S);
 		usleep(1000);
 	}
@@ -91,9 +91,9 @@ UNIT_CASE(san_users_follow__changes)
 UNIT_CASE(san_users_may__diminishing)
 {
 	static const uint32_t shares[] = {45, 12, 3, 0};
-	uint32_t all = 0, own, i;
+	uint32_t all = 0, own;
 
-	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+	for (uint32_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
 		for (own = 0; san_users_may(1000 + i, own, all, 64); own++)
 			all++;
 		assert_int_equal(own, shares[i]);
@@ -154,13 +154,12 @@ give_places(uint16_t port, uid_t uid, enum users_place what)
  */
 UNIT_CASE(san_users_check__each_place)
 {
-	enum users_place what;
-	uint32_t i, nb;
+	uint32_t nb;
 
 	read_text("1000:100000:65536\n");
-	for (what = 0; what < USERS_PLACES; what++) {
+	for (enum users_place what = 0; what < USERS_PLACES; what++) {
 		nb = 0;
-		for (i = 0; i < 100; i++)
+		for (uint32_t i = 0; i < 100; i++)
 			nb += take_places(1, i % 2 == 0 ? HOSTILE : 100000 + i, what, 3);
 		assert_int_equal(nb, 45); /* three quarters of what root leaves */
 		assert_int_equal(take_places(1, OTHER, what, NB), 12);
@@ -179,12 +178,10 @@ UNIT_CASE(san_users_check__of_ports)
 	static const enum users_place common[] = {
 		USERS_UNATTACHED, USERS_BYTES, USERS_SOCK_BYTES, USERS_FDS};
 	bool is_common;
-	enum users_place what;
-	uint32_t i;
 
-	for (what = 0; what < USERS_PLACES; what++) {
+	for (enum users_place what = 0; what < USERS_PLACES; what++) {
 		is_common = false;
-		for (i = 0; i < RTE_DIM(common); i++)
+		for (uint32_t i = 0; i < RTE_DIM(common); i++)
 			is_common |= what == common[i];
 		assert_int_equal(take_places(1, HOSTILE, what, NB), 45);
 		assert_int_equal(take_places(2, HOSTILE, what, NB), is_common ? 0 : 45);
@@ -222,9 +219,7 @@ UNIT_CASE(san_users_check__refusal)
 /* Descriptors are counted with what has them. */
 UNIT_CASE(san_users_count__descriptors)
 {
-	enum users_place what;
-
-	for (what = 0; what < USERS_FDS; what++) {
+	for (enum users_place what = 0; what < USERS_FDS; what++) {
 		san_users_count(1, HOSTILE, what, 5);
 		assert_int_equal(san_users_nb(0, NULL, USERS_FDS), san_users_fds(what, 5));
 		san_users_count(1, HOSTILE, what, -5);

@@ -15,9 +15,7 @@ static uint8_t words[RTSAN_PRIVATE_MAX];
 static int
 setup(void **state)
 {
-	size_t i;
-
-	for (i = 0; i < sizeof(words); i++)
+	for (size_t i = 0; i < sizeof(words); i++)
 		words[i] = (uint8_t)(0x80 + i);
 	return 0;
 }
@@ -62,9 +60,8 @@ TEST(verbs_hello__all_lengths)
 {
 	uint8_t buf[VERBS_HELLO_MAX + 8], len;
 	struct verbs_hello h, got;
-	uint16_t n;
 
-	for (n = 0; n <= RTSAN_PRIVATE_MAX; n++) {
+	for (uint16_t n = 0; n <= RTSAN_PRIVATE_MAX; n++) {
 		memset(buf, 0, sizeof(buf));
 		san_verbs_hello_init(&h, SERVICE, words, n);
 		h.reason = RTSAN_R_REFUSED;

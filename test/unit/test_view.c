@@ -41,11 +41,11 @@ UNIT_CASE(san_view_string__breaks_lines)
 {
 	struct san_view v = {0};
 	char *text, *line, *rest;
-	uint32_t i, nb = 0;
+	uint32_t nb = 0;
 	size_t len;
 
 	v.text = open_memstream(&text, &len);
-	for (i = 0; i < 40; i++)
+	for (uint32_t i = 0; i < 40; i++)
 		san_view_string(&v, "name", "value");
 	fclose(v.text);
 	for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
@@ -70,12 +70,10 @@ UNIT_CASE(san_view_set__is_explained)
 		&san_view_conn_set,
 		&san_view_conn_list_set,
 	};
-	size_t s;
-	uint32_t i, k;
 
-	for (s = 0; s < RTE_DIM(sets); s++) {
+	for (size_t s = 0; s < RTE_DIM(sets); s++) {
 		assert_true(sets[s]->nb > 0);
-		for (i = 0; i < sets[s]->nb; i++) {
+		for (uint32_t i = 0; i < sets[s]->nb; i++) {
 			const struct san_view_field *f = &sets[s]->fields[i];
 
 			assert_true(f->unit[0] != '\0' || f->kind == SAN_VIEW_INFO ||
@@ -83,7 +81,7 @@ UNIT_CASE(san_view_set__is_explained)
 			assert_true(f->help[0] != '\0' && f->help[strlen(f->help) - 1] == '.');
 			/* an answer of telemetry has room for it, with its kind */
 			assert_true(strlen(f->unit) + strlen(f->help) < 100);
-			for (k = 0; k < i; k++)
+			for (uint32_t k = 0; k < i; k++)
 				assert_string_not_equal(f->name, sets[s]->fields[k].name);
 		}
 	}

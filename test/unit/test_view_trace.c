@@ -10,11 +10,11 @@
 /* Without tracing there is no cost, however often an lcore sleeps. */
 UNIT_CASE(san_trace_sleep__costs_no_memory)
 {
-	size_t before, i;
+	size_t before;
 
 	san_trace_sleep(0, 1);
 	before = mallinfo2().uordblks;
-	for (i = 0; i < TIMES; i++)
+	for (size_t i = 0; i < TIMES; i++)
 		san_trace_sleep(0, i);
 	assert_int_equal(mallinfo2().uordblks, before);
 }

@@ -118,13 +118,13 @@ UNIT_CASE(cut__round_trip)
 	struct san_wire_pkt p;
 	uint8_t payload[2000];
 	struct rte_mbuf *m;
-	uint16_t from, len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
+	uint16_t len, max = san_wire_piece_max(san_wire_payload_max(1280, true));
 
 	s.payload = sizeof(payload);
 	wire_sample_payload(&s, payload);
 	for (unsigned int v6 = 0; v6 < 2; v6++) {
 		path = wire_sample_path(v6 != 0);
-		for (from = 0; from < s.payload; from += len) {
+		for (uint16_t from = 0; from < s.payload; from += len) {
 			len = RTE_MIN((uint16_t)(s.payload - from), max);
 			m = rte_pktmbuf_alloc(test_pool());
 			memcpy(rte_pktmbuf_append(m, s.payload), payload, s.payload);

@@ -31,9 +31,9 @@ in_pieces(const struct rte_mbuf *m, uint16_t first, uint16_t step)
 	uint16_t len = rte_pktmbuf_data_len(m);
 	struct rte_mbuf *head = rte_pktmbuf_alloc(test_pool());
 	struct rte_mbuf *seg = head;
-	uint16_t at = 0, n;
+	uint16_t at = 0;
 
-	for (n = RTE_MIN(first, len);; n = RTE_MIN(step, (uint16_t)(len - at))) {
+	for (uint16_t n = RTE_MIN(first, len);; n = RTE_MIN(step, (uint16_t)(len - at))) {
 		memcpy(rte_pktmbuf_append(seg, n), data + at, n);
 		at += n;
 		if (seg != head)

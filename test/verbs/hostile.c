@@ -128,11 +128,10 @@ garbage(void)
 	uint8_t buf[VERBS_HELLO_MAX];
 	struct verbs_hello h;
 	int failed = 0;
-	size_t i, k;
 	char what[64];
 
-	for (i = 0; i < sizeof(lengths); i++) {
-		for (k = 0; k < sizeof(buf); k++)
+	for (size_t i = 0; i < sizeof(lengths); i++) {
+		for (size_t k = 0; k < sizeof(buf); k++)
 			buf[k] = (uint8_t)rand();
 		snprintf(what, sizeof(what), "%u bytes of noise", lengths[i]);
 		failed |= expect_refusal(what, buf, lengths[i]);
@@ -162,9 +161,9 @@ halves(void)
 {
 	struct verbs_hello h = {.service = service, .len = 64, .flags = VERBS_HELLO_FIRST};
 	uint8_t buf[VERBS_HELLO_MAX], len;
-	int i, failed = 0;
+	int failed = 0;
 
-	for (i = 0; i < NB_HALVES && failed == 0; i++) {
+	for (int i = 0; i < NB_HALVES && failed == 0; i++) {
 		h.token = (uint64_t)rand() << 32 | (uint32_t)rand();
 		h.data[0] = PLAIN;
 		len = san_verbs_hello_encode(&h, buf);
@@ -179,11 +178,10 @@ floods(void)
 {
 	static struct rdma_cm_id *ids[NB_FLOOD];
 	uint8_t buf[VERBS_HELLO_MAX], behaviour = PLAIN, len;
-	struct rdma_event_channel *unread;
 	struct verbs_hello h;
 	int i;
+	struct rdma_event_channel *unread = rdma_create_event_channel();
 
-	unread = rdma_create_event_channel();
 	san_verbs_hello_init(&h, service, &behaviour, 1);
 	len = san_verbs_hello_encode(&h, buf);
 	for (i = 0; i < NB_FLOOD; i++) {
@@ -211,11 +209,10 @@ guess(struct rdma_cm_id *id, struct ibv_mr *mr, bool is_read, uint64_t addr, uin
 					 .wr = {.rdma = {.remote_addr = addr, .rkey = key}},
 				 };
 	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
-	int i;
 
 	if (ibv_post_send(id->qp, &wr, &bad) != 0)
 		die("ibv_post_send");
-	for (i = 0; i < 10000; i++) {
+	for (int i = 0; i < 10000; i++) {
 		if (ibv_poll_cq(id->send_cq, 1, &wc) == 1)
 			return wc.status;
 		poll(NULL, 0, 1);
@@ -272,7 +269,6 @@ main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} all[] = {{"garbage", garbage}, {"halves", halves}, {"floods", floods}, {"keys", keys}};
-	size_t i;
 
 	if (argc != 4 || inet_pton(AF_INET, argv[1], &peer.sin_addr) != 1)
 		return 2;
@@ -281,7 +277,7 @@ main(int argc, char **argv)
 	channel = rdma_create_event_channel();
 	if (channel == NULL)
 		die("no channel");
-	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (strcmp(argv[3], all[i].name) == 0)
 			return all[i].run();
 	return 2;

@@ -88,9 +88,8 @@ static int
 post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	uint32_t most = (uint32_t)limit("POOR_INLINE", 1 << 20);
-	struct ibv_send_wr *w;
 
-	for (w = wr; w != NULL; w = w->next)
+	for (struct ibv_send_wr *w = wr; w != NULL; w = w->next)
 		if ((w->send_flags & IBV_SEND_INLINE) != 0 && w->num_sge > 0 &&
 		    w->sg_list[0].length > most) {
 			*bad = wr;

@@ -225,13 +225,10 @@ tell(size_t at, uint32_t size)
 static void
 rping_client(const char *peer, uint32_t size, int rounds)
 {
-	uint32_t i;
-	int n;
-
 	dial(peer, RPING_PORT);
-	for (n = 0; n < rounds; n++) {
+	for (int n = 0; n < rounds; n++) {
 		/* text, as it shows it and sends it back up to the zero at its end */
-		for (i = 0; i < size - 1; i++)
+		for (uint32_t i = 0; i < size - 1; i++)
 			mem[PING + i] = (uint8_t)('A' + (i * 7 + (uint32_t)n) % 50);
 		mem[PING + size - 1] = 0;
 		memset(mem + PONG, 0xff, size);
@@ -251,8 +248,6 @@ rping_client(const char *peer, uint32_t size, int rounds)
 static void
 cmatose(const char *peer, uint32_t size, int count)
 {
-	int i;
-
 	CHECK(count <= COUNT_MAX && size <= SIZE_MAX_ - INFO_IN);
 	post_recvs(count, size);
 	if (peer != NULL) {
@@ -261,7 +256,7 @@ cmatose(const char *peer, uint32_t size, int count)
 	} else {
 		serve(CMATOSE_PORT);
 	}
-	for (i = 0; i < count; i++)
+	for (int i = 0; i < count; i++)
 		post(RTSAN_WR_SEND, PONG, size, 0, 0);
 	CHECK(wait_sent(count, size) || peer != NULL);
 	if (peer == NULL)
