@@ -116,7 +116,6 @@ make_queues(struct side *s)
 		.sq_depth = rte_align32pow2(bench.depth),
 		.rq_depth = bench.op == RTSAN_WR_SEND ? 2 * rte_align32pow2(bench.depth) : 1,
 	};
-	uint32_t i;
 
 	if (san_ulp_cq_create(ulp, CQ_DEPTH, &s->cq) != 0)
 		die("completion queue");
@@ -126,7 +125,7 @@ make_queues(struct side *s)
 	if (s->qps == NULL || s->region == NULL)
 		die("no memory");
 	memset(s->region, 1, REGION);
-	for (i = 0; i < bench.nb_conns; i++)
+	for (uint32_t i = 0; i < bench.nb_conns; i++)
 		if (san_ulp_qp_create(ulp, &conf, &s->qps[i]) != 0)
 			die("queue pair");
 	if (san_ulp_mr_add(ulp, s->region, REGION, 0, RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL, PKEY,
@@ -245,9 +244,8 @@ post_batch(struct side *s, uint32_t conn, uint32_t n)
 {
 	struct san_ulp_wr wrs[BATCH_MAX];
 	uint64_t off;
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct san_ulp_wr *wr = &wrs[i];
 
 		off = s->posted++ % bench.depth * bench.size % (REGION - bench.size);
@@ -268,9 +266,8 @@ static void
 post_recvs(struct side *s, uint32_t conn, uint32_t n)
 {
 	struct san_ulp_recv r[BATCH_MAX];
-	uint32_t i;
 
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		r[i].wr_id = conn;
 		r[i].nb_sge = 1;
 		r[i].sge[0] = (struct rtsan_sge){.addr = s->region, .length = bench.size};
@@ -284,10 +281,11 @@ static void
 poll(struct side *s, bool answer)
 {
 	struct san_ulp_wc wc[BATCH_MAX];
-	uint32_t i, run, n;
+	uint32_t run, n;
 
 	while ((n = san_ulp_cq_poll(s->cq, wc, BATCH_MAX)) != 0) {
-		for (i = 0; i < n; i += run) { /* as many at once as came for one connection */
+		/* as many at once as came for one connection */
+		for (uint32_t i = 0; i < n; i += run) {
 			for (run = 1; i + run < n && wc[i + run].op == wc[i].op &&
 			     wc[i + run].wr_id == wc[i].wr_id;
 			     run++)
@@ -338,10 +336,9 @@ static void
 run(void)
 {
 	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
-	uint32_t i, k;
 
-	for (i = 0; bench.op == RTSAN_WR_SEND && i < bench.nb_conns; i++) {
-		for (k = 0; k < rte_align32pow2(bench.depth); k++) {
+	for (uint32_t i = 0; bench.op == RTSAN_WR_SEND && i < bench.nb_conns; i++) {
+		for (uint32_t k = 0; k < rte_align32pow2(bench.depth); k++) {
 			post_recvs(&bench.server, i, 1);
 			if (bench.answers)
 				post_recvs(&bench.client, i, 1);
@@ -381,17 +378,16 @@ get_args(int argc, char **argv)
 		{"idle", RTSAN_WR_PUSH, false, true},
 	};
 	uint32_t *numbers[] = {&bench.size, &bench.depth, &bench.batch};
-	unsigned int i;
 
 	bench.op = argc > 1 ? 0 : bench.op;
-	for (i = 0; argc > 1 && i < RTE_DIM(ops); i++) {
+	for (unsigned int i = 0; argc > 1 && i < RTE_DIM(ops); i++) {
 		if (strcmp(argv[1], ops[i].name) == 0) {
 			bench.op = ops[i].op;
 			bench.answers = ops[i].answers;
 			bench.idle = ops[i].idle;
 		}
 	}
-	for (i = 0; i < RTE_DIM(numbers) && argc > 2 + (int)i; i++)
+	for (unsigned int i = 0; i < RTE_DIM(numbers) && argc > 2 + (int)i; i++)
 		*numbers[i] = (uint32_t)strtoul(argv[2 + i], NULL, 0);
 	if (argc > 5)
 		bench.count = strtoull(argv[5], NULL, 0);

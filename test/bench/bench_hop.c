@@ -161,10 +161,9 @@ post(uint32_t n)
 {
 	struct san_wq_prod *q = &bench.q;
 	struct san_ulp_wr *wr;
-	uint32_t i;
 
 	/* what it has no use for is not written, as in librtsan: one cache line */
-	for (i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		wr = &q->sqe[(q->sq.tail + i) & q->sq.mask];
 		wr->wr_id = q->sq.tail + i;
 		wr->op = RTSAN_WR_SEND;

@@ -44,9 +44,8 @@ static void
 window(void)
 {
 	MPI_Request requests[WINDOW];
-	int i;
 
-	for (i = 0; i < WINDOW; i++) {
+	for (int i = 0; i < WINDOW; i++) {
 		if (rank == 0)
 			MPI_Isend(&out[i], 1, MPI_INT64_T, 1, 1, MPI_COMM_WORLD, &requests[i]);
 		else
@@ -64,11 +63,10 @@ static double
 batch(void (*op)(void))
 {
 	double begin;
-	int i;
 
 	MPI_Barrier(MPI_COMM_WORLD);
 	begin = MPI_Wtime();
-	for (i = 0; i < BATCH; i++)
+	for (int i = 0; i < BATCH; i++)
 		op();
 	return (MPI_Wtime() - begin) * 1e6;
 }
@@ -94,13 +92,12 @@ int
 main(int argc, char **argv)
 {
 	double small_us, large_us, window_us;
-	size_t i;
 	int ms;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	ms = argc == 2 ? atoi(argv[1]) : 100;
-	for (i = 0; i < WORDS; i++)
+	for (size_t i = 0; i < WORDS; i++)
 		out[i] = rank + 1;
 	small_us = measure(small, ms);
 	large_us = measure(large, ms);

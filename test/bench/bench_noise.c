@@ -28,9 +28,8 @@ main(int argc, char **argv)
 	uint64_t begin = now_ns();
 	uint64_t last = begin;
 	uint64_t longest = 0, gaps = 0, lost = 0;
-	uint64_t now;
 
-	for (now = begin; now - begin < duration; last = now) {
+	for (uint64_t now = begin; now - begin < duration; last = now) {
 		now = now_ns();
 		if (now - last < GAP_NS)
 			continue;

@@ -46,25 +46,24 @@ run_round(struct rte_mbuf **pkts, uint16_t payload, uint32_t round)
 	struct san_wire_pkt parsed;
 	struct san_wire_ack ack;
 	uint64_t t[NB_STAGES + 1];
-	unsigned int i;
 	int bad = 0;
 
 	p.length = payload;
 	p.offset = 0;
 	t[STAGE_BUILD] = rte_rdtsc_precise();
-	for (i = 0; i < NB_PKTS; i++) {
+	for (unsigned int i = 0; i < NB_PKTS; i++) {
 		rte_pktmbuf_reset(pkts[i]);
 		rte_pktmbuf_append(pkts[i], payload);
 		san_wire_build(pkts[i], &path, &p);
 	}
 	t[STAGE_SEAL] = rte_rdtsc_precise();
-	for (i = 0; i < NB_PKTS; i++)
+	for (unsigned int i = 0; i < NB_PKTS; i++)
 		san_wire_icrc_seal(pkts[i]);
 	t[STAGE_PARSE] = rte_rdtsc_precise();
-	for (i = 0; i < NB_PKTS; i++)
+	for (unsigned int i = 0; i < NB_PKTS; i++)
 		bad |= san_wire_parse(pkts[i], SAN_WIRE_PORT, &parsed, &ack) != SAN_DROP_NONE;
 	t[NB_STAGES] = rte_rdtsc_precise();
-	for (i = 0; i < NB_STAGES; i++)
+	for (unsigned int i = 0; i < NB_STAGES; i++)
 		ticks[i][round] = t[i + 1] - t[i];
 	return bad ? -1 : 0;
 }
@@ -74,14 +73,13 @@ run(struct rte_mempool *pool, uint16_t payload)
 {
 	double ns[NB_STAGES];
 	struct rte_mbuf *pkts[NB_PKTS];
-	uint32_t i;
 	int ret = 0;
 
 	if (rte_pktmbuf_alloc_bulk(pool, pkts, NB_PKTS) != 0)
 		return -1;
-	for (i = 0; i < NB_ROUNDS; i++)
+	for (uint32_t i = 0; i < NB_ROUNDS; i++)
 		ret |= run_round(pkts, payload, i);
-	for (i = 0; i < NB_STAGES; i++) {
+	for (uint32_t i = 0; i < NB_STAGES; i++) {
 		qsort(ticks[i], NB_ROUNDS, sizeof(ticks[i][0]), compare);
 		ns[i] = (double)ticks[i][NB_ROUNDS / 2] * 1e9 / (double)rte_get_tsc_hz() / NB_PKTS;
 	}

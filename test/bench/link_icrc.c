@@ -41,12 +41,12 @@ clear_upper(void)
 static uint32_t
 icrc_of(struct rte_mbuf *m, uint32_t len)
 {
-	uint32_t off = sizeof(struct wire_eth) - LRH_LEN, crc, i;
+	uint32_t off = sizeof(struct wire_eth) - LRH_LEN, crc;
 	uint8_t *lrh = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
 	uint8_t saved[sizeof(mask)];
 
 	memcpy(saved, lrh, sizeof(saved));
-	for (i = 0; i < sizeof(mask); i++)
+	for (uint32_t i = 0; i < sizeof(mask); i++)
 		lrh[i] |= mask[i];
 	crc = crc32_gzip_refl(0, lrh, len - off);
 #ifdef RTE_ARCH_X86

@@ -28,9 +28,8 @@ raw_tx(struct link *l)
 	struct rte_mbuf *pkts[LINK_BURST], *m;
 	uint16_t nb = 0, size = frame_bytes(l);
 	uint16_t sent, i;
-	uint32_t round;
 
-	for (round = 0;; round++) {
+	for (uint32_t round = 0;; round++) {
 		if (nb == 0 && rte_pktmbuf_alloc_bulk(l->pool, pkts, LINK_BURST) == 0)
 			for (nb = LINK_BURST, i = 0; i < LINK_BURST; i++)
 				rte_pktmbuf_append(pkts[i], size);

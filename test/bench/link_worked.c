@@ -208,11 +208,11 @@ take_data(struct side *s, struct rte_mbuf *m)
 static inline uint16_t
 take(struct side *s, struct rte_mbuf **pkts, uint16_t nb)
 {
-	uint16_t i, nb_data = 0;
+	uint16_t nb_data = 0;
 
-	for (i = 0; i < nb && i < PREFETCH; i++)
+	for (uint16_t i = 0; i < nb && i < PREFETCH; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	for (i = 0; i < nb; i++) {
+	for (uint16_t i = 0; i < nb; i++) {
 		if (i + PREFETCH < nb)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + PREFETCH], void *));
 		if (unlikely(link_is_bye(pkts[i]))) {
@@ -285,13 +285,12 @@ static int
 report(struct side *s, double *rate, uint32_t nb)
 {
 	double sum = 0;
-	uint32_t i;
 
 	if (nb == 0 || s->errors != 0) {
 		fprintf(stderr, "%" PRIu64 " packets were wrong, %u intervals\n", s->errors, nb);
 		return -1;
 	}
-	for (i = 0; i < nb; i++)
+	for (uint32_t i = 0; i < nb; i++)
 		sum += rate[i];
 	qsort(rate, nb, sizeof(*rate), compare);
 	printf("{\"mpps\": %.4f, \"slow_mpps\": %.4f, \"fast_mpps\": %.4f, \"gbps\": %.4f}\n",
