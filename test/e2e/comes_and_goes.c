@@ -7,9 +7,6 @@
  *   comes_and_goes caps SPEC
  */
 
-#include <stdio.h>
-#include <string.h>
-
 #include "conns.h"
 
 static const struct conns_extra nothing;

@@ -5,20 +5,15 @@
  * deregistered. (SYS-2, SYS-4, RT-23, RT-26)
  */
 
-#include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "conns.h"
 
-#define REGION    100000
-#define ROUNDS    3
-#define TIMEOUT_S 120 /* seconds before a wait fails */
-#define UNDER     40  /* requests in flight */
+#define REGION     100000
+#define ROUNDS     3
+#define TIMEOUT_MS 120000 /* before a wait fails */
+#define UNDER      40     /* requests in flight */
 
 enum service {
 	ORDERLY = 1, /* its connections end in order */
@@ -46,52 +41,11 @@ static struct place {
 	uint64_t rkey;
 } place;
 
-void
-conns_die(const char *file, int line, const char *what)
+static void
+failing(void)
 {
-	printf("%s:%d: not: %s (%s)\n", file, line, what, rtsan_error());
-	fflush(stdout);
 	if (extra->explain != NULL && ctx != NULL)
 		extra->explain(ctx);
-	exit(1);
-}
-
-static time_t
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
-}
-
-struct rtsan_event
-conns_event(const char *file, int line, enum rtsan_event_type want)
-{
-	time_t until = now() + TIMEOUT_S;
-	struct rtsan_event ev = {.type = 0};
-
-	while (rtsan_event_poll(ctx, &ev) == 0)
-		if (now() > until)
-			conns_die(file, line, "an event");
-	if (ev.type != want) {
-		printf("event %d instead of %d: %s\n", ev.type, want,
-		       rtsan_reason_text(ev.reason));
-		conns_die(file, line, "the event that was expected");
-	}
-	return ev;
-}
-
-static struct rtsan_wc
-completion(int line)
-{
-	time_t until = now() + TIMEOUT_S;
-	struct rtsan_wc wc = {.status = 0};
-
-	while (rtsan_cq_poll(cq, &wc, 1) == 0)
-		if (now() > until)
-			conns_die(__FILE__, line, "a completion");
-	return wc;
 }
 
 static struct rtsan_qp *
@@ -210,8 +164,7 @@ serve(const char *spec)
 	listen_all();
 	place.addr = (uintptr_t)rtsan_mr_addr(mr);
 	place.rkey = rtsan_mr_rkey(mr);
-	printf("listening\n");
-	fflush(stdout);
+	rt_say("listening");
 	/* a request may overtake the end of the connection before it */
 	while (last == 0 || nb_open > 0) {
 		while (rtsan_cq_poll(cq, &wc, 1) == 1)
@@ -257,25 +210,23 @@ static void
 be_deaf(const char *spec)
 {
 	struct rtsan_event ev;
-	time_t until;
+	uint64_t until;
 	bool has;
 
 	signal(SIGTERM, on_term);
 	open_ctx(spec);
 	CHECK(rtsan_listen(ctx, ANYHOW, 0, 64, &anyhow) == 0);
-	printf("listening\n");
-	fflush(stdout);
+	rt_say("listening");
 	while (nb_told == 0)
 		rtsan_progress(ctx);
-	until = now() + TIMEOUT_S;
+	until = rt_now_ms() + TIMEOUT_MS;
 	do {
 		has = rtsan_event_poll(ctx, &ev) == 1;
 		if (has)
 			take_gone(&ev);
-		CHECK(now() < until);
+		CHECK(rt_now_ms() < until);
 	} while (has || nb_open > 0);
-	printf("all have gone\n");
-	fflush(stdout);
+	rt_say("all have gone");
 	while (nb_told == 1)
 		rtsan_progress(ctx);
 	rtsan_close(ctx);
@@ -301,7 +252,7 @@ dial_service(uint64_t service)
 	qp = conns_make_qp();
 	CHECK(rtsan_connect(qp, peer, service, NULL) == 0);
 	CHECK(rtsan_connect(qp, peer, service, NULL) == -EISCONN);
-	ev = EVENT(RTSAN_EV_ESTABLISHED);
+	ev = rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	CHECK(ev.qp == qp && ev.private_len == sizeof(place));
 	memcpy(&place, ev.private_data, sizeof(place));
 }
@@ -321,14 +272,14 @@ test_dereg(void)
 
 	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &src) == 0);
 	CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS && wc.qp == qp);
 	CHECK(post(RTSAN_WR_SEND, 2, src, 8, 0) == 1);
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 2 && wc.status == RTSAN_WC_SUCCESS);
 	if (!caps.ends_on_error) { /* a refusal, and the connection goes on */
 		CHECK(post(RTSAN_WR_PUSH, 3, src, 8, place.rkey ^ 0x10000) == 1);
-		wc = completion(__LINE__);
+		wc = rt_wc(cq, TIMEOUT_MS);
 		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_ACCESS);
 	}
 	CHECK(rtsan_mr_dereg(src) == 0);
@@ -377,22 +328,22 @@ test_orderly_end(void)
 	for (int i = 0; i < UNDER; i++)
 		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
 	CHECK(rtsan_disconnect(qp) == 0);
-	ev = EVENT(RTSAN_EV_DISCONNECTED);
+	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
 	CHECK(ev.qp == qp);
 	for (int i = 0; i < UNDER; i++) {
-		wc = completion(__LINE__);
+		wc = rt_wc(cq, TIMEOUT_MS);
 		CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS);
 	}
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 9 && wc.status == RTSAN_WC_FLUSHED);
 	CHECK(rtsan_disconnect(qp) == -ENOTCONN);
 	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == -ENOTCONN);
 	nothing_left();
 	/* connect the same queue pair again */
 	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	EVENT(RTSAN_EV_ESTABLISHED);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	CHECK(post(RTSAN_WR_PUSH, 3, mr, 8, place.rkey) == 1);
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_SUCCESS);
 	rtsan_qp_destroy(qp);
 	CHECK(rtsan_cq_destroy(cq) == 0);
@@ -440,16 +391,16 @@ test_given_up(void)
 	CHECK(rtsan_connect(qp, nobody, ORDERLY, NULL) == 0);
 	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
 	CHECK(rtsan_disconnect(qp) == 0);
-	ev = EVENT(RTSAN_EV_DISCONNECTED);
+	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
 	CHECK(ev.qp == qp);
 	for (int i = 0; i < 4; i++) {
-		wc = completion(__LINE__);
+		wc = rt_wc(cq, TIMEOUT_MS);
 		CHECK(wc.status == RTSAN_WC_FLUSHED && (wc.wr_id == 1 || wc.wr_id == 9));
 		nb_sends += wc.wr_id == 1;
 	}
 	CHECK(nb_sends == 1);
 	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	EVENT(RTSAN_EV_ESTABLISHED);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	rtsan_qp_destroy(qp);
 }
 
@@ -479,10 +430,10 @@ test_refused(void)
 
 	qp = conns_make_qp();
 	CHECK(rtsan_connect(qp, peer, NOBODY, NULL) == 0);
-	ev = EVENT(RTSAN_EV_REJECTED);
+	ev = rt_event(ctx, RTSAN_EV_REJECTED, TIMEOUT_MS);
 	CHECK(ev.reason == RTSAN_R_NO_LISTENER);
 	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	EVENT(RTSAN_EV_ESTABLISHED);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	rtsan_qp_destroy(qp);
 }
 
@@ -510,7 +461,7 @@ test_lacks(void)
 	rc = rtsan_connect(qp, peer, ORDERLY, &unordered);
 	CHECK(rc == (caps.has_unordered ? 0 : -EOPNOTSUPP));
 	if (rc == 0)
-		EVENT(RTSAN_EV_ESTABLISHED);
+		rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	rtsan_qp_destroy(qp);
 	dial();
 	rc = rtsan_mr_reg(ctx, own, sizeof(own), 0, &reg);
@@ -524,9 +475,9 @@ test_lacks(void)
 	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
 	sge.lkey = rtsan_mr_lkey(reg);
 	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS && wc.byte_len == sizeof(own));
-	wc = completion(__LINE__);
+	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS);
 	CHECK(rtsan_mr_dereg(reg) == 0);
 	rtsan_qp_destroy(qp);
@@ -548,14 +499,14 @@ test_second(const char *spec)
 static void
 stop_server(void)
 {
-	time_t until = now() + TIMEOUT_S;
+	uint64_t until = rt_now_ms() + TIMEOUT_MS;
 	struct rtsan_event ev = {.type = 0};
 
 	rtsan_qp_destroy(qp);
 	qp = conns_make_qp();
 	CHECK(rtsan_connect(qp, peer, STOP, NULL) == 0);
 	while (rtsan_event_poll(ctx, &ev) == 0)
-		CHECK(now() < until);
+		CHECK(rt_now_ms() < until);
 	CHECK(ev.type == RTSAN_EV_UNREACHABLE ||
 	      (ev.type == RTSAN_EV_REJECTED && ev.reason == RTSAN_R_REFUSED &&
 	       memcmp(ev.private_data, "bye", 3) == 0));
@@ -609,6 +560,7 @@ conns_run(int argc, char **argv, const struct conns_extra *more)
 	};
 
 	extra = more;
+	rt_failing = failing;
 	for (size_t i = 0; argc > 1 && i < sizeof(roles) / sizeof(*roles); i++) {
 		if (strcmp(argv[1], roles[i].name) != 0 || argc != roles[i].nb_args)
 			continue;

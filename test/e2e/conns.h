@@ -14,7 +14,7 @@
 #ifndef CONNS_H
 #define CONNS_H
 
-#include <rtsan.h>
+#include "rt.h"
 
 /** Further checks of a program; each may be NULL. */
 struct conns_extra {
@@ -22,7 +22,7 @@ struct conns_extra {
 	void (*round)(struct rtsan_ctx *ctx, const char *spec);
 	void (*closing)(struct rtsan_ctx *ctx);
 	void (*closed)(void);
-	void (*explain)(struct rtsan_ctx *ctx); /**< print the state after a failure */
+	void (*explain)(struct rtsan_ctx *ctx); /**< print the state at a failure */
 	/** The link ends with the context, which may lose the packets that were sent last. */
 	bool link_ends;
 };
@@ -30,17 +30,6 @@ struct conns_extra {
 /** Run the role, and exit. */
 void __attribute__((noreturn)) conns_run(int argc, char **argv, const struct conns_extra *extra);
 
-void __attribute__((noreturn)) conns_die(const char *file, int line, const char *what);
-struct rtsan_event conns_event(const char *file, int line, enum rtsan_event_type want);
 struct rtsan_qp *conns_make_qp(void);
-
-#define CHECK(cond)                                           \
-	do {                                                  \
-		if (!(cond))                                  \
-			conns_die(__FILE__, __LINE__, #cond); \
-	} while (0)
-
-/** Wait for the next event, which must have that type. */
-#define EVENT(want) conns_event(__FILE__, __LINE__, want)
 
 #endif

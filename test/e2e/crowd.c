@@ -12,19 +12,13 @@
  */
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "rtsan.h"
+#include "rt.h"
 
 #define PAIRS_MAX  32 /* a daemon has 64 services for all applications together */
 #define TIMEOUT_MS 120000
@@ -51,27 +45,11 @@ static struct conn {
 	uint8_t *out, *in;
 } * conns;
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
+static void
+fail(void)
 {
-	va_list ap;
-
-	va_start(ap, fmt);
 	fprintf(stderr, "pair %u: ", pair);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, " (%s)\n", rtsan_error());
 	shared->has_failed = true;
-	_exit(1);
-}
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* All messages differ, and each word depends on the pair, the connection and the round. */
@@ -91,7 +69,7 @@ check(const struct conn *c, uint32_t round)
 
 	fill(want, c->index, round);
 	if (memcmp(want, c->in, nb_bytes) != 0)
-		die("connection %u: round %u has other bytes", c->index, round);
+		rt_die("connection %u: round %u has other bytes", c->index, round);
 }
 
 static void
@@ -102,7 +80,7 @@ post(struct conn *c, const void *what, bool is_recv)
 	struct rtsan_send_wr send = {.opcode = RTSAN_WR_SEND, .sge = &sge, .nb_sge = 1};
 
 	if ((is_recv ? rtsan_post_recv(c->qp, &recv, 1) : rtsan_post_send(c->qp, &send, 1)) != 1)
-		die("post");
+		rt_die("post");
 }
 
 /* Open the context. Each connection has memory to send from and to receive into. */
@@ -112,7 +90,7 @@ open_all(const char *spec)
 	if (rtsan_open(spec, &ctx) != 0 ||
 	    rtsan_cq_create(ctx, 8 * nb_conns, &cq) != 0 ||
 	    rtsan_mr_alloc(ctx, (size_t)nb_conns * 2 * nb_bytes, 0, &mr) != 0)
-		die("open");
+		rt_die("open");
 	conns = calloc(nb_conns, sizeof(*conns));
 	for (uint32_t i = 0; i < nb_conns; i++) {
 		conns[i].index = i;
@@ -133,7 +111,7 @@ make_qp(struct conn *c)
 	};
 
 	if (rtsan_qp_create(ctx, &attr, &c->qp) != 0)
-		die("queue pair");
+		rt_die("queue pair");
 	post(c, c->in, true);
 }
 
@@ -152,17 +130,17 @@ take(struct rtsan_wc *wc, int n)
 
 	if (got == 0) {
 		if (since == 0)
-			since = now_ns();
-		if (now_ns() - since > TIMEOUT_MS * 1000000ull)
-			die("nothing completes");
+			since = rt_now_ns();
+		if (rt_now_ns() - since > TIMEOUT_MS * 1000000ull)
+			rt_die("nothing completes");
 		if (rtsan_cq_wait(cq, SLEEP_MS) < 0)
-			die("wait");
+			rt_die("wait");
 		return 0;
 	}
 	since = 0;
 	for (int i = 0; i < got; i++)
 		if (wc[i].status != RTSAN_WC_SUCCESS)
-			die("%s", rtsan_status_text(wc[i].status));
+			rt_die("%s", rtsan_status_text(wc[i].status));
 	return got;
 }
 
@@ -172,7 +150,7 @@ meet(const _Atomic uint32_t *nb_here)
 {
 	while (*nb_here < nb_pairs) {
 		if (shared->has_failed)
-			die("another one has failed");
+			rt_die("another one has failed");
 		usleep(RETRY_US);
 	}
 }
@@ -188,22 +166,22 @@ accept_all(void)
 	uint32_t nb = 0, nb_up = 0;
 
 	if (rtsan_listen(ctx, 100 + pair, 0, (uint16_t)(nb_conns + 1), &listener) != 0)
-		die("listen");
+		rt_die("listen");
 	shared->nb_listening++;
 	while (nb_up < nb_conns) {
 		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
-			die("nobody connects any more: %u of %u", nb_up, nb_conns);
+			rt_die("nobody connects any more: %u of %u", nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type == RTSAN_EV_ESTABLISHED) {
 				nb_up++;
 				continue;
 			}
 			if (ev.type != RTSAN_EV_CONNECT_REQUEST || nb == nb_conns)
-				die("event %d", ev.type);
+				rt_die("event %d", ev.type);
 			memcpy(&conns[nb].index, ev.private_data, sizeof(conns[nb].index));
 			make_qp(&conns[nb]);
 			if (rtsan_accept(ctx, ev.request, conns[nb++].qp, &param) != 0)
-				die("accept");
+				rt_die("accept");
 		}
 	}
 }
@@ -235,7 +213,7 @@ serve(void)
 		while (rtsan_event_poll(ctx, &ev) == 1)
 			nb_over += ev.type == RTSAN_EV_DISCONNECTED;
 	if (nb_over < nb_conns)
-		die("only %u of %u are over", nb_over, nb_conns);
+		rt_die("only %u of %u are over", nb_over, nb_conns);
 }
 
 /* ---- clients ---- */
@@ -250,7 +228,7 @@ connect_one(struct conn *c)
 
 	make_qp(c);
 	if (rtsan_connect(c->qp, peer, 100 + pair, &param) != 0)
-		die("connect");
+		rt_die("connect");
 }
 
 static void
@@ -264,10 +242,10 @@ connect_all(void)
 		while (nb < nb_conns && nb - nb_up < AT_ONCE)
 			connect_one(&conns[nb++]);
 		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
-			die("nobody answers: %u of %u", nb_up, nb_conns);
+			rt_die("nobody answers: %u of %u", nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type != RTSAN_EV_ESTABLISHED)
-				die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+				rt_die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
 			nb_up++;
 		}
 	}
@@ -284,7 +262,7 @@ ask_all(void)
 	int n;
 
 	connect_all();
-	began = now_ns();
+	began = rt_now_ns();
 	for (uint32_t k = 0; k < nb_conns; k++) {
 		fill(conns[k].out, k, 0);
 		post(&conns[k], conns[k].out, false);
@@ -302,7 +280,7 @@ ask_all(void)
 			post(c, c->out, false);
 		}
 	}
-	shared->took_ns[pair] = now_ns() - began;
+	shared->took_ns[pair] = rt_now_ns() - began;
 	for (uint32_t k = 0; k < nb_conns; k++)
 		rtsan_disconnect(conns[k].qp);
 }
@@ -312,6 +290,7 @@ run(const char *spec, bool is_client)
 {
 	/* the end of the first process ends all others */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rt_failing = fail;
 	open_all(spec);
 	if (is_client)
 		ask_all();

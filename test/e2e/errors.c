@@ -12,11 +12,7 @@
  * refusal must end the connection, and the case goes on with another one.
  */
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "errors.h"
@@ -30,22 +26,6 @@ on_signal(int signum)
 {
 	(void)signum;
 	errors_stop = 1;
-}
-
-uint64_t
-errors_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
-void
-errors_die(const char *what)
-{
-	fprintf(stderr, "errors: %s: %s\n", what, rtsan_error());
-	exit(1);
 }
 
 struct client {
@@ -77,9 +57,9 @@ wrong(struct client *c, const char *format, ...)
 static int
 next_event(struct client *c, uint64_t ms)
 {
-	uint64_t until = errors_now_ms() + ms;
+	uint64_t until = rt_now_ms() + ms;
 
-	while (errors_now_ms() < until)
+	while (rt_now_ms() < until)
 		if (rtsan_event_poll(c->ctx, &c->ev) == 1)
 			return c->ev.type;
 	return 0;
@@ -113,7 +93,7 @@ connect_as(struct client *c, const char *peer, uint64_t service, uint16_t pkey, 
 	struct rtsan_qp_attr attr = {.send_cq = c->cq, .recv_cq = c->cq};
 
 	if (rtsan_qp_create(c->ctx, &attr, &c->qp) < 0)
-		errors_die("rtsan_qp_create");
+		rt_die("rtsan_qp_create");
 	c->behaviour = behaviour;
 	return connect_qp(c, peer, service, pkey);
 }
@@ -152,10 +132,10 @@ post(struct client *c, uint8_t opcode, uint32_t length, uint64_t addr, uint32_t 
 static int
 next_status(struct client *c)
 {
-	uint64_t until = errors_now_ms() + LIMIT_MS;
+	uint64_t until = rt_now_ms() + LIMIT_MS;
 	struct rtsan_wc wc;
 
-	while (errors_now_ms() < until)
+	while (rt_now_ms() < until)
 		if (rtsan_cq_poll(c->cq, &wc, 1) == 1)
 			return wc.status;
 	return -1;
@@ -432,7 +412,7 @@ static int
 make_ready(struct client *c)
 {
 	uint8_t *byte = rtsan_mr_addr(c->mr);
-	uint64_t addr = c->offer.addr[ALL] + READY_AT, until = errors_now_ms() + LIMIT_MS;
+	uint64_t addr = c->offer.addr[ALL] + READY_AT, until = rt_now_ms() + LIMIT_MS;
 	uint32_t rkey = c->offer.rkey[ALL];
 
 	*byte = 1;
@@ -441,7 +421,7 @@ make_ready(struct client *c)
 	do {
 		if (expect(c, RTSAN_WR_PULL, 1, addr, rkey, RTSAN_WC_SUCCESS) < 0)
 			return -1;
-	} while (*byte != 0 && errors_now_ms() < until);
+	} while (*byte != 0 && rt_now_ms() < until);
 	return *byte == 0 ? 0 : wrong(c, "no receives are posted");
 }
 
@@ -454,11 +434,11 @@ case_not_ready(struct client *c)
 
 	if (connected(c, NOT_READY) < 0)
 		return -1;
-	began = errors_now_ms();
+	began = rt_now_ms();
 	if (post(c, RTSAN_WR_SEND, 100, 0, 0) != 1)
 		return wrong(c, "a send was not taken: %s", rtsan_error());
 	got = next_status(c);
-	if (errors_now_ms() - began < 200)
+	if (rt_now_ms() - began < 200)
 		return wrong(c, "gave up too soon");
 	if (refused(c, got, RTSAN_WC_RNR_RETRY_EXC) < 0)
 		return -1;
@@ -473,7 +453,7 @@ case_not_ready(struct client *c)
 static int
 revoke_with(struct client *c, uint8_t opcode)
 {
-	uint64_t until = errors_now_ms() + LIMIT_MS, addr;
+	uint64_t until = rt_now_ms() + LIMIT_MS, addr;
 	int status = RTSAN_WC_SUCCESS;
 	uint32_t key;
 
@@ -484,7 +464,7 @@ revoke_with(struct client *c, uint8_t opcode)
 	if (expect(c, opcode, REGION, addr, key, RTSAN_WC_SUCCESS) < 0 ||
 	    expect(c, RTSAN_WR_SEND, 100, 0, 0, RTSAN_WC_SUCCESS) < 0)
 		return -1;
-	while (status == RTSAN_WC_SUCCESS && errors_now_ms() < until) {
+	while (status == RTSAN_WC_SUCCESS && rt_now_ms() < until) {
 		if (post(c, opcode, REGION, addr, key) != 1)
 			return wrong(c, "not taken: %s", rtsan_error());
 		status = next_status(c);
@@ -586,7 +566,7 @@ case_late(struct client *c)
 static int
 stream_to_end(struct client *c)
 {
-	uint64_t until = errors_now_ms() + LIMIT_MS;
+	uint64_t until = rt_now_ms() + LIMIT_MS;
 	int nb_posted = 0, nb_done = 0, nb_bad = 0, type = 0;
 	struct rtsan_wc wc;
 
@@ -594,7 +574,7 @@ stream_to_end(struct client *c)
 		return -1;
 	printf("streaming\n");
 	fflush(stdout);
-	while (type == 0 && errors_now_ms() < until) {
+	while (type == 0 && rt_now_ms() < until) {
 		while (nb_posted - nb_done < 16 && nb_bad == 0 &&
 		       post(c, nb_posted % 2 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 100000,
 			    c->offer.addr[ALL], c->offer.rkey[ALL]) == 1)
@@ -642,7 +622,7 @@ case_idle(struct client *c)
 static int
 case_removed(struct client *c)
 {
-	uint64_t until = errors_now_ms() + LIMIT_MS;
+	uint64_t until = rt_now_ms() + LIMIT_MS;
 	int nb_posted = 0, nb_done = 0, nb_bad = 0, rc = 0;
 	struct rtsan_wc wc;
 
@@ -650,7 +630,7 @@ case_removed(struct client *c)
 		return -1;
 	printf("streaming\n");
 	fflush(stdout);
-	while ((rc >= 0 || nb_done < nb_posted) && errors_now_ms() < until) {
+	while ((rc >= 0 || nb_done < nb_posted) && rt_now_ms() < until) {
 		while (nb_posted - nb_done < 16 && nb_bad == 0 && rc == 0 &&
 		       post(c, RTSAN_WR_PUSH, 100000, c->offer.addr[ALL], c->offer.rkey[ALL]) == 1)
 			nb_posted++;
@@ -681,11 +661,11 @@ case_killed(struct client *c)
 
 	if (stream_to_end(c) < 0)
 		return -1;
-	until = errors_now_ms() + LIMIT_MS;
+	until = rt_now_ms() + LIMIT_MS;
 	type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
 	/* a daemon outlives its programs and rejects; a device that is removed may do so, too */
 	while (type == RTSAN_EV_REJECTED && c->ev.reason != RTSAN_R_NO_LISTENER &&
-	       errors_now_ms() < until) {
+	       rt_now_ms() < until) {
 		rtsan_qp_destroy(c->qp);
 		type = connect_as(c, c->peer, SERVICE, 0, PLAIN);
 	}
@@ -703,9 +683,9 @@ case_restarted(struct client *c)
 
 	if (stream_to_end(c) < 0)
 		return -1;
-	until = errors_now_ms() + LIMIT_MS;
+	until = rt_now_ms() + LIMIT_MS;
 	while (connected(c, PLAIN) < 0) {
-		if (errors_now_ms() > until)
+		if (rt_now_ms() > until)
 			return -1;
 		rtsan_qp_destroy(c->qp);
 	}
@@ -739,7 +719,7 @@ static const struct {
 static int
 run_case(struct client *c, const char *name)
 {
-	uint64_t began = errors_now_ms();
+	uint64_t began = rt_now_ms();
 	size_t i;
 	int ret;
 
@@ -755,7 +735,7 @@ run_case(struct client *c, const char *name)
 	if (c->qp != NULL)
 		rtsan_qp_destroy(c->qp);
 	if (ret == 0)
-		printf("ok %s after %d ms\n", name, (int)(errors_now_ms() - began));
+		printf("ok %s after %d ms\n", name, (int)(rt_now_ms() - began));
 	else
 		printf("not ok %s: %s\n", name, c->why);
 	fflush(stdout);
@@ -769,11 +749,11 @@ run_client(const char *spec, const char *peer, char **names)
 	int failed = 0;
 
 	if (rtsan_open(spec, &c.ctx) < 0)
-		errors_die("rtsan_open");
+		rt_die("rtsan_open");
 	rtsan_query(c.ctx, &c.caps);
 	if (rtsan_cq_create(c.ctx, 4096, &c.cq) < 0 ||
 	    rtsan_mr_alloc(c.ctx, REGION, 0, &c.mr) < 0)
-		errors_die("resources");
+		rt_die("resources");
 	for (; *names != NULL; names++)
 		failed |= run_case(&c, *names);
 	if (rtsan_mr_dereg(c.mr) < 0 || rtsan_cq_destroy(c.cq) < 0) {

@@ -5,9 +5,8 @@
 /** @file Shared by both sides of errors.c. */
 
 #include <signal.h>
-#include <stdint.h>
 
-#include <rtsan.h>
+#include "rt.h"
 
 #define SERVICE    17
 #define REGION     (1u << 20)
@@ -43,8 +42,6 @@ _Static_assert(sizeof(struct offer) <= RTSAN_PRIVATE_MAX, "fits into private dat
 
 extern volatile sig_atomic_t errors_stop;
 
-uint64_t errors_now_ms(void);
-void errors_die(const char *what);
 /** Serve until errors_stop; exit status. */
 int errors_serve(const char *spec);
 

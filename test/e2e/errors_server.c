@@ -3,9 +3,6 @@
 /* The server, whose behaviour is requested by the private data of a connection. */
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "errors.h"
@@ -38,7 +35,7 @@ post_recvs(struct served *s, uint32_t length)
 		sge.addr = (uint8_t *)rtsan_mr_addr(s->recv_mr) + i * RECV_BYTES;
 		wr.wr_id = (uint64_t)i;
 		if (rtsan_post_recv(s->qp, &wr, 1) != 1)
-			errors_die("rtsan_post_recv");
+			rt_die("rtsan_post_recv");
 	}
 }
 
@@ -70,7 +67,7 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 	attr.context = s;
 	if (rtsan_qp_create(srv->ctx, &attr, &s->qp) < 0 ||
 	    rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) < 0)
-		errors_die("a connection's resources");
+		rt_die("a connection's resources");
 	if (s->is_ready)
 		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
 	for (int i = 0; i < REGIONS; i++) {
@@ -80,12 +77,12 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 	if (s->behaviour == REVOKE) {
 		if (rtsan_mr_alloc(srv->ctx, REGION, RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
 				   &s->revoked) < 0)
-			errors_die("rtsan_mr_alloc");
+			rt_die("rtsan_mr_alloc");
 		offer.addr[TO_REVOKE] = (uint64_t)(uintptr_t)rtsan_mr_addr(s->revoked);
 		offer.rkey[TO_REVOKE] = rtsan_mr_rkey(s->revoked);
 	}
 	if (rtsan_accept(srv->ctx, ev->request, s->qp, &param) < 0)
-		errors_die("rtsan_accept");
+		rt_die("rtsan_accept");
 	s->next = srv->list;
 	srv->list = s;
 }
@@ -101,10 +98,10 @@ serve_act(struct server *srv)
 			post_recvs(s, RECV_BYTES);
 			atomic_store(ready_byte(srv), 0);
 		}
-		if (s->act_at != 0 && errors_now_ms() >= s->act_at) {
+		if (s->act_at != 0 && rt_now_ms() >= s->act_at) {
 			s->act_at = 0;
 			if (rtsan_mr_dereg(s->revoked) < 0)
-				errors_die("rtsan_mr_dereg of a region in use by the peer");
+				rt_die("rtsan_mr_dereg of a region in use by the peer");
 			s->revoked = NULL;
 		}
 		if (!s->is_over) {
@@ -115,7 +112,7 @@ serve_act(struct server *srv)
 		rtsan_qp_destroy(s->qp);
 		/* no posted work names it any more */
 		if (rtsan_mr_dereg(s->recv_mr) < 0)
-			errors_die("rtsan_mr_dereg of receives");
+			rt_die("rtsan_mr_dereg of receives");
 		if (s->revoked != NULL)
 			rtsan_mr_dereg(s->revoked);
 		free(s);
@@ -145,11 +142,10 @@ take_receives(struct rtsan_cq *cq)
 	while (rtsan_cq_poll(cq, &wc, 1) == 1) {
 		if (wc.opcode != RTSAN_WC_RECV || wc.status == RTSAN_WC_FLUSHED)
 			continue;
-		printf("receive %s\n", rtsan_status_name(wc.status));
-		fflush(stdout);
+		rt_say("receive %s", rtsan_status_name(wc.status));
 		s = rtsan_qp_context(wc.qp);
 		if (s->revoked != NULL && s->act_at == 0)
-			s->act_at = errors_now_ms() + REVOKE_MS;
+			s->act_at = rt_now_ms() + REVOKE_MS;
 	}
 }
 
@@ -169,15 +165,14 @@ errors_serve(const char *spec)
 	struct rtsan_event ev;
 
 	if (rtsan_open(spec, &srv.ctx) < 0)
-		errors_die("rtsan_open");
+		rt_die("rtsan_open");
 	for (int i = 0; i < REGIONS; i++)
 		if (rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) < 0)
-			errors_die("rtsan_mr_alloc");
+			rt_die("rtsan_mr_alloc");
 	if (rtsan_cq_create(srv.ctx, 4096, &srv.cq) < 0 ||
 	    rtsan_listen(srv.ctx, SERVICE, 0xffff, 16, &listener) < 0)
-		errors_die("listening");
-	printf("listening\n");
-	fflush(stdout);
+		rt_die("listening");
+	rt_say("listening");
 	while (!errors_stop) {
 		nanosleep(&pause, NULL); /* other processes share the CPU */
 		take_receives(srv.cq);

@@ -7,26 +7,15 @@
  *   leaver client SPEC PEER NB   connects NB streams, writes, and exits without closing them
  */
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <rtsan_stream.h>
+#include "rt.h"
 
 #define SERVICE    98
 #define TIMEOUT_MS 20000
 #define BUFFER     65536
 #define LENGTH     60000 /* fits into the buffer, but the peer does not take all of it unread */
 #define BACKLOG    64
-
-#define CHECK(x)                                                                      \
-	do {                                                                          \
-		if (!(x)) {                                                           \
-			printf("leaver.c:%d: %s: %s\n", __LINE__, #x, rtsan_error()); \
-			exit(1);                                                      \
-		}                                                                     \
-	} while (0)
 
 static void
 serve(struct rtsan_ctx *ctx)
@@ -35,8 +24,7 @@ serve(struct rtsan_ctx *ctx)
 	struct rtsan_stream *s;
 
 	CHECK(rtsan_listen(ctx, SERVICE, 0, BACKLOG, &listener) == 0);
-	printf("listens\n");
-	fflush(stdout);
+	rt_say("listens");
 	for (;;)
 		rtsan_stream_accept(listener, NULL, TIMEOUT_MS, &s);
 }

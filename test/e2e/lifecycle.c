@@ -9,15 +9,13 @@
  * With the SPEC of a daemon the engine is in the daemon, which test_daemon.py checks.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "conns.h"
 #include "rtsan_dpdk.h"
 
-#define NOBODY "10.5.0.99"
+#define NOBODY     "10.5.0.99"
+#define TIMEOUT_MS 120000
 
 static void
 explain(struct rtsan_ctx *ctx)
@@ -35,7 +33,7 @@ counter(struct rtsan_ctx *ctx, const char *name)
 	for (int i = 0; i < n; i++)
 		if (strcmp(c[i].name, name) == 0)
 			return c[i].value;
-	conns_die(__FILE__, __LINE__, name);
+	rt_die("no counter %s", name);
 }
 
 static void
@@ -45,12 +43,12 @@ left(struct rtsan_ctx *ctx)
 }
 
 static void
-nobody_there(void)
+nobody_there(struct rtsan_ctx *ctx)
 {
 	struct rtsan_qp *qp = conns_make_qp();
 
 	CHECK(rtsan_connect(qp, NOBODY, 1, NULL) == 0);
-	EVENT(RTSAN_EV_UNREACHABLE);
+	rt_event(ctx, RTSAN_EV_UNREACHABLE, TIMEOUT_MS);
 	rtsan_qp_destroy(qp);
 }
 
@@ -65,7 +63,7 @@ impair_and_show(struct rtsan_ctx *ctx)
 		rtsan_progress(ctx);
 	CHECK(rtsan_dpdk_impair_parse("drop=1", &impair) == 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == 0);
-	nobody_there();
+	nobody_there(ctx);
 	CHECK(counter(ctx, "impair_tx_dropped") > 0 && counter(ctx, "drop_impaired") > 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, NULL) == 0);
 	impair.drop = 2;
@@ -95,10 +93,9 @@ in_daemon(struct rtsan_ctx *ctx, const char *spec)
 {
 	struct rtsan_ctx *second;
 
-	(void)ctx;
 	CHECK(rtsan_open(spec, &second) == 0);
 	rtsan_close(second);
-	nobody_there();
+	nobody_there(ctx);
 }
 
 /* Pause until the engine's next round would skip the port (engine_gate.c). */

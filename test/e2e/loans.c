@@ -10,12 +10,9 @@
  * The engine has an lcore of its own, or is the daemon's.
  */
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include <rtsan_stream.h>
+#include "rt.h"
 
 #define SERVICE    98
 #define TIMEOUT_MS 20000
@@ -38,19 +35,6 @@ static struct rtsan_qp *qp[2]; /* sender, receiver */
 static const char *address;
 static uint8_t sent[MUCH + LAST];
 
-static void
-die(int line, const char *what)
-{
-	fprintf(stderr, "loans.c:%d: %s: %s\n", line, what, rtsan_error());
-	exit(1);
-}
-
-#define CHECK(x)                           \
-	do {                               \
-		if (!(x))                  \
-			die(__LINE__, #x); \
-	} while (0)
-
 static uint8_t
 pattern(size_t at)
 {
@@ -66,24 +50,11 @@ check_bytes(const uint8_t *bytes, size_t at, size_t len)
 
 /* ---- queue pairs ---- */
 
-static struct rtsan_event
-next_event(uint8_t type)
-{
-	struct rtsan_event ev;
-
-	while (rtsan_event_poll(ctx, &ev) == 0)
-		CHECK(rtsan_event_wait(ctx, TIMEOUT_MS) == 1);
-	CHECK(ev.type == type);
-	return ev;
-}
-
 static struct rtsan_wc
 next_wc(int i, uint64_t work)
 {
-	struct rtsan_wc wc;
+	struct rtsan_wc wc = rt_wc(cq[i], TIMEOUT_MS);
 
-	while (rtsan_cq_poll(cq[i], &wc, 1) == 0)
-		CHECK(rtsan_cq_wait(cq[i], TIMEOUT_MS) == 1);
 	CHECK(wc.wr_id == work);
 	return wc;
 }
@@ -101,10 +72,10 @@ open_pair(void)
 		CHECK(rtsan_qp_create(ctx, &attr, &qp[i]) == 0);
 	}
 	CHECK(rtsan_connect(qp[0], address, SERVICE, NULL) == 0);
-	ev = next_event(RTSAN_EV_CONNECT_REQUEST);
+	ev = rt_event(ctx, RTSAN_EV_CONNECT_REQUEST, TIMEOUT_MS);
 	CHECK(rtsan_accept(ctx, ev.request, qp[1], NULL) == 0);
-	next_event(RTSAN_EV_ESTABLISHED);
-	next_event(RTSAN_EV_ESTABLISHED);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 }
 
 static void
@@ -211,8 +182,8 @@ after_the_end(void)
 	last = borrow();
 	CHECK(last.byte_len == LAST);
 	CHECK(rtsan_disconnect(qp[0]) == 0);
-	next_event(RTSAN_EV_DISCONNECTED);
-	next_event(RTSAN_EV_DISCONNECTED);
+	rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
+	rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
 	CHECK(borrow().byte_len == 0);
 	check_bytes(last.loan, MUCH, LAST);
 	CHECK(rtsan_connect(qp[1], address, SERVICE, NULL) == -EBUSY);
@@ -229,8 +200,8 @@ refused(void)
 	CHECK(rtsan_post_recv(qp[1], &wr, 1) == -EOPNOTSUPP);
 	CHECK(rtsan_stream_give_back(qp[1], 1, WORK_BACK) == -EOPNOTSUPP);
 	CHECK(rtsan_disconnect(qp[0]) == 0);
-	next_event(RTSAN_EV_DISCONNECTED);
-	next_event(RTSAN_EV_DISCONNECTED);
+	rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
+	rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
 }
 
 /* ---- streams ---- */

@@ -11,16 +11,13 @@
  *	ofi_hostile forge-msg SPEC IP PORT [UID]  endpoint; or of FI_EP_MSG: it must be refused
  */
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
 
 #include "ofi_wire.h"
+#include "rt.h"
 
 #define TAG_LAST  0x7777
 #define PATIENT   20 /* seconds */
@@ -35,15 +32,6 @@ static struct rtsan_qp *qp;
 static struct rtsan_mr *mr; /* the receives, then the message to send */
 static struct sockaddr_in victim;
 static int credits; /* for messages */
-
-#define CHECK(cond)                                                                         \
-	do {                                                                                \
-		if (!(cond)) {                                                              \
-			fprintf(stderr, "%s:%d: not: %s (%s)\n", __FILE__, __LINE__, #cond, \
-				rtsan_error());                                             \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
 
 /* What a long message says of itself. */
 #define LONG (OFI_TAGGED | OFI_PLACES | OFI_WANT_ACK)

@@ -7,13 +7,9 @@
  *   operator client SPEC PEER CONNS SENDS BYTES     keep SENDS sends in flight on each
  */
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "rtsan.h"
+#include "rt.h"
 
 #define SERVICE    9
 #define REGION     65536
@@ -25,18 +21,6 @@ static struct rtsan_cq *cq;
 static struct rtsan_mr *mr;
 static uint32_t nb_bytes = REGION;
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, " (%s)\n", rtsan_error());
-	exit(1);
-}
-
 static struct rtsan_qp *
 make_qp(void)
 {
@@ -44,24 +28,19 @@ make_qp(void)
 	struct rtsan_qp *qp;
 
 	if (rtsan_qp_create(ctx, &attr, &qp) != 0)
-		die("queue pair");
+		rt_die("queue pair");
 	return qp;
 }
 
 static void
 post(struct rtsan_qp *qp, int recv)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(mr), recv ? REGION : nb_bytes, rtsan_mr_lkey(mr)};
-	struct rtsan_recv_wr r = {.sge = &sge, .nb_sge = 1};
-	struct rtsan_send_wr s = {
-		.opcode = RTSAN_WR_SEND,
-		.flags = RTSAN_WR_SIGNALED,
-		.sge = &sge,
-		.nb_sge = 1,
-	};
+	const struct rtsan_send_wr send = {.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED};
 
-	if ((recv ? rtsan_post_recv(qp, &r, 1) : rtsan_post_send(qp, &s, 1)) != 1)
-		die("post");
+	if (recv)
+		rt_post_recv(qp, mr, REGION);
+	else
+		rt_post_send(qp, mr, nb_bytes, &send);
 }
 
 /* Post each completed request again. */
@@ -87,7 +66,7 @@ serve(int nb_recvs)
 	struct rtsan_qp *qp;
 
 	if (rtsan_listen(ctx, SERVICE, 0, 2 * AT_ONCE, &listener) != 0)
-		die("listen");
+		rt_die("listen");
 	for (;;) {
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type == RTSAN_EV_DISCONNECTED)
@@ -98,7 +77,7 @@ serve(int nb_recvs)
 			for (int i = 0; i < nb_recvs; i++)
 				post(qp, 1);
 			if (rtsan_accept(ctx, ev.request, qp, &param) != 0)
-				die("accept");
+				rt_die("accept");
 		}
 		work(1);
 	}
@@ -114,22 +93,21 @@ connect_all(const char *peer, int nb_conns, int nb_sends)
 	while (open < nb_conns) {
 		for (; asked < nb_conns && asked - open < AT_ONCE; asked++)
 			if (rtsan_connect(make_qp(), peer, SERVICE, &param) != 0)
-				die("connect");
+				rt_die("connect");
 		if (rtsan_event_poll(ctx, &ev) != 1) {
 			usleep(100);
 			continue;
 		}
 		if (ev.type != RTSAN_EV_ESTABLISHED)
-			die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+			rt_die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
 		open++;
 		for (int i = 0; i < nb_sends; i++)
 			post(ev.qp, 0);
 	}
-	printf("connected %d\n", open);
-	fflush(stdout);
+	rt_say("connected %d", open);
 	for (;;) {
 		while (rtsan_event_poll(ctx, &ev) == 1)
-			die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+			rt_die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
 		work(0);
 	}
 }
@@ -143,7 +121,7 @@ main(int argc, char **argv)
 		return 2;
 	if (rtsan_open(argv[2], &ctx) != 0 || rtsan_cq_create(ctx, 4096, &cq) != 0 ||
 	    rtsan_mr_alloc(ctx, REGION, 0, &mr) != 0)
-		die("open");
+		rt_die("open");
 	if (is_server)
 		serve(atoi(argv[3]));
 	nb_bytes = (uint32_t)atoi(argv[6]);

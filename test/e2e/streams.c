@@ -8,16 +8,10 @@
  * The engine has an lcore of its own, or is the daemon's; several threads use one stream.
  */
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <rtsan_stream.h>
+#include "rt.h"
 
 #define SERVICE    99
 #define TIMEOUT_MS 20000
@@ -31,28 +25,6 @@ static struct rtsan_ctx *ctx;
 static struct rtsan_listener *listener;
 static const char *address;
 static struct rtsan_stream *a, *b;
-
-static void
-die(int line, const char *what)
-{
-	fprintf(stderr, "streams.c:%d: %s: %s\n", line, what, rtsan_error());
-	exit(1);
-}
-
-#define CHECK(x)                           \
-	do {                               \
-		if (!(x))                  \
-			die(__LINE__, #x); \
-	} while (0)
-
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static uint8_t
 pattern(size_t at)
@@ -153,16 +125,16 @@ static void
 read_in_time(void)
 {
 	uint8_t buf[4] = {0};
-	int64_t from;
+	uint64_t from;
 
 	rtsan_stream_set_timeout(b, 0);
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
 	rtsan_stream_set_timeout(b, TIMEOUT_MS);
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), RTSAN_RECV_DONTWAIT) == -EAGAIN);
 	rtsan_stream_set_timeout(b, SHORT_MS);
-	from = now_ms();
+	from = rt_now_ms();
 	CHECK(rtsan_stream_read(b, buf, sizeof(buf), 0) == -EAGAIN);
-	CHECK(now_ms() - from >= SHORT_MS);
+	CHECK(rt_now_ms() - from >= SHORT_MS);
 	/* the expired read has consumed nothing */
 	CHECK(rtsan_stream_write(a, "abc", 3) == 3);
 	/* an incomplete read with WAITALL returns what is there when it expires */
@@ -241,13 +213,13 @@ poll_several(void)
 		{.events = RTSAN_STREAM_READABLE},
 	};
 	uint8_t byte;
-	int64_t from = now_ms();
+	uint64_t from = rt_now_ms();
 
 	make_pair(&c, &d);
 	p[0].stream = b;
 	p[1].stream = d;
 	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
-	CHECK(rtsan_stream_poll(p, 2, SHORT_MS) == 0 && now_ms() - from >= SHORT_MS);
+	CHECK(rtsan_stream_poll(p, 2, SHORT_MS) == 0 && rt_now_ms() - from >= SHORT_MS);
 	CHECK(rtsan_stream_write(c, "x", 1) == 1);
 	CHECK(rtsan_stream_poll(p, 2, TIMEOUT_MS) == 1);
 	CHECK(p[0].revents == 0 && p[1].revents == RTSAN_STREAM_READABLE);
@@ -335,14 +307,14 @@ shutdown_at_once(void)
 	struct rtsan_stream_poll p = {.events = RTSAN_STREAM_READABLE};
 	struct rtsan_stream *c, *d;
 	pthread_t thread;
-	int64_t from;
+	uint64_t from;
 	uint8_t byte;
 
 	make_pair(&c, &d);
 	CHECK(pthread_create(&thread, NULL, write_one, c) == 0);
 	p.stream = d;
 	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1); /* the write has begun */
-	from = now_ms();
+	from = rt_now_ms();
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
 	CHECK(rtsan_stream_shutdown_write(c) == 0);
 	CHECK(rtsan_stream_recv_urgent(c, &byte) == -EINVAL);
@@ -350,7 +322,7 @@ shutdown_at_once(void)
 	p.stream = c;
 	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1 && p.revents == RTSAN_STREAM_READABLE);
 	CHECK(rtsan_stream_read(c, &byte, 1, 0) == 1 && byte == 'y');
-	CHECK(now_ms() - from < TIMEOUT_MS / 2);
+	CHECK(rt_now_ms() - from < TIMEOUT_MS / 2);
 	read_checked(d, 0, ONE);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);

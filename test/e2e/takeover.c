@@ -12,13 +12,9 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "rtsan.h"
+#include "rt.h"
 
 #define SERVICE     11
 #define BYTES       4096
@@ -45,51 +41,7 @@ static struct side server, client;
 static struct rtsan_listener *listener;
 static const char *peer;
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fprintf(stderr, " (%s)\n", rtsan_error());
-	exit(1);
-}
-
 /* ---- helpers ---- */
-
-/* Sleep until an event comes: a missing wake-up is noticed. */
-static struct rtsan_event
-wait_event(const struct side *s, enum rtsan_event_type type)
-{
-	struct rtsan_event ev;
-	int rc;
-
-	while ((rc = rtsan_event_poll(s->ctx, &ev)) == 0)
-		if (rtsan_event_wait(s->ctx, PATIENCE_MS) != 1)
-			die("%s: no event of type %d", s == &server ? "server" : "client", type);
-	if (rc < 0)
-		die("%s: events: %d", s == &server ? "server" : "client", rc);
-	if (ev.type != type)
-		die("%s: event of type %d, reason %u, not %d", s == &server ? "server" : "client",
-		    ev.type, ev.reason, type);
-	return ev;
-}
-
-static uint8_t
-wait_wc(const struct side *s)
-{
-	struct rtsan_wc wc;
-	int rc;
-
-	while ((rc = rtsan_cq_poll(s->cq, &wc, 1)) == 0)
-		if (rtsan_cq_wait(s->cq, PATIENCE_MS) != 1)
-			die("%s: no completion", s == &server ? "server" : "client");
-	if (rc < 0)
-		die("poll: %d", rc);
-	return wc.status;
-}
 
 static void
 make_qp(struct side *s, enum pair p)
@@ -97,7 +49,7 @@ make_qp(struct side *s, enum pair p)
 	struct rtsan_qp_attr attr = {.send_cq = s->cq, .recv_cq = s->cq};
 
 	if (rtsan_qp_create(s->ctx, &attr, &s->qps[p]) != 0)
-		die("queue pair");
+		rt_die("queue pair");
 }
 
 static void
@@ -106,7 +58,7 @@ make_region(struct side *s)
 	const uint32_t all = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC;
 
 	if (rtsan_mr_alloc(s->ctx, BYTES, all, &s->mr) != 0)
-		die("region");
+		rt_die("region");
 }
 
 static void
@@ -114,7 +66,7 @@ ask(enum pair p)
 {
 	make_qp(&client, p);
 	if (rtsan_connect(client.qps[p], peer, SERVICE, NULL) != 0)
-		die("connect");
+		rt_die("connect");
 }
 
 static void
@@ -122,41 +74,26 @@ accept_one(enum pair p, uint64_t request)
 {
 	make_qp(&server, p);
 	if (rtsan_accept(server.ctx, request, server.qps[p], NULL) != 0)
-		die("accept");
-	if (wait_event(&server, RTSAN_EV_ESTABLISHED).qp != server.qps[p] ||
-	    wait_event(&client, RTSAN_EV_ESTABLISHED).qp != client.qps[p])
-		die("another one is connected");
-}
-
-static void
-post_recv(enum pair p)
-{
-	struct rtsan_sge sge = {rtsan_mr_addr(server.mr), BYTES, rtsan_mr_lkey(server.mr)};
-	struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
-
-	if (rtsan_post_recv(server.qps[p], &wr, 1) != 1)
-		die("receive");
+		rt_die("accept");
+	if (rt_event(server.ctx, RTSAN_EV_ESTABLISHED, PATIENCE_MS).qp != server.qps[p] ||
+	    rt_event(client.ctx, RTSAN_EV_ESTABLISHED, PATIENCE_MS).qp != client.qps[p])
+		rt_die("another one is connected");
 }
 
 /* Access the server's region with its current or former key. */
 static uint8_t
 work(enum pair p, enum rtsan_wr_opcode op, uint64_t to, uint32_t key)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(client.mr), op == RTSAN_WR_FETCH_ADD ? 8 : BYTES,
-				rtsan_mr_lkey(client.mr)};
-	struct rtsan_send_wr wr = {
+	const struct rtsan_send_wr wr = {
 		.opcode = op,
 		.flags = RTSAN_WR_SIGNALED,
-		.sge = &sge,
-		.nb_sge = 1,
 		.remote_addr = to,
 		.rkey = key,
 		.operand = 1,
 	};
 
-	if (rtsan_post_send(client.qps[p], &wr, 1) != 1)
-		die("post");
-	return wait_wc(&client);
+	rt_post_send(client.qps[p], client.mr, op == RTSAN_WR_FETCH_ADD ? 8 : BYTES, &wr);
+	return rt_wc(client.cq, PATIENCE_MS).status;
 }
 
 static void
@@ -165,7 +102,7 @@ must_work(enum pair p, enum rtsan_wr_opcode op)
 	uint8_t status = work(p, op, (uintptr_t)rtsan_mr_addr(server.mr), rtsan_mr_rkey(server.mr));
 
 	if (status != RTSAN_WC_SUCCESS)
-		die("pair %d, opcode %d: %s", p, op, rtsan_status_text(status));
+		rt_die("pair %d, opcode %d: %s", p, op, rtsan_status_text(status));
 }
 
 static void
@@ -181,7 +118,7 @@ must_be(const struct side *s, int byte)
 
 	for (int i = 0; i < BYTES; i++)
 		if (p[i] != byte)
-			die("byte %d is %d, not %d", i, p[i], byte);
+			rt_die("byte %d is %d, not %d", i, p[i], byte);
 }
 
 /* ---- before ---- */
@@ -194,13 +131,13 @@ set_up(void)
 	make_region(&server);
 	make_region(&client);
 	ask(IDLE);
-	accept_one(IDLE, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
-	post_recv(IDLE);
+	accept_one(IDLE, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
+	rt_post_recv(server.qps[IDLE], server.mr, BYTES);
 	ask(TOLD);
-	request = wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request;
+	request = rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request;
 	ask(UNREAD);
 	if (rtsan_event_wait(server.ctx, PATIENCE_MS) != 1)
-		die("no request");
+		rt_die("no request");
 	return request;
 }
 
@@ -219,13 +156,13 @@ use_region(void)
 	fill(&server, 0);
 	must_work(IDLE, RTSAN_WR_FETCH_ADD);
 	if (*(uint64_t *)rtsan_mr_addr(server.mr) != 1)
-		die("atomic");
+		rt_die("atomic");
 }
 
 static void *
 wait_there(void *status)
 {
-	*(uint8_t *)status = wait_wc(&server);
+	*(uint8_t *)status = rt_wc(server.cq, PATIENCE_MS).status;
 	return NULL;
 }
 
@@ -239,12 +176,12 @@ send_one(enum pair p)
 	fill(&client, 3 + (int)p);
 	fill(&server, 0);
 	if (pthread_create(&waiter, NULL, wait_there, &status) != 0)
-		die("thread");
+		rt_die("thread");
 	usleep(ASLEEP_US);
 	must_work(p, RTSAN_WR_SEND);
 	pthread_join(waiter, NULL);
 	if (status != RTSAN_WC_SUCCESS)
-		die("pair %d: receive: %s", p, rtsan_status_text(status));
+		rt_die("pair %d: receive: %s", p, rtsan_status_text(status));
 	must_be(&server, 3 + (int)p);
 }
 
@@ -252,10 +189,10 @@ static void
 end_pair(enum pair p)
 {
 	if (rtsan_disconnect(client.qps[p]) != 0)
-		die("disconnect");
-	if (wait_event(&client, RTSAN_EV_DISCONNECTED).qp != client.qps[p] ||
-	    wait_event(&server, RTSAN_EV_DISCONNECTED).qp != server.qps[p])
-		die("another one has ended");
+		rt_die("disconnect");
+	if (rt_event(client.ctx, RTSAN_EV_DISCONNECTED, PATIENCE_MS).qp != client.qps[p] ||
+	    rt_event(server.ctx, RTSAN_EV_DISCONNECTED, PATIENCE_MS).qp != server.qps[p])
+		rt_die("another one has ended");
 	rtsan_qp_destroy(client.qps[p]);
 	rtsan_qp_destroy(server.qps[p]);
 }
@@ -268,25 +205,25 @@ end_regions(void)
 	uint32_t key = rtsan_mr_rkey(server.mr);
 
 	if (rtsan_mr_dereg(server.mr) != 0)
-		die("region stays");
+		rt_die("region stays");
 	if (work(IDLE, RTSAN_WR_PUSH, to, key) != RTSAN_WC_REM_ACCESS)
-		die("the key of a region that is gone is taken");
+		rt_die("the key of a region that is gone is taken");
 	end_pair(IDLE);
 	if (rtsan_mr_dereg(client.mr) != 0)
-		die("region stays");
+		rt_die("region stays");
 }
 
 static void
 use(uint64_t request)
 {
-	accept_one(UNREAD, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
+	accept_one(UNREAD, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
 	accept_one(TOLD, request);
 	ask(LATER);
-	accept_one(LATER, wait_event(&server, RTSAN_EV_CONNECT_REQUEST).request);
+	accept_one(LATER, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
 	use_region();
 	send_one(IDLE);
 	for (enum pair p = TOLD; p < NB_PAIRS; p++) {
-		post_recv(p);
+		rt_post_recv(server.qps[p], server.mr, BYTES);
 		send_one(p);
 		end_pair(p);
 	}
@@ -297,14 +234,14 @@ static void
 open_side(struct side *s, const char *spec)
 {
 	if (rtsan_open(spec, &s->ctx) != 0 || rtsan_cq_create(s->ctx, 1024, &s->cq) != 0)
-		die("%s", spec);
+		rt_die("%s", spec);
 }
 
 static void
 close_side(struct side *s)
 {
 	if (rtsan_cq_destroy(s->cq) != 0)
-		die("completion queue");
+		rt_die("completion queue");
 	rtsan_close(s->ctx);
 }
 
@@ -324,11 +261,10 @@ main(int argc, char **argv)
 	open_side(&client, argv[2]);
 	peer = argv[3];
 	if (rtsan_listen(server.ctx, SERVICE, 0, 8, &listener) != 0)
-		die("listen");
+		rt_die("listen");
 	for (int i = 0; i < rounds; i++) {
 		request = set_up();
-		printf("set up %d\n", i);
-		fflush(stdout);
+		rt_say("set up %d", i);
 		sigwait(&set, &got);
 		use(request);
 	}

@@ -512,7 +512,7 @@ def of_one_user(work):
 def leave(work, daemon, nb):
     """Leave streams behind that never end; returns why no more were possible, or ''."""
     client = Process(work, 'leaver', [LEAVER, 'client', daemon.spec, IP['client'], str(nb)])
-    return '' if client.wait() == 0 else client.out()
+    return '' if client.wait() == 0 else client.err()
 
 
 def left_behind(work, port, limits, why):

@@ -9,14 +9,10 @@
  *                                posts PUSHES or NB pushes, and LATER more on SIGUSR1
  */
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "rtsan.h"
+#include "rt.h"
 
 #define SERVICE   9
 #define LENGTH    (32u << 20) /* bytes of a push */
@@ -34,14 +30,6 @@ static struct place {
 	uint64_t addr, rkey;
 } place;
 
-#define CHECK(cond)                                                                              \
-	do {                                                                                     \
-		if (!(cond)) {                                                                   \
-			printf("transfer.c:%d: not: " #cond " (%s)\n", __LINE__, rtsan_error()); \
-			exit(1);                                                                 \
-		}                                                                                \
-	} while (0)
-
 static void
 on_signal(int sig)
 {
@@ -55,20 +43,6 @@ check_timeout(time_t *until)
 	if (*until == 0)
 		*until = time(NULL) + TIMEOUT_S;
 	CHECK(time(NULL) < *until);
-}
-
-static struct rtsan_event
-event(enum rtsan_event_type want)
-{
-	struct rtsan_event ev;
-	time_t until = 0;
-
-	while (rtsan_event_poll(ctx, &ev) == 0) {
-		check_timeout(&until);
-		rtsan_progress(ctx);
-	}
-	CHECK(ev.type == want);
-	return ev;
 }
 
 static void
@@ -95,14 +69,12 @@ server(const char *spec)
 	place.addr = (uintptr_t)rtsan_mr_addr(mr);
 	place.rkey = rtsan_mr_rkey(mr);
 	CHECK(rtsan_listen(ctx, SERVICE, 0, 1, &listener) == 0);
-	puts("listening");
-	fflush(stdout);
-	ev = event(RTSAN_EV_CONNECT_REQUEST);
+	rt_say("listening");
+	ev = rt_event(ctx, RTSAN_EV_CONNECT_REQUEST, TIMEOUT_S * 1000);
 	CHECK(rtsan_accept(ctx, ev.request, qp, &param) == 0);
-	event(RTSAN_EV_ESTABLISHED);
-	ev = event(RTSAN_EV_DISCONNECTED);
-	printf("ended: %s\n", ev.reason == RTSAN_R_NONE ? "told" : rtsan_reason_text(ev.reason));
-	fflush(stdout);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_S * 1000);
+	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_S * 1000);
+	rt_say("ended: %s", ev.reason == RTSAN_R_NONE ? "told" : rtsan_reason_text(ev.reason));
 	while (!more) { /* closing its link now would lose the answer in it */
 		check_timeout(&until);
 		rtsan_progress(ctx);
@@ -113,18 +85,15 @@ server(const char *spec)
 static void
 post(int nb)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(mr), LENGTH, rtsan_mr_lkey(mr)};
-	struct rtsan_send_wr wr = {
+	const struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_PUSH,
 		.flags = RTSAN_WR_SIGNALED,
-		.sge = &sge,
-		.nb_sge = 1,
 		.remote_addr = place.addr,
 		.rkey = (uint32_t)place.rkey,
 	};
 
 	for (; nb > 0; nb--)
-		CHECK(rtsan_post_send(qp, &wr, 1) == 1);
+		rt_post_send(qp, mr, LENGTH, &wr);
 }
 
 static void
@@ -138,11 +107,10 @@ client(const char *spec, const char *peer, int nb)
 
 	open_all(spec);
 	CHECK(rtsan_connect(qp, peer, SERVICE, NULL) == 0);
-	ev = event(RTSAN_EV_ESTABLISHED);
+	ev = rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_S * 1000);
 	memcpy(&place, ev.private_data, sizeof(place));
 	post(nb);
-	puts("posted");
-	fflush(stdout);
+	rt_say("posted");
 	while (nb_done + nb_flushed + nb_other < nb_posted) {
 		check_timeout(&until);
 		rtsan_progress(ctx);
@@ -157,7 +125,7 @@ client(const char *spec, const char *peer, int nb)
 								   &nb_other))++;
 	}
 	printf("done %d flushed %d other %d\n", nb_done, nb_flushed, nb_other);
-	ev = event(RTSAN_EV_DISCONNECTED);
+	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_S * 1000);
 	printf("ended: %u\n", ev.reason);
 	while ((rc = rtsan_event_poll(ctx, &ev)) == 0)
 		check_timeout(&until);
