@@ -25,8 +25,8 @@ unit_row(const char *name)
 	row = name;
 }
 
-int
-unit_setup_case(void **state)
+static int
+setup_case(void **state)
 {
 	const struct unit_case *c = *state;
 
@@ -35,8 +35,8 @@ unit_setup_case(void **state)
 	return 0;
 }
 
-void
-unit_run_case(void **state)
+static void
+run_case(void **state)
 {
 	const struct unit_case *c = *state;
 
@@ -46,13 +46,13 @@ unit_run_case(void **state)
 }
 
 /* A row remains when the case failed. */
-int
-unit_teardown_case(void **state)
+static int
+teardown_case(void **state)
 {
 	const struct unit_case *c = *state;
 
 	if (row != NULL)
-		print_error("%s: in row %s\n", c->test.name, row);
+		print_error("%s: in row %s\n", c->name, row);
 	row = NULL;
 	if (c->own.teardown != NULL)
 		c->own.teardown();
@@ -68,12 +68,12 @@ run_cases(const char *file)
 	size_t n = 0, len = strlen(file);
 	int failed;
 
-	for (const struct unit_case *c = cases; c != NULL; c = c->next) {
+	for (struct unit_case *c = cases; c != NULL; c = c->next) {
 		if (strncmp(c->file, file, len) != 0 || strcmp(c->file + len, ".c") != 0)
 			continue;
 		if (n == CASES_MAX)
 			abort();
-		tests[n++] = c->test;
+		tests[n++] = (struct CMUnitTest){c->name, run_case, setup_case, teardown_case, c};
 		all = c->of_file;
 	}
 	if (n == 0)

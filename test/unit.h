@@ -39,8 +39,7 @@ struct unit_fixture {
 
 /** A case of a file. Linked before main() starts; the cases of a file run in their order. */
 struct unit_case {
-	const char *file;
-	struct CMUnitTest test;
+	const char *file, *name;
 	void (*run)(void **state);
 	struct unit_fixture own;
 	const struct unit_fixture *of_file;
@@ -48,9 +47,6 @@ struct unit_case {
 };
 
 void unit_add_case(struct unit_case *c);
-void unit_run_case(void **state);
-int unit_setup_case(void **state);
-int unit_teardown_case(void **state);
 
 /* A file that has one defines it. */
 static struct unit_fixture unit_fixture __attribute__((unused));
@@ -72,22 +68,13 @@ static struct unit_fixture unit_fixture __attribute__((unused));
 /** Likewise, without setup and teardown. */
 #define UNIT_CASE_ALONE(name) UNIT_CASE_OWN(name, NULL, NULL)
 
-#define UNIT_CASE_OWN(name, setup, teardown)                                                    \
-	UNIT_CASE_AS(name, setup, teardown, unit_run_case, unit_setup_case, unit_teardown_case, \
-		     &self)
-
-/** Likewise, with functions of cmocka. */
-#define UNIT_CASE_WITH(name, setup, teardown) \
-	UNIT_CASE_AS(name, NULL, NULL, name, setup, teardown, NULL)
-
-/* Behind the fixture: the members of struct CMUnitTest, after its name. */
-#define UNIT_CASE_AS(function, own_setup, own_teardown, ...)          \
+#define UNIT_CASE_OWN(function, own_setup, own_teardown)              \
 	static void function(void **state);                           \
 	__attribute__((constructor)) static void function##_add(void) \
 	{                                                             \
 		static struct unit_case self = {                      \
 			.file = __FILE__,                             \
-			.test = {#function, __VA_ARGS__},             \
+			.name = #function,                            \
 			.run = function,                              \
 			.of_file = &unit_fixture,                     \
 		};                                                    \

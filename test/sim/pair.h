@@ -63,27 +63,25 @@ pair_close(void)
 	free(pair.b);
 }
 
-static inline int
-pair_setup(void **state)
+static inline void
+pair_setup(void)
 {
 	memset(&pair, 0, sizeof(pair));
 	world_conf_default(&pair.conf);
 	world_param_default(&pair.param);
-	return 0;
 }
 
-static inline int
-pair_teardown(void **state)
+static inline void
+pair_teardown(void)
 {
 	if (pair.w != NULL) {
 		pair.w->filter = NULL; /* its argument may have been on the stack of the case */
 		pair_close();
 	}
-	return 0;
 }
 
 /** A case with a pair of default configuration. It opens the pair, which is closed behind it. */
-#define PAIR_CASE(name) UNIT_CASE_WITH(name, pair_setup, pair_teardown)
+#define PAIR_CASE(name) UNIT_CASE_OWN(name, pair_setup, pair_teardown)
 
 static inline void
 pair_post(bool from_a, enum rtsan_wr_opcode op, uint64_t off, uint32_t len, uint64_t wr_id,

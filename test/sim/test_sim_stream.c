@@ -22,8 +22,8 @@ static struct streams {
 	uint8_t *a, *b; /* LEN bytes each */
 } t;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	memset(&t, 0, sizeof(t));
 	world_conf_default(&t.conf);
@@ -31,19 +31,17 @@ setup(void **state)
 	san_stream_conf_default(&t.stream);
 	t.a = calloc(1, LEN);
 	t.b = calloc(1, LEN);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	world_destroy(t.w);
 	free(t.a);
 	free(t.b);
-	return 0;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 static void
 open_streams(void)
@@ -153,12 +151,12 @@ both_ways(const struct world_link *link)
 	world_disconnect(t.w, t.qa, t.qb);
 }
 
-TEST(sim_stream__both_ways)
+UNIT_CASE(sim_stream__both_ways)
 {
 	both_ways(NULL);
 }
 
-TEST(sim_stream__bad_link)
+UNIT_CASE(sim_stream__bad_link)
 {
 	struct world_conf bad;
 
@@ -167,7 +165,7 @@ TEST(sim_stream__bad_link)
 }
 
 /* A stream and a queue pair on the same hosts do not affect each other. */
-TEST(sim_stream__beside_others)
+UNIT_CASE(sim_stream__beside_others)
 {
 	struct san_ulp_wc wc;
 	uint32_t pa, pb;
@@ -190,7 +188,7 @@ TEST(sim_stream__beside_others)
 }
 
 /* AFC-2: a stream does not connect to a plain queue pair. */
-TEST(sim_stream__other_kind)
+UNIT_CASE(sim_stream__other_kind)
 {
 	struct world_node *n;
 	uint32_t qa, stream, plain;
@@ -220,7 +218,7 @@ TEST(sim_stream__other_kind)
 }
 
 /* AFC-25: a stream needs an ordered connection. */
-TEST(sim_stream__must_be_ordered)
+UNIT_CASE(sim_stream__must_be_ordered)
 {
 	uint32_t q;
 
@@ -234,7 +232,7 @@ TEST(sim_stream__must_be_ordered)
 }
 
 /* All data posted before a disconnect arrives, then the end, on a bad link, too. */
-TEST(sim_stream__disconnect_after_all)
+UNIT_CASE(sim_stream__disconnect_after_all)
 {
 	struct world_conf bad;
 
@@ -254,7 +252,7 @@ TEST(sim_stream__disconnect_after_all)
 }
 
 /* Data received before the connection ended is read after it, then the end. */
-TEST(sim_stream__read_after_the_end)
+UNIT_CASE(sim_stream__read_after_the_end)
 {
 	open_streams();
 	world_pattern(t.a, 1000, 8);
@@ -275,7 +273,7 @@ shut(uint32_t q)
 }
 
 /* AFC-1: one direction may continue when the other one is shut; after both the connection ends. */
-TEST(sim_stream__half_close)
+UNIT_CASE(sim_stream__half_close)
 {
 	struct san_ulp_wc wc;
 
@@ -327,7 +325,7 @@ written(uint32_t len, uint32_t level)
  * A write requests a grant from four times the usual length on, because its buffer was advertised;
  * from the usual length on if the path is congested. (RT-12)
  */
-TEST(sim_stream__asks_for_grants)
+UNIT_CASE(sim_stream__asks_for_grants)
 {
 	struct san_stream_view v;
 	const struct san_tl_conf *tl;
@@ -362,7 +360,7 @@ wakes_of(uint32_t q)
  * Completions that find the queue full wait until it is polled; none is lost. A queue that is not
  * polled for long is checked less and less often, so that it costs the lcore little.
  */
-TEST(sim_stream__full_queue)
+UNIT_CASE(sim_stream__full_queue)
 {
 	struct san_ulp_wc wc;
 
@@ -389,7 +387,7 @@ TEST(sim_stream__full_queue)
  * A full queue does not block the other one: an application that polls only that one gets its
  * completions.
  */
-TEST(sim_stream__full_queue_beside)
+UNIT_CASE(sim_stream__full_queue_beside)
 {
 	struct san_ulp_wc wc;
 
@@ -416,7 +414,7 @@ TEST(sim_stream__full_queue_beside)
 }
 
 /* After the death of the peer all posted work completes, and the queue pair can connect again. */
-TEST(sim_stream__peer_gone)
+UNIT_CASE(sim_stream__peer_gone)
 {
 	struct san_ulp_wc wc;
 
@@ -443,7 +441,7 @@ TEST(sim_stream__peer_gone)
 }
 
 /* RT-43: work posted between two connections completes, and does not belong to the next one. */
-TEST(sim_stream__posted_between)
+UNIT_CASE(sim_stream__posted_between)
 {
 	struct san_ulp_wc wc;
 
@@ -475,7 +473,7 @@ give_back(uint32_t q, uint32_t loan)
 }
 
 /* AFC-1: a loan outlives its connection; until it is given back there is no next connection. */
-TEST(sim_stream__lent_after_the_end)
+UNIT_CASE(sim_stream__lent_after_the_end)
 {
 	const struct san_ulp_recv r = {.wr_id = 7, .flags = RTSAN_RECV_LOAN};
 	struct san_ulp_wc wc;
@@ -498,7 +496,7 @@ TEST(sim_stream__lent_after_the_end)
 }
 
 /* An invalid message of the session ends the connection, and the applications get the reason. */
-TEST(sim_stream__broken_peer)
+UNIT_CASE(sim_stream__broken_peer)
 {
 	static uint8_t junk[3] = {2, 0xff, 0xff};
 	struct san_ulp_wr wr;
@@ -517,7 +515,7 @@ TEST(sim_stream__broken_peer)
 }
 
 /* The application ends, its data is still delivered, and then nothing is left. */
-TEST(sim_stream__orphan)
+UNIT_CASE(sim_stream__orphan)
 {
 	struct san_core *core;
 
@@ -550,7 +548,7 @@ tune_linger(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* An orphan does not wait forever for a peer that does not read. */
-TEST(sim_stream__orphan_ends)
+UNIT_CASE(sim_stream__orphan_ends)
 {
 	struct san_core *core;
 	uint64_t end_ns;
@@ -578,7 +576,7 @@ tune_small(struct san_core_conf *conf, uint32_t node, void *arg)
 }
 
 /* The memory of sessions is limited, and a stream that gets none leaks nothing. */
-TEST(sim_stream__no_memory)
+UNIT_CASE(sim_stream__no_memory)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}};
 	struct san_core *core;
@@ -608,7 +606,7 @@ TEST(sim_stream__no_memory)
 }
 
 /* A stream uses the memory that was predicted: for its session and its queue pair. */
-TEST(sim_stream__bytes)
+UNIT_CASE(sim_stream__bytes)
 {
 	struct san_core_stream_conf conf = {.qp = {.sq_depth = 16, .rq_depth = 16}, .user = 1};
 	uint64_t session, own;
@@ -634,7 +632,7 @@ TEST(sim_stream__bytes)
 }
 
 /* Another process continues with a parked core: the streams lose nothing. */
-TEST(sim_stream__park)
+UNIT_CASE(sim_stream__park)
 {
 	struct san_core_conf conf;
 

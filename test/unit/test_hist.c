@@ -10,12 +10,10 @@
 
 static struct hist hist;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	(void)state;
 	san_hist_reset(&hist);
-	return 0;
 }
 
 static int
@@ -36,9 +34,9 @@ exact(const uint64_t *sorted, uint64_t n, uint32_t per_10000)
 	return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+UNIT_FIXTURE(.setup = setup);
 
-TEST(san_hist_reset__empty)
+UNIT_CASE(san_hist_reset__empty)
 {
 	static const struct hist_summary none;
 	struct hist_summary s;
@@ -50,7 +48,7 @@ TEST(san_hist_reset__empty)
 	assert_true(san_hist_percentile(&hist, 10000) == 0);
 }
 
-TEST(san_hist_add__below_64_exact)
+UNIT_CASE(san_hist_add__below_64_exact)
 {
 	for (uint32_t i = 1; i <= 50; i++)
 		san_hist_add(&hist, i);
@@ -60,7 +58,7 @@ TEST(san_hist_add__below_64_exact)
 }
 
 /* Every power of two and its neighbours, below one largest value. */
-TEST(san_hist_add__right_within_a_64th)
+UNIT_CASE(san_hist_add__right_within_a_64th)
 {
 	for (uint32_t bit = 1; bit < 64; bit++) {
 		for (int step = -1; step <= 1; step++) {
@@ -77,7 +75,7 @@ TEST(san_hist_add__right_within_a_64th)
 	}
 }
 
-TEST(san_hist_add__largest_value)
+UNIT_CASE(san_hist_add__largest_value)
 {
 	struct hist_summary s;
 
@@ -88,7 +86,7 @@ TEST(san_hist_add__largest_value)
 	assert_true(hist.bucket[HIST_BUCKETS - 1] == 1);
 }
 
-TEST(san_hist_percentile__like_a_sorted_list)
+UNIT_CASE(san_hist_percentile__like_a_sorted_list)
 {
 	enum {
 		NB = 10000
@@ -115,7 +113,7 @@ TEST(san_hist_percentile__like_a_sorted_list)
 	assert_true(san_hist_percentile(&hist, 20000) == ns[NB - 1]);
 }
 
-TEST(san_hist_summarize__every_figure)
+UNIT_CASE(san_hist_summarize__every_figure)
 {
 	struct hist_summary s;
 
@@ -129,7 +127,7 @@ TEST(san_hist_summarize__every_figure)
 	assert_true(s.p50_ns == 503 && s.p90_ns == 903 && s.p99_ns == 991 && s.p999_ns == 999);
 }
 
-TEST(san_hist_print__a_line_per_power)
+UNIT_CASE(san_hist_print__a_line_per_power)
 {
 	char *text = NULL;
 	size_t len;

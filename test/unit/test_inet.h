@@ -44,12 +44,12 @@ test_inet_start(void)
 	inet_host_init(&h, pool, &conf);
 }
 
-static inline int
-teardown(void **state)
+static inline void
+teardown(void)
 {
 	san_inet_destroy(h.in);
 	h.in = NULL;
-	return (int)(rte_mempool_in_use_count(pool) + rte_mempool_in_use_count(small_pool));
+	assert_int_equal(rte_mempool_in_use_count(pool) + rte_mempool_in_use_count(small_pool), 0);
 }
 
 /** Take all that the host sends. Returns the number of frames. */
@@ -159,6 +159,6 @@ leave(const char *text)
 }
 
 /** A case of a file that has a setup(), which starts the host. */
-#define INET_CASE(name) UNIT_CASE_WITH(name, setup, teardown)
+#define INET_CASE(name) UNIT_CASE_OWN(name, setup, teardown)
 
 #endif /* TEST_INET_H */

@@ -4,15 +4,14 @@
 
 #include "test_inet.h"
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	test_inet_conf();
 	conf.max_paths = 8;
 	conf.answers_per_s = 10;
 	conf.answers_burst = 6; /* one host gets half at once */
 	test_inet_start();
-	return 0;
 }
 
 /* ---- ours ---- */

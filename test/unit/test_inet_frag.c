@@ -11,8 +11,8 @@ static struct inet_frame frags[NB_FRAMES];
 static uint32_t nb_frags;
 static uint8_t data[65536];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
@@ -20,7 +20,6 @@ setup(void **state)
 	conf.max_waiting = 50;
 	test_inet_start();
 	nb_frags = 0;
-	return 0;
 }
 
 static uint32_t

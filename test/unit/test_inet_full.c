@@ -36,7 +36,7 @@ cost_of_new(uint32_t max)
 }
 
 /* A full table costs as much as an empty one: nothing is searched. (RT-36) */
-UNIT_CASE_WITH(table__costs_the_same_when_full, NULL, teardown)
+UNIT_CASE_OWN(table__costs_the_same_when_full, NULL, teardown)
 {
 	uint64_t small, large;
 
@@ -52,7 +52,7 @@ UNIT_CASE_WITH(table__costs_the_same_when_full, NULL, teardown)
  * A host that fills the table cannot put many hosts on one chain, because it does not know the
  * secret of the hash. (RT-36)
  */
-UNIT_CASE_WITH(table__chains_are_short, NULL, teardown)
+UNIT_CASE_OWN(table__chains_are_short, NULL, teardown)
 {
 	struct san_ip ip = inet_ip("10.1.0.0");
 	uint32_t n;

@@ -16,12 +16,11 @@ configure(void)
 	conf.prng_seed = 7;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	configure();
 	test_inet_start();
-	return 0;
 }
 
 /** Let time pass. Returns the number of frames sent, the last one in *out*. */

@@ -10,13 +10,12 @@
 #define TLLA      2
 #define OUR_GROUP "ff02::1:ff00:1"
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	test_inet_conf();
 	conf.max_neighbours = 8;
 	test_inet_start();
-	return 0;
 }
 
 static bool

@@ -12,14 +12,13 @@ add_route(const char *text)
 	assert_int_equal(san_inet_addr_parse_route(text, &conf.routes[conf.nb_routes++]), 0);
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	test_inet_conf();
 	conf.max_neighbours = 8;
 	add_route("10.0.0.254");
 	test_inet_start();
-	return 0;
 }
 
 static int

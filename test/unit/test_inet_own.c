@@ -17,11 +17,10 @@ start(bool announce, bool quiet)
 	test_inet_start();
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	start(false, false);
-	return 0;
 }
 
 /** *out* announces *ip* as ours. */

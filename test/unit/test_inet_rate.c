@@ -35,16 +35,15 @@ take(uint32_t who, uint32_t n, uint64_t now_ns)
 	return k;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	trust = SAN_INET_KNOWN;
 	san_inet_rate_init(&rate, EACH, BURST, 0x5eed);
-	return 0;
 }
 
 /* A flood of one host gets the rest; the other hosts get as much as without it. */
-UNIT_CASE_WITH(rate_take__one_flood, setup, NULL)
+UNIT_CASE_OWN(rate_take__one_flood, setup, NULL)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t i, flood = 0, others = 0;
@@ -63,7 +62,7 @@ UNIT_CASE_WITH(rate_take__one_flood, setup, NULL)
 }
 
 /* Many floods, as with forged addresses, get no more than the total rate. */
-UNIT_CASE_WITH(rate_take__many_floods, setup, NULL)
+UNIT_CASE_OWN(rate_take__many_floods, setup, NULL)
 {
 	uint64_t now_ns = SAN_NS_PER_S;
 	uint32_t n = 0;
@@ -74,13 +73,13 @@ UNIT_CASE_WITH(rate_take__many_floods, setup, NULL)
 }
 
 /* A host that shares a budget with a flood gets another one a second later. (2^30 ns) */
-UNIT_CASE_WITH(rate_take__same_budget, setup, NULL)
+UNIT_CASE_OWN(rate_take__same_budget, setup, NULL)
 {
 	uint64_t now_ns = 4ULL << 30;
 	uint32_t other = 0, got = 0, n = 0;
 
 	do {
-		setup(NULL);
+		setup();
 		take(0, 1000, now_ns);
 	} while (take(++other, 1, now_ns) == 1);
 	for (now_ns = 5ULL << 30; now_ns < 6ULL << 30; now_ns += SAN_NS_PER_MS) {
@@ -92,7 +91,7 @@ UNIT_CASE_WITH(rate_take__same_budget, setup, NULL)
 }
 
 /* A flood from forged, unknown addresses leaves known hosts their full rate. */
-UNIT_CASE_WITH(rate_take__known_first, setup, NULL)
+UNIT_CASE_OWN(rate_take__known_first, setup, NULL)
 {
 	static const enum san_inet_trust better[] = {SAN_INET_KNOWN, SAN_INET_NET};
 	uint64_t now_ns = SAN_NS_PER_S;

@@ -6,8 +6,8 @@
 
 static uint8_t data[70000];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	for (uint32_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 11 + i / 256);
@@ -18,7 +18,6 @@ setup(void **state)
 	assert_int_equal(san_inet_addr_parse_route("10.0.0.254", &conf.routes[conf.nb_routes++]),
 			 0);
 	test_inet_start();
-	return 0;
 }
 
 /** Make *who* a neighbour with the peer's MAC address. */

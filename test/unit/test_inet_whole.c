@@ -19,8 +19,8 @@ static uint8_t ip_proto;
 static uint8_t bytes[65536];
 static uint32_t nb_bytes;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	test_inet_conf();
 	conf.max_partial = NB_PARTIALS;
@@ -28,7 +28,6 @@ setup(void **state)
 	test_inet_start();
 	id = 1;
 	ip_proto = 17;
-	return 0;
 }
 
 static const char *

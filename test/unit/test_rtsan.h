@@ -49,28 +49,24 @@ test_rtsan_find_fake(void)
 	memset(fake, 0, sizeof(*fake));
 }
 
-static inline int
-test_rtsan_setup(void **state)
+static inline void
+test_rtsan_setup(void)
 {
-	(void)state;
 	test_rtsan_set_path();
 	test_rtsan_find_fake();
 	assert_int_equal(rtsan_open("fake:hello", &ctx), 0);
-	return 0;
 }
 
 /* Closing releases whatever a test left. */
-static inline int
-test_rtsan_teardown(void **state)
+static inline void
+test_rtsan_teardown(void)
 {
-	(void)state;
 	fake->cq_destroy_rc = 0;
 	rtsan_close(ctx);
 	assert_int_equal(fake->nb_open, 0);
 	assert_int_equal(fake->nb_qps, 0);
 	assert_int_equal(fake->nb_cqs, 0);
 	assert_int_equal(fake->nb_listeners, 0);
-	return 0;
 }
 
 static inline struct rtsan_qp *
@@ -94,6 +90,6 @@ test_rtsan_qp(struct rtsan_cq **cq, uint32_t depth)
 				 rtsan_error(), text);          \
 	} while (0)
 
-#define TEST(name) UNIT_CASE_WITH(name, test_rtsan_setup, test_rtsan_teardown)
+#define TEST(name) UNIT_CASE_OWN(name, test_rtsan_setup, test_rtsan_teardown)
 
 #endif /* TEST_RTSAN_H */

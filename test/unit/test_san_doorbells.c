@@ -15,25 +15,23 @@
 static struct san_doorbells *doorbells;
 static uint32_t cursor, rang[MAX];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	doorbells = aligned_alloc(64, san_doorbells_bytes(MAX));
 	memset(doorbells, 0, san_doorbells_bytes(MAX));
 	cursor = 0;
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	free(doorbells);
-	return 0;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
-TEST(san_doorbells_take__each_once)
+UNIT_CASE(san_doorbells_take__each_once)
 {
 	static const uint32_t who[] = {0, 63, 64, 4095, 4096, 9999};
 
@@ -48,7 +46,7 @@ TEST(san_doorbells_take__each_once)
 }
 
 /* With all doorbells rung all the time and little room, each is reported in turn. */
-TEST(san_doorbells_take__in_turn)
+UNIT_CASE(san_doorbells_take__in_turn)
 {
 	static uint32_t told[MAX];
 	uint32_t n;
@@ -67,7 +65,7 @@ TEST(san_doorbells_take__in_turn)
 }
 
 /* Bits of an application beyond its queue pairs index no table (SYS-5). */
-TEST(san_doorbells_take__beyond)
+UNIT_CASE(san_doorbells_take__beyond)
 {
 	for (uint32_t i = 0; i < SAN_DOORBELLS_WORDS / 64; i++)
 		atomic_store(&doorbells->summary[i], UINT64_MAX);
@@ -99,7 +97,7 @@ ring(void *arg)
 }
 
 /* Entries posted before the doorbell are seen after it: at the end, all of them. */
-TEST(san_doorbells_ring__from_threads)
+UNIT_CASE(san_doorbells_ring__from_threads)
 {
 	static uint32_t seen[MAX];
 	uint32_t n, sum = 0;

@@ -14,20 +14,19 @@ struct object {
 static struct object objs[NB];
 static struct san_pool pool;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	return san_pool_create(&pool, NULL, objs, NB, sizeof(objs[0]));
+	assert_int_equal(san_pool_create(&pool, NULL, objs, NB, sizeof(objs[0])), 0);
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	san_pool_destroy(&pool, NULL);
-	return 0;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+#define TEST(name) UNIT_CASE_OWN(name, setup, teardown)
 
 TEST(san_pool_take__by_address)
 {

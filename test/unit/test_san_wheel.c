@@ -10,16 +10,15 @@
 
 static struct san_wheel wheel;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	san_wheel_init(&wheel, 0);
-	return 0;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+UNIT_FIXTURE(.setup = setup);
 
-TEST(san_wheel_init__empty)
+UNIT_CASE(san_wheel_init__empty)
 {
 	san_wheel_init(&wheel, 123456789);
 	san_wheel_check(&wheel);
@@ -28,7 +27,7 @@ TEST(san_wheel_init__empty)
 }
 
 /* RT-8: a timer is never early and at most one slot late, on each level. */
-TEST(san_wheel_arm__never_early_nearly_punctual)
+UNIT_CASE(san_wheel_arm__never_early_nearly_punctual)
 {
 	static const uint64_t deadlines[] = {1, SLOT_NS, SLOT_NS + 1, 255 * SLOT_NS, 256 * SLOT_NS,
 					     257 * SLOT_NS + 3, 65535 * SLOT_NS, 65536 * SLOT_NS,
@@ -52,7 +51,7 @@ TEST(san_wheel_arm__never_early_nearly_punctual)
 	}
 }
 
-TEST(san_wheel_arm__past_fires_at_next_poll)
+UNIT_CASE(san_wheel_arm__past_fires_at_next_poll)
 {
 	struct san_timer t = {0};
 
@@ -63,7 +62,7 @@ TEST(san_wheel_arm__past_fires_at_next_poll)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
-TEST(san_wheel_arm__again_moves_it)
+UNIT_CASE(san_wheel_arm__again_moves_it)
 {
 	struct san_timer t = {0};
 
@@ -78,7 +77,7 @@ TEST(san_wheel_arm__again_moves_it)
 }
 
 /* A new timer may be due before those that were armed before it. */
-TEST(san_wheel_arm__earlier_than_all_others)
+UNIT_CASE(san_wheel_arm__earlier_than_all_others)
 {
 	struct san_timer far = {0}, near = {0}, nearest = {0};
 
@@ -95,7 +94,7 @@ TEST(san_wheel_arm__earlier_than_all_others)
 	assert_ptr_equal(san_wheel_poll(&wheel, 70000 * SLOT_NS), &far);
 }
 
-TEST(san_wheel_arm__never_does_not_fire)
+UNIT_CASE(san_wheel_arm__never_does_not_fire)
 {
 	struct san_timer t = {0};
 
@@ -106,7 +105,7 @@ TEST(san_wheel_arm__never_does_not_fire)
 	assert_true(san_wheel_timer_is_armed(&t));
 }
 
-TEST(san_wheel_cancel__first_middle_last)
+UNIT_CASE(san_wheel_cancel__first_middle_last)
 {
 	struct san_timer t[4];
 
@@ -126,7 +125,7 @@ TEST(san_wheel_cancel__first_middle_last)
 	}
 }
 
-TEST(san_wheel_cancel__not_armed_is_harmless)
+UNIT_CASE(san_wheel_cancel__not_armed_is_harmless)
 {
 	struct san_timer t = {0};
 
@@ -138,7 +137,7 @@ TEST(san_wheel_cancel__not_armed_is_harmless)
 	assert_true(san_wheel_deadline_ns(&wheel) == SAN_TIME_NEVER);
 }
 
-TEST(san_wheel_poll__arming_order_within_a_slot)
+UNIT_CASE(san_wheel_poll__arming_order_within_a_slot)
 {
 	struct san_timer a = {0}, b = {0}, c = {0};
 	uint64_t at = 600 * SLOT_NS;
@@ -154,7 +153,7 @@ TEST(san_wheel_poll__arming_order_within_a_slot)
 	assert_ptr_equal(san_wheel_poll(&wheel, at), &c);
 }
 
-TEST(san_wheel_poll__earlier_first_after_a_stall)
+UNIT_CASE(san_wheel_poll__earlier_first_after_a_stall)
 {
 	struct san_timer t[3] = {0};
 
@@ -167,7 +166,7 @@ TEST(san_wheel_poll__earlier_first_after_a_stall)
 	assert_null(san_wheel_poll(&wheel, SAN_NS_PER_S));
 }
 
-TEST(san_wheel_deadline_ns__exact_when_near)
+UNIT_CASE(san_wheel_deadline_ns__exact_when_near)
 {
 	struct san_timer near = {0}, far = {0};
 
@@ -179,7 +178,7 @@ TEST(san_wheel_deadline_ns__exact_when_near)
 }
 
 /* Sleeping from deadline to deadline reaches the timer in a few steps. */
-TEST(san_wheel_deadline_ns__always_advances)
+UNIT_CASE(san_wheel_deadline_ns__always_advances)
 {
 	struct san_timer t = {0};
 	uint64_t at = (3ULL << 32) * SLOT_NS + 12345678 * SLOT_NS;

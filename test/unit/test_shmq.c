@@ -30,23 +30,22 @@ nb_fds(void)
 	return n;
 }
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	close(ends[0]);
 	close(ends[1]);
-	return 0;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
-TEST(san_shmq_recv__with_and_without_descriptor)
+UNIT_CASE(san_shmq_recv__with_and_without_descriptor)
 {
 	char out[SIZE] = "hello", in[SIZE];
 	int fd;
@@ -87,7 +86,7 @@ send_raw(size_t size, int n)
 }
 
 /* Descriptors that came with it are closed. */
-TEST(san_shmq_recv__something_else)
+UNIT_CASE(san_shmq_recv__something_else)
 {
 	static const struct {
 		size_t size;
@@ -105,7 +104,7 @@ TEST(san_shmq_recv__something_else)
 }
 
 /* The caller owns all descriptors, also those of an invalid message. */
-TEST(san_shmq_recv_fds__all_of_them)
+UNIT_CASE(san_shmq_recv_fds__all_of_them)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
@@ -126,7 +125,7 @@ TEST(san_shmq_recv_fds__all_of_them)
 }
 
 /* Descriptors of a peeked message stay in it. */
-TEST(san_shmq_peek__leaves_descriptors)
+UNIT_CASE(san_shmq_peek__leaves_descriptors)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	struct ucred from = {.pid = 0};
@@ -182,7 +181,7 @@ peer_leaves(int nb_fds)
 	ends[0] = open("/dev/null", O_RDWR); /* for the teardown */
 }
 
-TEST(san_shmq_peek__peer_left)
+UNIT_CASE(san_shmq_peek__peer_left)
 {
 	char in[SIZE];
 	bool has_fds;
@@ -192,7 +191,7 @@ TEST(san_shmq_peek__peer_left)
 	assert_true(has_fds);
 }
 
-TEST(san_shmq_recv_fds__peer_left)
+UNIT_CASE(san_shmq_recv_fds__peer_left)
 {
 	int fds[SHMQ_FDS];
 	char in[SIZE];
@@ -204,7 +203,7 @@ TEST(san_shmq_recv_fds__peer_left)
 	close(fds[0]);
 }
 
-TEST(san_shmq_recv_bytes__peer_left)
+UNIT_CASE(san_shmq_recv_bytes__peer_left)
 {
 	char in[SIZE];
 
@@ -212,7 +211,7 @@ TEST(san_shmq_recv_bytes__peer_left)
 	assert_int_equal(san_shmq_recv_bytes(ends[1], in, SIZE, MSG_PEEK), SIZE);
 }
 
-TEST(san_shmq_skip__peer_left)
+UNIT_CASE(san_shmq_skip__peer_left)
 {
 	char in[SIZE];
 	bool has_fds;
@@ -223,7 +222,7 @@ TEST(san_shmq_skip__peer_left)
 }
 
 /* Empty messages are not the end; after it nothing is received. */
-TEST(san_shmq_hang_up__all_that_came)
+UNIT_CASE(san_shmq_hang_up__all_that_came)
 {
 	int before = nb_fds(), fds[SHMQ_FDS];
 	char in[SIZE];
@@ -251,7 +250,7 @@ TEST(san_shmq_hang_up__all_that_came)
 	assert_int_equal(nb_fds(), before);
 }
 
-TEST(san_shmq_mem_create__sealed)
+UNIT_CASE(san_shmq_mem_create__sealed)
 {
 	void *mem, *again;
 	const char *why;
@@ -280,7 +279,7 @@ assert_refused(int fd, uint64_t offset, size_t bytes, const char *text)
 	FAIL_IF(strstr(why, text) == NULL, "\"%s\", not \"%s\"", why, text);
 }
 
-TEST(san_shmq_mem_check__of_others)
+UNIT_CASE(san_shmq_mem_check__of_others)
 {
 	int bare = memfd_create("bare", MFD_ALLOW_SEALING);
 	int good = memfd_create("good", MFD_ALLOW_SEALING);

@@ -26,17 +26,11 @@ static int event_fd;
 static struct sigaction guards; /* cmocka replaces the signal handler before each test */
 
 /* The guard is of the process: it is initialised once. */
-static int
-setup(void **state)
+static void
+setup(void)
 {
-	static bool done;
-
-	if (done)
-		return 0;
-	done = true;
-	if (san_shmq_guard_init(RANGES, &event_fd) != 0)
-		return -1;
-	return sigaction(SIGBUS, NULL, &guards);
+	assert_int_equal(san_shmq_guard_init(RANGES, &event_fd), 0);
+	assert_int_equal(sigaction(SIGBUS, NULL, &guards), 0);
 }
 
 /* Memory that fails from page *good* on: its file is not sealed. */
@@ -63,9 +57,9 @@ is_told(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+UNIT_FIXTURE(.first = setup);
 
-TEST(shmq_guard__page_fails)
+UNIT_CASE(shmq_guard__page_fails)
 {
 	volatile uint8_t *mem = failing(1);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
@@ -92,7 +86,7 @@ TEST(shmq_guard__page_fails)
  * Holes: the first one is reported, and what is far from it stays. A second one, while the owner
  * is about to end, costs the range.
  */
-TEST(shmq_guard__holes)
+UNIT_CASE(shmq_guard__holes)
 {
 	int fd = memfd_create("holes", 0);
 	volatile uint8_t *mem;
@@ -136,7 +130,7 @@ punch(void *arg)
 }
 
 /* Memory that is punched and filled all the time: a thread that touches it waits twice at most. */
-TEST(shmq_guard__waits)
+UNIT_CASE(shmq_guard__waits)
 {
 	int fd = memfd_create("holes", 0);
 	struct rusage before, after;
@@ -177,7 +171,7 @@ touch(void *arg)
 }
 
 /* Several threads in one range, and a range that is not affected. */
-TEST(shmq_guard__any_thread)
+UNIT_CASE(shmq_guard__any_thread)
 {
 	uint8_t *bad = failing(0), *good = failing(PAGES);
 	uint32_t a = san_shmq_guard_add(good, BYTES, 1), b = san_shmq_guard_add(bad, BYTES, 2);
@@ -198,7 +192,7 @@ TEST(shmq_guard__any_thread)
 	munmap(bad, BYTES);
 }
 
-TEST(san_shmq_guard_add__no_more)
+UNIT_CASE(san_shmq_guard_add__no_more)
 {
 	static uint8_t mem[RANGES + 1][PAGE];
 	uint32_t i, ranges[RANGES];
@@ -244,7 +238,7 @@ is_sent(volatile uint8_t *mem)
 }
 
 /* The next owner with the same number gets no report about it. */
-TEST(san_shmq_guard_disown__left_behind)
+UNIT_CASE(san_shmq_guard_disown__left_behind)
 {
 	volatile uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
@@ -259,7 +253,7 @@ TEST(san_shmq_guard_disown__left_behind)
 	munmap((void *)mem, BYTES);
 }
 
-TEST(shmq_guard__not_ours)
+UNIT_CASE(shmq_guard__not_ours)
 {
 	uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add(mem, BYTES, 1);

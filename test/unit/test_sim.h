@@ -76,16 +76,15 @@ test_sim_network_free(void)
 	free(w);
 }
 
-static inline int
-test_sim_free_networks(void **state)
+static inline void
+test_sim_free_networks(void)
 {
 	while (test_sim_nb_networks > 0)
 		test_sim_network_free();
-	return 0;
 }
 
 /** A case whose networks are freed behind it. */
-#define NET_CASE(name) UNIT_CASE_WITH(name, NULL, test_sim_free_networks)
+#define NET_CASE(name) UNIT_CASE_OWN(name, NULL, test_sim_free_networks)
 
 /** A valid UDP datagram between hosts, of *len* bytes with all headers. */
 static inline struct rte_mbuf *

@@ -126,25 +126,23 @@ talkers(void)
 	world(WORDS(ALL_KINDS));
 }
 
-static int
-setup_ordered(void **state)
+static void
+setup_ordered(void)
 {
-	setup(state);
+	setup();
 	talkers();
-	return 0;
 }
 
-static int
-setup_unordered(void **state)
+static void
+setup_unordered(void)
 {
-	setup(state);
+	setup();
 	world(WORDS(ALL_KINDS, "load.unordered=1"));
-	return 0;
 }
 
 /* The world is there when a case begins. */
-#define ORDERED(name)   UNIT_CASE_WITH(name, setup_ordered, teardown)
-#define UNORDERED(name) UNIT_CASE_WITH(name, setup_unordered, teardown)
+#define ORDERED(name)   UNIT_CASE_OWN(name, setup_ordered, teardown)
+#define UNORDERED(name) UNIT_CASE_OWN(name, setup_unordered, teardown)
 
 /* Without an error no checker fails: the other tests change one thing each. */
 ORDERED(san_sim_check_note__what_is_right)

@@ -11,19 +11,17 @@
 
 static struct sim_events q;
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	san_sim_event_init(&q);
-	return 0;
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
 	san_sim_event_check(&q);
 	san_sim_event_fini(&q);
-	return 0;
 }
 
 static void
@@ -53,9 +51,9 @@ assert_empty(void)
 	assert_false(san_sim_event_pop(&q, &ev));
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
-TEST(san_sim_event_init__empty)
+UNIT_CASE(san_sim_event_init__empty)
 {
 	struct sim_event ev, before;
 
@@ -66,7 +64,7 @@ TEST(san_sim_event_init__empty)
 	assert_memory_equal(&ev, &before, sizeof(ev));
 }
 
-TEST(san_sim_event_fini__with_events_in_it)
+UNIT_CASE(san_sim_event_fini__with_events_in_it)
 {
 	/* The sanitizer must find no leak of these. */
 	for (uint32_t i = 0; i < 1000; i++) {
@@ -75,7 +73,7 @@ TEST(san_sim_event_fini__with_events_in_it)
 	}
 }
 
-TEST(san_sim_event_push__carries_every_field)
+UNIT_CASE(san_sim_event_push__carries_every_field)
 {
 	const struct sim_event in = {
 		.at_ns = 0x0102030405060708,
@@ -100,7 +98,7 @@ TEST(san_sim_event_push__carries_every_field)
 	assert_empty();
 }
 
-TEST(san_sim_event_push__ends_of_time)
+UNIT_CASE(san_sim_event_push__ends_of_time)
 {
 	push(SAN_TIME_NEVER - 1, 1);
 	push(1ULL << 63, 2);
@@ -113,7 +111,7 @@ TEST(san_sim_event_push__ends_of_time)
 	assert_empty();
 }
 
-TEST(san_sim_event_pop__same_time_first_in_first_out)
+UNIT_CASE(san_sim_event_pop__same_time_first_in_first_out)
 {
 	for (uint32_t i = 0; i < 100; i++)
 		push(i % 2 == 0 ? 7 : 8, i);
@@ -129,7 +127,7 @@ TEST(san_sim_event_pop__same_time_first_in_first_out)
 	assert_empty();
 }
 
-TEST(san_sim_event_pop__pushes_between_pops)
+UNIT_CASE(san_sim_event_pop__pushes_between_pops)
 {
 	for (uint32_t i = 0; i < 10; i++)
 		push(10 * i, i);
@@ -209,7 +207,7 @@ random_steps(uint64_t seed, uint32_t nb_steps, uint32_t range_ns)
 	}
 }
 
-TEST(sim_events__like_a_sorted_list)
+UNIT_CASE(sim_events__like_a_sorted_list)
 {
 	static const uint32_t ranges_ns[] = {1, 2, 5, 100, 10000, UINT32_MAX};
 	struct sim_event ev;
@@ -226,7 +224,7 @@ TEST(sim_events__like_a_sorted_list)
 	}
 }
 
-TEST(sim_events__grows)
+UNIT_CASE(sim_events__grows)
 {
 	enum {
 		NB = 200000

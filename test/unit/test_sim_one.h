@@ -14,28 +14,26 @@
 
 static struct sim_world *w;
 
-static inline int
-setup(void **state)
+static inline void
+setup(void)
 {
 	test_eal_init();
 	w = NULL;
-	return 0;
 }
 
-static inline int
-teardown(void **state)
+static inline void
+teardown(void)
 {
 	if (w != NULL)
 		san_sim_world_destroy(w);
 	w = NULL;
-	return 0;
 }
 
 /* Two hosts, one connection; sides 0 and 1. No checker has failed. The world before it ends. */
 static inline void
 world(const char *const *words)
 {
-	teardown(NULL);
+	teardown();
 	test_sim_world(&w, words);
 }
 
@@ -84,6 +82,6 @@ assert_round_fails(uint32_t host, const char *check, const char *text)
 	assert_fails(check, text);
 }
 
-#define SIM_CASE(name) UNIT_CASE_WITH(name, setup, teardown)
+#define SIM_CASE(name) UNIT_CASE_OWN(name, setup, teardown)
 
 #endif /* TEST_SIM_ONE_H */

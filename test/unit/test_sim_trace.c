@@ -16,17 +16,17 @@
 static char path[32];
 static uint8_t content[FILE_MAX];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	strcpy(path, "/tmp/test_sim_trace.XXXXXX");
-	return close(mkstemp(path));
+	assert_int_equal(close(mkstemp(path)), 0);
 }
 
-static int
-teardown(void **state)
+static void
+teardown(void)
 {
-	return unlink(path);
+	assert_int_equal(unlink(path), 0);
 }
 
 static size_t
@@ -48,9 +48,9 @@ le32_at(size_t at)
 		(uint32_t)content[at + 2] << 16 | (uint32_t)content[at + 3] << 24;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, teardown)
+UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
-TEST(san_sim_trace_open__no_such_folder)
+UNIT_CASE(san_sim_trace_open__no_such_folder)
 {
 	struct sim_trace *t = NULL;
 
@@ -94,7 +94,7 @@ static const uint8_t every_byte[] = {
 	0, 0, 0, 0,
 	48, 0, 0, 0};
 
-TEST(san_sim_trace_packet__every_byte)
+UNIT_CASE(san_sim_trace_packet__every_byte)
 {
 	static const uint8_t frame[] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4};
 	struct sim_trace *t;
@@ -111,7 +111,7 @@ TEST(san_sim_trace_packet__every_byte)
 	}
 }
 
-TEST(san_sim_trace_interface__numbers)
+UNIT_CASE(san_sim_trace_interface__numbers)
 {
 	uint8_t frame[1] = {0};
 	struct sim_trace *t;
@@ -154,7 +154,7 @@ one_packet(uint32_t snaplen, uint32_t len, const char *comment)
 	return file_len - le32_at(file_len - 4);
 }
 
-TEST(san_sim_trace_packet__snaplen)
+UNIT_CASE(san_sim_trace_packet__snaplen)
 {
 	static const struct {
 		uint32_t snaplen, len, kept;
@@ -181,7 +181,7 @@ TEST(san_sim_trace_packet__snaplen)
 	}
 }
 
-TEST(san_sim_trace_packet__comment_cut)
+UNIT_CASE(san_sim_trace_packet__comment_cut)
 {
 	char *comment = malloc(UINT16_MAX + 2);
 	size_t at;
@@ -200,7 +200,7 @@ TEST(san_sim_trace_packet__comment_cut)
 }
 
 /* A full disk is detected at an early write, or only when the buffer is flushed. */
-TEST(san_sim_trace_close__disk_full)
+UNIT_CASE(san_sim_trace_close__disk_full)
 {
 	static const uint8_t frame[1500];
 	static const int nb_packets[] = {0, 1, 1000};
@@ -229,7 +229,7 @@ write_packets(struct sim_trace *t, uint32_t first, uint32_t n)
 }
 
 /* Later free space does not help: a file with a gap would be worse than a short one. */
-TEST(san_sim_trace_close__disk_full_for_a_while)
+UNIT_CASE(san_sim_trace_close__disk_full_for_a_while)
 {
 	enum {
 		NB = 400,

@@ -64,8 +64,8 @@ st_note(struct pair_end *e, const struct san_sm *m)
 
 /* ---- start and end of a test ---- */
 
-static inline int
-st_setup(void **state)
+static inline void
+st_setup(void)
 {
 	if (pair.end[0].s != NULL) /* of the row before */
 		pair_fini(&pair);
@@ -82,15 +82,13 @@ st_setup(void **state)
 		san_stream_conf_default(&conf[i]);
 		pair.end[i].on_msg = st_note;
 	}
-	return 0;
 }
 
-static inline int
-st_teardown(void **state)
+static inline void
+st_teardown(void)
 {
 	pair_fini(&pair);
 	pair.end[0].s = NULL;
-	return 0;
 }
 
 static inline void
@@ -575,33 +573,30 @@ raw_start(void)
 
 /* ---- cases, by what is there when they begin ---- */
 
-static inline int
-st_setup_open(void **state)
+static inline void
+st_setup_open(void)
 {
-	st_setup(state);
+	st_setup();
 	st_start();
-	return 0;
 }
 
-static inline int
-st_setup_large(void **state)
+static inline void
+st_setup_large(void)
 {
-	st_setup(state);
+	st_setup();
 	st_start_large();
-	return 0;
 }
 
-static inline int
-st_setup_raw(void **state)
+static inline void
+st_setup_raw(void)
 {
-	st_setup(state);
+	st_setup();
 	raw_start();
-	return 0;
 }
 
-#define ST_TEST(name)  UNIT_CASE_WITH(name, st_setup, st_teardown)       /* nothing */
-#define ST_OPEN(name)  UNIT_CASE_WITH(name, st_setup_open, st_teardown)  /* two sessions */
-#define ST_LARGE(name) UNIT_CASE_WITH(name, st_setup_large, st_teardown) /* in large mode */
-#define ST_RAW(name)   UNIT_CASE_WITH(name, st_setup_raw, st_teardown)   /* one and a peer */
+#define ST_TEST(name)  UNIT_CASE_OWN(name, st_setup, st_teardown)       /* nothing */
+#define ST_OPEN(name)  UNIT_CASE_OWN(name, st_setup_open, st_teardown)  /* two sessions */
+#define ST_LARGE(name) UNIT_CASE_OWN(name, st_setup_large, st_teardown) /* in large mode */
+#define ST_RAW(name)   UNIT_CASE_OWN(name, st_setup_raw, st_teardown)   /* one and a peer */
 
 #endif /* TEST_STREAM_H */

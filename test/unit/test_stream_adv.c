@@ -106,7 +106,7 @@ ST_TEST(build__only_what_is_large)
 	};
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		st_start_large();
 		st_recv_flags(to, row->len, row->flags);
 		st_settle();
@@ -186,7 +186,7 @@ ST_TEST(hear__stale)
 	uint32_t before;
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		raw_start();
 		for (uint32_t k = 0; k < row->sent; k++)
 			raw_send(100);
@@ -520,7 +520,7 @@ ST_TEST(wrote__not_advertised)
 	} rows[] = {{1, LARGE}, {0, LARGE + 1}};
 
 	for (uint32_t i = 0; i < 2; i++) {
-		st_setup(state);
+		st_setup();
 		raw_start();
 		raw_put(raw_large_msg(0));
 		st_recv(to, LARGE);

@@ -220,7 +220,7 @@ ST_TEST(leave__at_the_first_other)
 	struct san_stream_view v;
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		pair.caps.can_read = row->can_read;
 		st_start();
 		st_learn(row->learn, row->mode);
@@ -262,7 +262,7 @@ ST_TEST(leave__not_what_was_chosen)
 	static void (*const transfers[])(uint32_t len) = {st_large, st_after, st_small};
 
 	for (uint32_t mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
-		st_setup(state);
+		st_setup();
 		conf[0].mode = (uint8_t)mode;
 		st_start();
 		for (uint32_t i = 0; i < 9; i++) {

@@ -123,7 +123,7 @@ ST_TEST(msg_check_hello__not_possible)
 	};
 
 	for (uint32_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-		st_setup(state);
+		st_setup();
 		assert_non_null(fault_of_hello(changes[i]));
 	}
 }
@@ -186,7 +186,7 @@ ST_TEST(receive__number_out_of_bounds)
 	struct san_sm m;
 
 	UNIT_EACH(off, offs) {
-		st_setup(state);
+		st_setup();
 		raw_start();
 		m = raw_msg(0);
 		m.seq += (uint32_t)*off;
@@ -233,7 +233,7 @@ ST_TEST(receive__counts)
 	struct san_sm m;
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		raw_start();
 		raw_send(100);
 		raw_send(100);

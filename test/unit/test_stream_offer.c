@@ -9,15 +9,14 @@
 
 #define LARGE (64 * KB)
 
-static int
-setup_pull(void **state)
+static void
+setup_pull(void)
 {
-	st_setup_open(state);
+	st_setup_open();
 	st_learn(st_after, SAN_SM_SMALL_LARGE);
-	return 0;
 }
 
-#define ST_PULL(name) UNIT_CASE_WITH(name, setup_pull, st_teardown)
+#define ST_PULL(name) UNIT_CASE_OWN(name, setup_pull, st_teardown)
 
 /* The beginning of a large send of *len* bytes; *offer*: the rest may be read. */
 static struct san_sm
@@ -388,7 +387,7 @@ ST_TEST(hear__other_than_what_is_left)
 	} rows[] = {{false, 0, 1}, {true, 0, 1}, {true, 5000, 4999}, {true, 5000, 5001}};
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		raw_start();
 		RAW_PUT(raw_begin(row->offer, LARGE), sm.rest = row->rest,
 			sm.offer.seg[0].len = row->room);
@@ -411,7 +410,7 @@ ST_TEST(returned__not_offered)
 	const struct san_sm *offer;
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		conf[1].mode = SAN_SM_SMALL_LARGE;
 		raw_start();
 		raw_send(LARGE);

@@ -124,7 +124,7 @@ ST_OPEN(waitall__peek_of_too_much)
 ST_TEST(waitall__of_several_large)
 {
 	for (uint32_t mode = SAN_SM_DISCOVERY; mode < SAN_SM_MODES; mode++) {
-		st_setup(state);
+		st_setup();
 		conf[0].mode = (uint8_t)mode;
 		st_start();
 		st_recv_flags(to, 3 * LARGE, RTSAN_RECV_WAITALL);

@@ -95,7 +95,7 @@ ST_TEST(threshold__from_where)
 	};
 
 	UNIT_EACH(row, rows) {
-		st_setup(state);
+		st_setup();
 		pair.caps.threshold = row->caps;
 		conf[0].threshold = row->a;
 		conf[1].threshold = row->b;

@@ -146,7 +146,7 @@ ST_TEST(on_done__failed)
 	uint32_t send;
 
 	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		st_setup(state);
+		st_setup();
 		st_start();
 		send = i & 1;
 		if (send) {

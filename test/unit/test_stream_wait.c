@@ -321,7 +321,7 @@ ST_TEST(give_back__room_beside)
 	uint32_t at, len, i, loan[7];
 
 	for (uint32_t held = 1; held < 8; held++) {
-		st_setup(state);
+		st_setup();
 		conf[1].nb_store = conf[1].nb_recv = 8;
 		conf[1].t2 = 6;
 		st_start();

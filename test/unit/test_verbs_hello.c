@@ -12,12 +12,11 @@
 
 static uint8_t words[RTSAN_PRIVATE_MAX];
 
-static int
-setup(void **state)
+static void
+setup(void)
 {
 	for (size_t i = 0; i < sizeof(words); i++)
 		words[i] = (uint8_t)(0x80 + i);
-	return 0;
 }
 
 /** From memory of exactly that size, so that a sanitizer detects every access beyond it. */
@@ -34,9 +33,9 @@ decode(const uint8_t *p, size_t len, struct verbs_hello *h)
 	return reason;
 }
 
-#define TEST(name) UNIT_CASE_WITH(name, setup, NULL)
+UNIT_FIXTURE(.setup = setup);
 
-TEST(verbs_hello__bytes)
+UNIT_CASE(verbs_hello__bytes)
 {
 	static const uint8_t expected[] = {'S', 'A', 'N', 'V', 1, VERBS_HELLO_STREAM, 0, 3,
 					   1, 2, 3, 4, 5, 6, 7, 8,
@@ -56,7 +55,7 @@ TEST(verbs_hello__bytes)
 }
 
 /* Any length, with the zeros that the connection manager appends. */
-TEST(verbs_hello__all_lengths)
+UNIT_CASE(verbs_hello__all_lengths)
 {
 	uint8_t buf[VERBS_HELLO_MAX + 8], len;
 	struct verbs_hello h, got;
@@ -76,7 +75,7 @@ TEST(verbs_hello__all_lengths)
 }
 
 /* A hello that is too long for a request is sent in two halves that fit. */
-TEST(verbs_hello__halves)
+UNIT_CASE(verbs_hello__halves)
 {
 	uint8_t first[VERBS_HELLO_MAX], rest[VERBS_HELLO_MAX];
 	struct verbs_hello h, a, b;
@@ -115,7 +114,7 @@ spoilt(uint8_t flags, uint16_t len, size_t size, size_t at, uint8_t value)
 	return reason;
 }
 
-TEST(verbs_hello__refused)
+UNIT_CASE(verbs_hello__refused)
 {
 	struct verbs_hello h;
 
