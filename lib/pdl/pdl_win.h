@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "san_bitmap.h"
-#include "san_drop.h"
+#include "san_counters.h"
 #include "san_holders.h"
 
 /** The two windows of a direction (RT-2). */
