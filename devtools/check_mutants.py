@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mutants: each stanza of test/mutants.list breaks one mechanism, and the test that it names must
+"""Mutants: each row of test/mutants.list breaks one mechanism, and the test that it names must
 fail. The head of that file describes the format.
 
 usage: check_mutants.py --dry BUILD               each applies, compiles, and names a test
@@ -33,37 +33,32 @@ TABLE = os.path.join(ROOT, 'test', 'mutants.list')
 PATIENCE, PATIENCE_MIN = 20, 60     # multiple of the time without the mutant; seconds
 GROUP = 8                           # mutants of a file that one build takes in a row
 VERDICTS = {0: 'MISSED', 77: 'skipped'}     # by exit status; others: noticed
+# a comment, a string, a character, or any other character that is not white space
+TOKEN = re.compile(r'''/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\S''', re.DOTALL)
 TO_TEXT = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT, 'text': True}
 
 Mutant = collections.namedtuple('Mutant', 'name breaks test case edits')
 Edit = collections.namedtuple('Edit', 'file scope old new')
 
 
-def read_stanza(lines):
-    fields, edits, place = {}, [], None
-    for line in lines:
-        key, _, value = line.partition('\t')
-        if key == 'in':
-            place = value.partition(': ')[::2]
-        if key == 'in' or (key == '-' and edits[-1].new):
-            edits.append(Edit(*place, [], []))
-        if key in '-+':
-            (edits[-1].old if key == '-' else edits[-1].new).append(value)
-        else:
-            fields[key] = value
-    test, _, case = fields['test'].partition(': ')
-    return Mutant(fields['mutant'], fields['breaks'], test, case, edits)
-
-
 def read_table():
-    mutants = {}
-    for stanza in re.split('\n\n+', read(TABLE)):
+    mutants, path = {}, None
+    for number, line in enumerate(read(TABLE).splitlines(), 1):
+        name, *fields = line.split('\t')
         try:
-            mutant = read_stanza(stanza.splitlines()) if stanza[0] != '#' else None
-        except LookupError:
-            sys.exit(f'{TABLE}: a line is missing, or not where it belongs:\n{stanza}')
-        if mutant and mutants.setdefault(mutant.name, mutant) is not mutant:
-            sys.exit(f'{TABLE}: {mutant.name} is there twice')
+            if line[:1] == '#':
+                continue
+            if name and not fields:
+                path = line
+            elif name and fields:
+                test, *edit, breaks = fields
+                mutant = Mutant(name, breaks, *test.partition(': ')[::2], [Edit(path, *edit)])
+                if mutants.setdefault(name, mutant) is not mutant:
+                    raise ValueError(f'{name} is there twice')
+            elif fields:
+                mutant.edits.append(Edit(*fields, *[''][len(fields) - 3:]))
+        except (TypeError, ValueError) as error:
+            sys.exit(f'{TABLE}:{number}: {error}')
     return list(mutants.values())
 
 
@@ -84,6 +79,13 @@ def find_once(pattern, what, text, *limits):
     return found[0]
 
 
+def code_of(text, start, end):
+    """The code of *text* without white space and comments, and the place of each character."""
+    code = [(char, match.start() + i) for match in TOKEN.finditer(text, start, end)
+            if match.group()[:2] not in ('/*', '//') for i, char in enumerate(match.group())]
+    return ''.join(char for char, _ in code), [place for _, place in code]
+
+
 def locate(text, edit):
     """The place of *edit* in *text*, and its replacement: start, end, new text."""
     limits = 0, len(text)
@@ -91,13 +93,11 @@ def locate(text, edit):
         name = re.escape(edit.scope)
         limits = find_once(rf'^(?:{name}\(|\w.*\b{name}(?:\[.*\])*(?: =)? {{$)(?:.*\n)+?}}',
                            edit.scope, text).span()
-    old = ''.join(('\\1' if i and line else '') + re.escape(line) + '\n'
-                  for i, line in enumerate(edit.old))
-    match = find_once(r'^([ \t]*)' + old, '"' + '\n'.join(edit.old) + '"', text, *limits)
-    new = ''.join((match.group(1) if line else '') + line + '\n' for line in edit.new)
-    if not edit.old or new == match.group():
+    old, code, places = code_of(edit.old, 0, len(edit.old))[0], *code_of(text, *limits)
+    if not old or old == code_of(edit.new, 0, len(edit.new))[0]:
         raise ValueError('it changes nothing')
-    return match.start(), match.end(), new
+    match = find_once(f'(?={re.escape(old)})', f'"{edit.old}"', code)
+    return places[match.start()], places[match.start() + len(old) - 1] + 1, edit.new
 
 
 def places_of(tree, mutant):
