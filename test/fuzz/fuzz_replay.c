@@ -182,7 +182,7 @@ main(int argc, char **argv)
 		run_mutation(&g);
 	for (i = 0; i < nb_corpus; i++)
 		free(corpus[i].data);
-	printf("%u inputs and %lu mutations with seed %llu\n", nb_corpus, nb_mutate,
+	printf("# %u inputs and %lu mutations with seed %llu\n", nb_corpus, nb_mutate,
 	       (unsigned long long)seed);
 	return 0;
 }

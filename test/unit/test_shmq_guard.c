@@ -152,7 +152,7 @@ UNIT_CASE(shmq_guard__waits)
 	atomic_store(&is_punched, true);
 	pthread_join(thread, NULL);
 	/* for a punch, and for the lock of the mappings of the process */
-	print_message("%ld waits\n", after.ru_nvcsw - before.ru_nvcsw);
+	print_message("# %ld waits\n", after.ru_nvcsw - before.ru_nvcsw);
 	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, 4);
 	assert_true(san_shmq_guard_failed(&owner));
 	san_shmq_guard_del(range);
