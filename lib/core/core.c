@@ -193,7 +193,10 @@ san_core_park_resume(struct san_core *core, const struct san_core_conf *conf)
 	core->conf.pool = core->conf.inet.pool = conf->pool;
 	core->conf.inet.mac = conf->inet.mac;
 	core->inet_deadline_ns = 0;
-	rc = san_inet_create(&core->conf.inet, &core->inet);
+	core->inet = NULL;
+	rc = san_pdl_resume(core->pdl, &conf->pdl);
+	if (rc == 0)
+		rc = san_inet_create(&core->conf.inet, &core->inet);
 	if (rc == 0)
 		rc = san_tl_park_resume(core->tl, &conf->tl);
 	if (rc != 0) {
@@ -201,7 +204,6 @@ san_core_park_resume(struct san_core *core, const struct san_core_conf *conf)
 		core->inet = NULL;
 		return rc;
 	}
-	san_pdl_resume(core->pdl, &conf->pdl);
 	san_pdl_set_mac(core->pdl, &old, &conf->inet.mac);
 	set_sock_work(core);
 	san_ulp_resume(core->ulp, &conf->ulp);

@@ -389,8 +389,7 @@ san_core_stream_run_all(struct san_core *core, uint64_t now_ns)
 		core_stream_hand_over(core, own, now_ns);
 	/* Streams listed meanwhile are left to the next round, or this one might never end. */
 	last = TAILQ_LAST(&core->stream_work, core_streams);
-	while (last != NULL && budget > 0) {
-		s = TAILQ_FIRST(&core->stream_work);
+	while (last != NULL && budget > 0 && (s = TAILQ_FIRST(&core->stream_work)) != NULL) {
 		core_stream_unlist_work(s);
 		if (s == last)
 			last = NULL;

@@ -210,7 +210,8 @@ san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_n
 {
 	bool group = san_inet_is_group(dst);
 
-	if (!group && !san_inet_route_is_broadcast(in, dst))
+	/* an own address may be the broadcast address of another prefix */
+	if (!group && (!san_inet_route_is_broadcast(in, dst) || san_inet_route_is_local(in, dst)))
 		return inet_route_unicast_hop(in, dst, now_ns, hop);
 	*hop = (struct inet_hop){.mac = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}};
 	if (group)

@@ -154,17 +154,20 @@ san_pdl_destroy(struct san_pdl *pdl)
 	san_mem_end(mem, pdl);
 }
 
-void
+int
 san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf)
 {
 	uint32_t i;
 
+	if (pdl->conf.cc >= SAN_CC_MAX)
+		return -EINVAL;
 	pdl->conf.secret32 = conf->secret32;
 	pdl->conf.secret_arg = conf->secret_arg;
 	pdl->conf.link_mbps = conf->link_mbps;
 	for (i = 0; i < pdl->conf.max_conns; i++)
 		if (pdl->conns[i].state != SAN_CONN_FREE)
 			pdl->conns[i].cc.ops = san_pdl_cc_kinds[pdl->conf.cc];
+	return 0;
 }
 
 void

@@ -368,7 +368,7 @@ void san_pdl_destroy(struct san_pdl *pdl);
  * Resume the state that lay parked in conf->mem: functions and link speed are those of *conf* from
  * now on. -EINVAL: its congestion control is unknown here.
  */
-void san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf);
+int san_pdl_resume(struct san_pdl *pdl, const struct san_pdl_conf *conf);
 /** Change our MAC address from *old* to *mac* in every connection. */
 void san_pdl_set_mac(struct san_pdl *pdl, const struct rte_ether_addr *old,
 		     const struct rte_ether_addr *mac);

@@ -258,10 +258,11 @@ add_control(struct msghdr *msg, size_t *used, int level, int type, const void *d
 static void
 real_time(uint64_t ns, struct timespec *out)
 {
-	int64_t age_ns = san_sock_time_ns(CLOCK_MONOTONIC) - (int64_t)ns;
-	int64_t at_ns = san_sock_time_ns(CLOCK_REALTIME) - age_ns;
+	/* *ns* is what another process wrote: unsigned, so that any value gives a time */
+	uint64_t age_ns = (uint64_t)san_sock_time_ns(CLOCK_MONOTONIC) - ns;
+	uint64_t at_ns = (uint64_t)san_sock_time_ns(CLOCK_REALTIME) - age_ns;
 
-	*out = (struct timespec){at_ns / NS_PER_S, at_ns % NS_PER_S};
+	*out = (struct timespec){(time_t)(at_ns / NS_PER_S), (long)(at_ns % NS_PER_S)};
 }
 
 int

@@ -53,6 +53,19 @@ UNIT_CASE_ALONE(san_pdl_create__refuses_nonsense)
 	san_pdl_destroy(NULL);
 }
 
+/* The state of another process may name a congestion control that is unknown here. */
+UNIT_CASE_ALONE(san_pdl_resume__unknown_congestion_control)
+{
+	struct san_pdl_conf conf = pair_conf();
+	struct san_pdl *out;
+
+	assert_int_equal(san_pdl_create(&conf, 0, &out), 0);
+	assert_int_equal(san_pdl_resume(out, &conf), 0);
+	out->conf.cc = SAN_CC_MAX;
+	assert_int_equal(san_pdl_resume(out, &conf), -EINVAL);
+	san_pdl_destroy(out);
+}
+
 /* Slots count for their owner until they are released. */
 UNIT_CASE(san_pdl_owner_slots__until_given_back)
 {
