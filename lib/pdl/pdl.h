@@ -595,7 +595,7 @@ enum san_hold san_pdl_hold(const struct san_pdl *pdl, const struct san_pdl_conn 
 			   enum san_win win, uint64_t now_ns);
 
 /** While the peer has no buffers for what it is sent, its window is one packet (RT-35). */
-void san_pdl_pcb_is_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
+void san_pdl_pcb_set_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded);
 
 /* ---- pdl_rtx.c: retransmission engine ---- */
 

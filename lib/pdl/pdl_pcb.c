@@ -57,7 +57,7 @@ san_pdl_pcb_limit(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 }
 
 void
-san_pdl_pcb_is_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded)
+san_pdl_pcb_set_crowded(struct san_pdl *pdl, struct san_pdl_conn *c, bool crowded)
 {
 	if (c->crowded == crowded)
 		return;

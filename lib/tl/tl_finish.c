@@ -249,7 +249,7 @@ deferred_progress(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pd
 		tc->nb_deferred = 0;
 	if (taken || pulled) {
 		tc->deferred_us = (uint32_t)(now_ns / SAN_NS_PER_US);
-		san_pdl_pcb_is_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), false);
+		san_pdl_pcb_set_crowded(tl->pdl, san_tl_pdl_conn(tl, tc), false);
 	}
 }
 

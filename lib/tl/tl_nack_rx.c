@@ -221,7 +221,7 @@ refused_delay_ns(struct san_tl *tl, struct san_tl_conn *tc, const struct san_wir
 	delay_ns = RTE_MIN(delay_ns * (1 + tc->nb_deferred / DEFER_STEP), DEFER_MAX_NS);
 	if (tc->nb_deferred >= DEFER_STEP &&
 	    (uint32_t)(now_us - tc->deferred_us) >= DEFER_RTTS * c->rtt.srtt_ns / SAN_NS_PER_US)
-		san_pdl_pcb_is_crowded(tl->pdl, c, true);
+		san_pdl_pcb_set_crowded(tl->pdl, c, true);
 	tc->nb_deferred = (uint16_t)RTE_MIN(tc->nb_deferred + n, (uint32_t)UINT16_MAX);
 	return delay_ns;
 }

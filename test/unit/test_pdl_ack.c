@@ -472,8 +472,8 @@ UNIT_CASE(san_pdl_pcb_is_crowded__one_packet_at_a_time)
 	uint32_t before = san_pdl_pcb_limit(pair.pdl[0], pair.c[0]);
 
 	assert_true(before > 1);
-	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], true);
+	san_pdl_pcb_set_crowded(pair.pdl[0], pair.c[0], true);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), 1);
-	san_pdl_pcb_is_crowded(pair.pdl[0], pair.c[0], false);
+	san_pdl_pcb_set_crowded(pair.pdl[0], pair.c[0], false);
 	assert_int_equal(san_pdl_pcb_limit(pair.pdl[0], pair.c[0]), before);
 }
