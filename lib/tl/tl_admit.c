@@ -2,7 +2,7 @@
 
 /*
  * Incast control (RT-13; RULE-6): limits the bytes that may be on their way to this lcore. This
- * file keeps the accounts; tl_admit_run.c chooses who gets the next grant.
+ * file keeps the accounts; tl_admit_run.c chooses the connection of the next grant.
  *
  *   budget_used   bytes granted or pulled and not placed: never more than budget_bytes. With
  *                 several lcores budget_bytes changes as it is lent (tl_lend.c)
