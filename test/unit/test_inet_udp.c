@@ -389,6 +389,17 @@ INET_CASE(send__to_ourselves)
 	}
 }
 
+/* An own address may be the broadcast address of another prefix of ours. */
+INET_CASE(send__to_ourselves_not_to_all)
+{
+	test_inet_conf();
+	conf.nb_addrs = 3;
+	assert_int_equal(san_inet_addr_parse_own("10.0.0.255/16", &conf.addrs[2]), 0);
+	test_inet_start();
+	send_out("10.0.0.255", 5);
+	assert_memory_equal(out.b, inet_our_mac, sizeof(inet_our_mac));
+}
+
 static const struct {
 	const char *dst;
 	uint8_t mac[6];
