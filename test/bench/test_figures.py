@@ -7,9 +7,12 @@ import contextlib
 import io
 import pathlib
 import random
+import shutil
 import sys
+import tempfile
 import types
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -67,6 +70,27 @@ class Judge(unittest.TestCase):
         self.assertEqual(svg.count('>2.00<'), sum(r['unit'] == 'us' for r in records))
         self.assertEqual(svg.count('<rect'), 1 + len(records))
         self.assertGreaterEqual(svg.count('<circle'), 2)
+
+    def test_report(self):
+        """Every text that --write fills has its marks, and gets its rows and the date."""
+        found = {'date': '2030-01-01', 'commit': 'abc',
+                 'flags': {'compiler': 'cc', 'options': ['-O2']},
+                 'machine': {'cpus': 2, 'model': 'a CPU', 'kernel': '6', 'dpdk': '22',
+                             'hugepages': False, 'rounds': 1, 'run_ms': 1, 'stolen': []},
+                 'figures': [judge(f, dict.fromkeys((f.ours, f.base), [
+                     {f.key: 1, f.of_base(): 1, 'counters': {}}]))
+                             for f in FIGURES if f.base != RPC.base and not f.drop]}
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as patches:
+            copies = {n: pathlib.Path(shutil.copy(getattr(bench, n), folder))
+                      for n in ('README', 'REPORT', 'ALL', 'CHART')}
+            for name, path in copies.items():
+                patches.enter_context(mock.patch.object(bench, name, path))
+            bench.write_report(found, ['| the end |'])
+            texts = {n: path.read_text('utf-8') for n, path in copies.items()}
+        for text in texts.values():
+            self.assertIn('2030-01-01', text)
+        self.assertIn('| the end |', texts['ALL'])
+        self.assertGreater(texts['ALL'].count('\n| '), 3 * texts['REPORT'].count('\n| '))
 
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
