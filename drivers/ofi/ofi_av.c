@@ -174,13 +174,7 @@ av_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops av_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = av_close,
-	.bind = OFI_NONE,
-	.control = OFI_NONE,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops av_fid_ops = OFI_FID_OPS(av_close, OFI_NONE, OFI_NONE);
 
 int
 san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **out,

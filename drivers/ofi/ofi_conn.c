@@ -92,6 +92,7 @@ san_ofi_conn_enable(struct ofi_ep *ep)
 		return rc;
 	}
 	for (i = 0; i < OFI_NB_RX; i++) {
+		ep->rx[i].ep = ep;
 		ep->rx[i].data = (uint8_t *)rtsan_mr_addr(ep->rx_mr) + i * OFI_BUF_SIZE;
 		ep->rx[i].class = OFI_CLASS_NONE; /* private data has these credits */
 		STAILQ_INSERT_TAIL(&ep->consumed, &ep->rx[i], link);
@@ -113,7 +114,6 @@ san_ofi_conn_alloc(struct ofi_domain *domain)
 	ep->from = FI_ADDR_NOTAVAIL;
 	ep->rxq = &ep->own_rxq;
 	STAILQ_INIT(&ep->consumed);
-	STAILQ_INIT(&ep->held);
 	STAILQ_INIT(&ep->early);
 	STAILQ_INIT(&ep->fetches);
 	STAILQ_INIT(&ep->sends);
@@ -129,8 +129,6 @@ san_ofi_conn_release(struct ofi_ep *ep)
 
 	if (ep->is_dirty)
 		STAILQ_REMOVE(&ctx->dirty, ep, ofi_ep, dirty);
-	if (ep->is_starving)
-		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
 	if (ep->state == OFI_EP_NEW)
 		return;
 	LIST_REMOVE(ep, link);
@@ -157,8 +155,8 @@ san_ofi_conn_open(struct ofi_ep *owner)
 	conn->tx_size = owner->tx_size;
 	conn->tx_selective = owner->tx_selective;
 	conn->rx_selective = owner->rx_selective;
-	san_ofi_rxq_init(&conn->own_rxq, conn->domain, 0);
 	/* the owner, which lives longer, has the references */
+	conn->rxq = owner->rxq;
 	conn->tx_cq = owner->tx_cq;
 	conn->rx_cq = owner->rx_cq;
 	memcpy(conn->cntrs, owner->cntrs, sizeof(conn->cntrs));

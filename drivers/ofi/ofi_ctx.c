@@ -80,6 +80,8 @@ san_ofi_ctx_none(void)
 	return -FI_ENOSYS;
 }
 
+struct ofi_no_ops san_ofi_ctx_no_ops = {sizeof(struct ofi_no_ops), {[0 ... 8] = OFI_NONE}};
+
 int
 san_ofi_ctx_fail(int rc, const char *what)
 {

@@ -2,8 +2,8 @@
 
 /*
  * A message and its receive. A short message has its bytes with it. A long one names places in the
- * sender's memory: the receiver reads them, straight to where they belong, and answers. Messages of
- * FI_EP_MSG go to receives in order, those of FI_EP_RDM to the first one that matches.
+ * sender's memory: the receiver reads them, straight to where they belong, and answers. A message
+ * goes to the first receive that matches; without tags, as for FI_EP_MSG, all do.
  */
 
 #include <stdlib.h>
@@ -12,8 +12,14 @@
 #include "ofi_priv.h"
 
 #define DELIVER_PLACES(l) ((l) / sizeof(struct ofi_place))
-#define TAG_IN_POOL       (OFI_NB_MSG / 2) /* messages of a peer that wait uncopied */
-#define TAG_COPIED_MAX    (256ul << 20)    /* bytes of copies; then peers wait */
+#define MATCH_IN_POOL     (OFI_NB_MSG / 2) /* messages of a peer that wait uncopied */
+#define MATCH_COPIED_MAX  (256ul << 20)    /* bytes of copies; then peers wait */
+
+static const struct ofi_hdr *
+deliver_hdr(const struct ofi_rx *rx)
+{
+	return (const struct ofi_hdr *)rx->data;
+}
 
 /* ---- completions ---- */
 
@@ -187,261 +193,239 @@ deliver_is_sound(const struct ofi_ep *ep, const struct ofi_hdr *hdr, size_t payl
 }
 
 static void
-deliver(struct ofi_ep *ep, struct ofi_rxq *q, struct ofi_recv *r, const uint8_t *bytes,
-	size_t length)
+deliver(struct ofi_rxq *q, struct ofi_recv *r, const struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = (const struct ofi_hdr *)bytes;
+	const struct ofi_hdr *hdr = deliver_hdr(rx);
 	size_t base = san_ofi_rxq_use(q, r, hdr->length), room = r->length - base;
+	size_t length = rx->length - OFI_HDR_MSG;
 	bool is_long = (hdr->flags & OFI_PLACES) != 0;
 
-	length -= OFI_HDR_MSG;
 	if (!is_long)
-		san_ofi_op_scatter(r->iov, r->nb_iov, base, bytes + OFI_HDR_MSG,
+		san_ofi_op_scatter(r->iov, r->nb_iov, base, rx->data + OFI_HDR_MSG,
 				   length < room ? length : room);
-	if (is_long || !STAILQ_EMPTY(&ep->fetches))
-		deliver_fetch(ep, r, base, hdr, length);
+	if (is_long || !STAILQ_EMPTY(&rx->ep->fetches))
+		deliver_fetch(rx->ep, r, base, hdr, length);
 	else
-		deliver_complete(ep, r, base, hdr, 0, 0);
+		deliver_complete(rx->ep, r, base, hdr, 0, 0);
 }
 
-/* ---- in order (FI_EP_MSG) ---- */
+/* ---- matching ---- */
 
-/* A long message whose sender is no longer there takes no receive that others could use. */
 static bool
-deliver_is_lost(const struct ofi_ep *ep, const struct ofi_rx *rx)
+match_fits(const struct ofi_recv *r, const struct ofi_rx *rx)
 {
-	return ep->state == OFI_EP_ENDED && ep->rxq != &ep->own_rxq &&
-		(((const struct ofi_hdr *)rx->data)->flags & OFI_PLACES) != 0;
+	return ((r->tag ^ deliver_hdr(rx)->addr) & ~r->ignore) == 0 &&
+		(r->from == FI_ADDR_UNSPEC || r->from == rx->ep->from);
 }
 
-void
-san_ofi_deliver_feed(struct ofi_ep *ep)
+/* The first receive that fits, unless too many messages of FI_EP_MSG are incomplete. */
+static struct ofi_recv *
+match_recv(const struct ofi_rxq *q, const struct ofi_rx *rx)
 {
 	struct ofi_recv *r;
+
+	if (rx->ep->nb_fetches >= OFI_REQUESTS)
+		return NULL;
+	STAILQ_FOREACH(r, &q->posted, link)
+		if (match_fits(r, rx))
+			break;
+	return r;
+}
+
+/* The first message that waits for what *like* describes, or what *claim* has claimed. */
+static struct ofi_rx *
+match_waiting(const struct ofi_rxq *q, const struct ofi_recv *like, const void *claim)
+{
 	struct ofi_rx *rx;
 
-	if (ep->is_starving) {
-		STAILQ_REMOVE(&ep->rxq->starving, ep, ofi_ep, starving);
-		ep->is_starving = false;
-	}
-	while ((rx = STAILQ_FIRST(&ep->held)) != NULL && ep->nb_fetches < OFI_REQUESTS) {
-		if (!deliver_is_lost(ep, rx)) {
-			r = STAILQ_FIRST(&ep->rxq->posted);
-			if (r == NULL) {
-				ep->is_starving = true;
-				STAILQ_INSERT_TAIL(&ep->rxq->starving, ep, starving);
-				return;
-			}
-			deliver(ep, ep->rxq, r, rx->data, rx->length);
-		}
-		STAILQ_REMOVE_HEAD(&ep->held, link);
-		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
-	}
-}
-
-/* ---- by tag (FI_EP_RDM) ---- */
-
-static const uint8_t *
-tag_bytes(const struct ofi_umsg *u)
-{
-	return u->rx != NULL ? u->rx->data : u->copy;
-}
-
-static struct ofi_rxq *
-tag_queue(struct ofi_rdm *rdm, bool is_tagged)
-{
-	return is_tagged ? &rdm->tagged : &rdm->ep->own_rxq;
-}
-
-static bool
-tag_matches(const struct ofi_recv *r, const struct ofi_ep *conn, uint64_t tag)
-{
-	return ((r->tag ^ tag) & ~r->ignore) == 0 &&
-		(r->from == FI_ADDR_UNSPEC || r->from == conn->from);
-}
-
-/* A message without a receive: it stays where it is, or is copied if its peer has many. */
-static bool
-tag_keep(struct ofi_rdm *rdm, struct ofi_ep *conn, struct ofi_rx *rx, bool is_tagged)
-{
-	bool copies = conn->nb_in_pool >= TAG_IN_POOL && rdm->copied < TAG_COPIED_MAX;
-	struct ofi_umsg *u = NULL;
-
-	if (copies)
-		u = malloc(sizeof(*u) + rx->length);
-	if (u == NULL) {
-		copies = false;
-		u = malloc(sizeof(*u));
-	}
-	if (u == NULL) {
-		san_ofi_op_break(conn, "no memory for a message");
-		return true;
-	}
-	*u = (struct ofi_umsg){.conn = conn, .rx = copies ? NULL : rx, .length = rx->length};
-	conn->nb_held++;
-	if (copies) {
-		memcpy(u->copy, rx->data, rx->length);
-		rdm->copied += rx->length;
-	} else {
-		conn->nb_in_pool++;
-	}
-	STAILQ_INSERT_TAIL(&rdm->umsgs[is_tagged], u, link);
-	return copies;
-}
-
-static bool
-tag_on_message(struct ofi_ep *conn, struct ofi_rx *rx)
-{
-	const struct ofi_hdr *hdr = (const struct ofi_hdr *)rx->data;
-	bool is_tagged = (hdr->flags & OFI_TAGGED) != 0;
-	struct ofi_rdm *rdm = conn->owner->rdm;
-	struct ofi_rxq *q = tag_queue(rdm, is_tagged);
-	struct ofi_recv *r;
-
-	STAILQ_FOREACH(r, &q->posted, link)
-		if (tag_matches(r, conn, hdr->addr))
+	STAILQ_FOREACH(rx, &q->waiting, link)
+		if (rx->claim == claim && (claim != NULL || match_fits(like, rx)))
 			break;
-	if (r == NULL)
-		return tag_keep(rdm, conn, rx, is_tagged);
-	deliver(conn, q, r, rx->data, rx->length);
-	return true;
+	return rx;
+}
+
+/* A message without a receive stays in the pool, or is copied if its peer has many (FI_EP_RDM). */
+static void
+match_keep(struct ofi_rxq *q, struct ofi_rx *rx)
+{
+	struct ofi_ep *ep = rx->ep;
+	struct ofi_rx *copy = NULL;
+
+	if (ep->owner != NULL && ep->nb_in_pool >= MATCH_IN_POOL &&
+	    ep->owner->rdm->copied < MATCH_COPIED_MAX)
+		copy = malloc(sizeof(*copy) + rx->length);
+	ep->nb_held++;
+	if (copy == NULL) {
+		ep->nb_in_pool++;
+		STAILQ_INSERT_TAIL(&q->waiting, rx, link);
+		return;
+	}
+	*copy = *rx;
+	copy->is_copy = true;
+	copy->data = memcpy(copy + 1, rx->data, rx->length);
+	ep->owner->rdm->copied += rx->length;
+	STAILQ_INSERT_TAIL(&q->waiting, copy, link);
+	san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
 }
 
 static void
-tag_drop(struct ofi_rdm *rdm, struct ofi_umsgs *list, struct ofi_umsg *u)
+match_drop(struct ofi_rxq *q, struct ofi_rx *rx)
 {
-	STAILQ_REMOVE(list, u, ofi_umsg, link);
-	u->conn->nb_held--;
-	if (u->rx != NULL) {
-		u->conn->nb_in_pool--;
-		san_ofi_conn_consume(u->conn, u->rx, OFI_CLASS_MSG);
+	STAILQ_REMOVE(&q->waiting, rx, ofi_rx, link);
+	rx->ep->nb_held--;
+	rx->claim = NULL;
+	if (rx->is_copy) {
+		rx->ep->owner->rdm->copied -= rx->length;
+		free(rx);
 	} else {
-		rdm->copied -= u->length;
+		rx->ep->nb_in_pool--;
+		san_ofi_conn_consume(rx->ep, rx, OFI_CLASS_MSG);
 	}
-	free(u);
 }
 
 void
-san_ofi_deliver_drop_all(struct ofi_rdm *rdm)
+san_ofi_deliver_drop_all(struct ofi_rxq *q, const struct ofi_ep *ep)
 {
-	int i;
+	struct ofi_rx *rx, *next;
 
-	for (i = 0; i < 2; i++)
-		while (!STAILQ_EMPTY(&rdm->umsgs[i]))
-			tag_drop(rdm, &rdm->umsgs[i], STAILQ_FIRST(&rdm->umsgs[i]));
+	for (rx = STAILQ_FIRST(&q->waiting); rx != NULL; rx = next) {
+		next = STAILQ_NEXT(rx, link);
+		if (rx->ep == ep || rx->ep->owner == ep)
+			match_drop(q, rx);
+	}
 }
 
-/* The first message that waits for what *r* describes, or what *claim* has claimed. */
-static struct ofi_umsg *
-tag_find(const struct ofi_umsgs *list, const struct ofi_recv *r, const void *claim)
+/* A long message whose sender is no longer there takes no receive that others could use. */
+static bool
+match_is_lost(const struct ofi_rxq *q, const struct ofi_rx *rx)
 {
-	struct ofi_umsg *u;
-
-	STAILQ_FOREACH(u, list, link)
-		if (u->claim == claim &&
-		    (claim != NULL ||
-		     tag_matches(r, u->conn, ((const struct ofi_hdr *)tag_bytes(u))->addr)))
-			break;
-	return u;
+	return rx->ep->state == OFI_EP_ENDED && q->fid.fid.fclass == FI_CLASS_SRX_CTX &&
+		(deliver_hdr(rx)->flags & OFI_PLACES) != 0;
 }
 
-/* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a message that is there. */
+/* Give messages that wait, from *rx* on, to receives like *like*. */
+static void
+match_feed(struct ofi_rxq *q, const struct ofi_recv *like, struct ofi_rx *rx)
+{
+	struct ofi_recv *r;
+	struct ofi_rx *next;
+
+	for (; rx != NULL && !STAILQ_EMPTY(&q->posted); rx = next) {
+		next = STAILQ_NEXT(rx, link);
+		r = rx->claim == NULL && match_fits(like, rx) ? match_recv(q, rx) : NULL;
+		if (match_is_lost(q, rx)) {
+			match_drop(q, rx);
+		} else if (r != NULL) {
+			deliver(q, r, rx);
+			match_drop(q, rx);
+			if ((like->flags & FI_MULTI_RECV) == 0)
+				break;
+		}
+	}
+}
+
+/* FI_PEEK, and FI_CLAIM with FI_DISCARD: report a tagged message that is there. */
 static int
-tag_look(struct ofi_rdm *rdm, const struct ofi_recv *like, uint64_t flags)
+match_look(struct ofi_ep *ep, const struct ofi_recv *like)
 {
 	struct fi_cq_err_entry e = {.flags = FI_RECV | FI_TAGGED, .tag = like->tag};
-	bool claims = (flags & FI_PEEK) == 0;
-	struct ofi_umsg *u;
+	bool claims = (like->flags & FI_PEEK) == 0;
+	struct ofi_rxq *q = &ep->rdm->tagged;
+	struct ofi_rx *rx;
 
-	if ((flags & (FI_PEEK | FI_CLAIM)) == 0 || ((flags & FI_CLAIM) != 0 && !like->context))
+	if ((like->flags & (FI_PEEK | FI_CLAIM)) == 0 ||
+	    ((like->flags & FI_CLAIM) != 0 && like->context == NULL))
 		return -FI_EINVAL;
-	u = tag_find(&rdm->umsgs[1], like, claims ? like->context : NULL);
-	if (claims && u == NULL)
+	rx = match_waiting(q, like, claims ? like->context : NULL);
+	if (claims && rx == NULL)
 		return -FI_EINVAL;
-	if (u == NULL)
+	if (rx == NULL)
 		e.err = FI_ENOMSG;
 	else
-		deliver_fill(&e, u->conn, (const struct ofi_hdr *)tag_bytes(u));
+		deliver_fill(&e, rx->ep, deliver_hdr(rx));
 	e.op_context = like->context;
-	if (u != NULL && (flags & FI_DISCARD) != 0) {
-		deliver_answer(u->conn, (const struct ofi_hdr *)tag_bytes(u), 0);
-		tag_drop(rdm, &rdm->umsgs[1], u);
-	} else if (u != NULL && (flags & FI_CLAIM) != 0) {
-		u->claim = like->context;
+	if (rx != NULL && (like->flags & FI_DISCARD) != 0) {
+		deliver_answer(rx->ep, deliver_hdr(rx), 0);
+		match_drop(q, rx);
+	} else if (rx != NULL && (like->flags & FI_CLAIM) != 0) {
+		rx->claim = like->context;
 	}
-	if (rdm->ep->rx_cq != NULL)
-		san_ofi_report_cq(rdm->ep->rx_cq, &e);
+	if (ep->rx_cq != NULL)
+		san_ofi_report_cq(ep->rx_cq, &e);
 	return 0;
 }
 
-/* The receive that was posted last, or NULL. */
-static struct ofi_recv *
-tag_last(const struct ofi_rxq *q)
-{
-	return STAILQ_EMPTY(&q->posted) ?
-		NULL :
-		container_of(q->posted.stqh_last, struct ofi_recv, link.stqe_next);
-}
-
 int
-san_ofi_deliver_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag, uint64_t ignore,
+san_ofi_deliver_post(struct ofi_rxq *q, struct ofi_ep *ep, const struct fi_msg_tagged *msg,
 		     uint64_t flags)
 {
-	bool is_tagged = (flags & FI_TAGGED) != 0, more;
-	const void *claim = (flags & FI_CLAIM) != 0 ? msg->context : NULL;
-	struct ofi_rdm *rdm = ep->rdm;
-	struct ofi_umsgs *list = &rdm->umsgs[is_tagged];
-	struct ofi_rxq *q = tag_queue(rdm, is_tagged);
-	struct ofi_recv like = {.context = msg->context, .tag = tag, .ignore = ignore}, *r;
-	struct ofi_umsg *u;
-	struct ofi_ep *conn;
+	struct ofi_recv like = {
+		.context = msg->context, .flags = flags, .tag = msg->tag, .ignore = msg->ignore};
+	bool claims = (flags & FI_CLAIM) != 0;
+	struct ofi_recv *r;
+	struct ofi_rx *rx;
 	int rc;
 
-	like.from = rdm->is_directed ? msg->addr : FI_ADDR_UNSPEC;
-	if (is_tagged && (flags & (FI_PEEK | FI_DISCARD)) != 0)
-		return tag_look(rdm, &like, flags);
-	u = tag_find(list, &like, claim);
-	if ((flags & FI_CLAIM) != 0 && (claim == NULL || u == NULL))
+	like.from = ep != NULL && (ep->caps & FI_DIRECTED_RECV) != 0 ? msg->addr : FI_ADDR_UNSPEC;
+	if ((flags & FI_TAGGED) != 0 && (flags & (FI_PEEK | FI_DISCARD)) != 0)
+		return match_look(ep, &like);
+	rx = match_waiting(q, &like, claims ? msg->context : NULL);
+	if (claims && (msg->context == NULL || rx == NULL))
 		return -FI_EINVAL;
-	if (ep->state == OFI_EP_ENDED && u == NULL)
+	if (rx == NULL && ep != NULL && ep->state == OFI_EP_ENDED)
 		return -FI_ENOTCONN;
-	rc = san_ofi_rxq_post(q, msg, flags);
-	if (rc != 0)
+	rc = san_ofi_rxq_post(q, &like, msg, &r);
+	if (rc != 0 || rx == NULL)
 		return rc;
-	r = tag_last(q);
-	r->tag = tag;
-	r->ignore = ignore;
-	r->from = like.from;
-	while (u != NULL) {
-		conn = u->conn;
-		deliver(conn, q, r, tag_bytes(u), u->length);
-		tag_drop(rdm, list, u);
-		san_ofi_conn_repost(conn);
-		san_ofi_tx_push(conn);
-		/* it is freed with its last message */
-		more = (flags & FI_MULTI_RECV) != 0 && tag_last(q) == r;
-		u = more ? tag_find(list, r, NULL) : NULL;
+	if (claims) {
+		deliver(q, r, rx);
+		match_drop(q, rx);
+	} else {
+		match_feed(q, &like, rx);
 	}
+	san_ofi_deliver_dirty(q->domain->ctx);
 	return 0;
 }
 
 /* ---- all ---- */
 
 void
+san_ofi_deliver_dirty(struct ofi_ctx *ctx)
+{
+	static const struct ofi_recv any = {
+		.flags = FI_MULTI_RECV, .ignore = ~0ull, .from = FI_ADDR_UNSPEC};
+	struct ofi_ep *ep;
+
+	while ((ep = STAILQ_FIRST(&ctx->dirty)) != NULL) {
+		STAILQ_REMOVE_HEAD(&ctx->dirty, dirty);
+		ep->is_dirty = false;
+		ep->needs_room = false;
+		if (ep->nb_held != 0 && ep->owner == NULL) /* fewer may be incomplete now */
+			match_feed(ep->rxq, &any, STAILQ_FIRST(&ep->rxq->waiting));
+		san_ofi_conn_repost(ep);
+		san_ofi_tx_push(ep);
+	}
+}
+
+void
 san_ofi_deliver_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = (const struct ofi_hdr *)rx->data;
+	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	struct ofi_recv *r = NULL;
+	struct ofi_rxq *q;
 
 	if (!deliver_is_sound(ep, hdr, rx->length - OFI_HDR_MSG)) {
 		san_ofi_op_break(ep, "a message of a wrong length, or too many long ones");
 		return;
 	}
 	ep->nb_offers += (hdr->flags & OFI_PLACES) != 0;
-	if (ep->owner == NULL) {
-		STAILQ_INSERT_TAIL(&ep->held, rx, link);
-		if (!ep->is_starving)
-			san_ofi_deliver_feed(ep);
-	} else if (tag_on_message(ep, rx)) {
+	q = (hdr->flags & OFI_TAGGED) != 0 ? &ep->owner->rdm->tagged : ep->rxq;
+	if (ep->owner != NULL || ep->nb_held == 0) /* those of FI_EP_MSG stay in order */
+		r = match_recv(q, rx);
+	if (r == NULL) {
+		match_keep(q, rx);
+	} else {
+		deliver(q, r, rx);
 		san_ofi_conn_consume(ep, rx, OFI_CLASS_MSG);
 	}
 }

@@ -274,7 +274,7 @@ ep_control(struct fid *fid, int command, void *arg)
 	/* the default flags of one direction, which *arg* names */
 	if (flags == NULL || (*flags & both) == 0 || (*flags & both) == both)
 		return -FI_EINVAL;
-	own = (*flags & FI_TRANSMIT) != 0 ? &ep->tx_flags : &ep->rx_flags;
+	own = (*flags & FI_TRANSMIT) != 0 ? &ep->tx_flags : &ep->own_rxq.flags;
 	if (command == FI_SETOPSFLAG)
 		*own = *flags & ~both;
 	else
@@ -302,7 +302,8 @@ ep_close_rdm(struct ofi_ep *ep, int64_t end_ms)
 			san_ofi_tx_finish(conn);
 	LIST_FOREACH(conn, &rdm->conns, conn_link)
 		ep_linger(conn, end_ms);
-	san_ofi_deliver_drop_all(rdm);
+	san_ofi_deliver_drop_all(&ep->own_rxq, ep);
+	san_ofi_deliver_drop_all(&rdm->tagged, ep);
 	while ((conn = LIST_FIRST(&rdm->conns)) != NULL)
 		san_ofi_conn_close(conn);
 	san_ofi_rxq_flush(&ep->own_rxq, ep);
@@ -325,8 +326,10 @@ ep_close(struct fid *fid)
 		ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
 	if (ep->connreq != NULL)
 		san_ofi_cm_request_drop(ep->connreq);
-	if (ep->rdm == NULL)
+	if (ep->rdm == NULL) {
+		san_ofi_deliver_drop_all(ep->rxq, ep);
 		san_ofi_conn_release(ep);
+	}
 	if (ep->eq != NULL) {
 		san_ofi_report_forget(ep->eq, &ep->fid.fid);
 		ep->eq->wait.refs--;
@@ -346,13 +349,7 @@ ep_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops ep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = ep_close,
-	.bind = ep_bind,
-	.control = ep_control,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops ep_fid_ops = OFI_FID_OPS(ep_close, ep_bind, ep_control);
 
 static int
 ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
@@ -371,7 +368,7 @@ ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 			ep->tx_size = (uint32_t)info->tx_attr->size;
 	}
 	if (info->rx_attr != NULL) {
-		ep->rx_flags = info->rx_attr->op_flags;
+		ep->own_rxq.flags = info->rx_attr->op_flags;
 		if (info->rx_attr->size != 0)
 			rx_size = info->rx_attr->size;
 	}
@@ -415,7 +412,7 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 		.cm = &ep_cm_ops,
 		.msg = &san_ofi_msg_ops,
 		.rma = &san_ofi_rma_ops,
-		.tagged = &san_ofi_msg_no_tagged_ops,
+		.tagged = OFI_NO_OPS,
 		.atomic = &san_ofi_rma_atomic_ops,
 	};
 	rc = ep_set_info(ep, info);
@@ -549,13 +546,7 @@ pep_control(struct fid *fid, int command, void *arg)
 	return 0;
 }
 
-static struct fi_ops pep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = pep_close,
-	.bind = pep_bind,
-	.control = pep_control,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops pep_fid_ops = OFI_FID_OPS(pep_close, pep_bind, pep_control);
 
 int
 san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **out,

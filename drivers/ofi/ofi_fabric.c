@@ -37,13 +37,7 @@ domain_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops domain_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = domain_close,
-	.bind = OFI_NONE,
-	.control = OFI_NONE,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops domain_fid_ops = OFI_FID_OPS(domain_close, OFI_NONE, OFI_NONE);
 
 static int
 fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
@@ -94,13 +88,7 @@ fabric_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops fabric_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fabric_close,
-	.bind = OFI_NONE,
-	.control = OFI_NONE,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops fabric_fid_ops = OFI_FID_OPS(fabric_close, OFI_NONE, OFI_NONE);
 
 static int
 fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)

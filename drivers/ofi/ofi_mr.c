@@ -122,13 +122,7 @@ mr_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops mr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = mr_close,
-	.bind = OFI_NONE,
-	.control = OFI_NONE,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops mr_fid_ops = OFI_FID_OPS(mr_close, OFI_NONE, OFI_NONE);
 
 static int
 mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struct fid_mr **out)

@@ -11,18 +11,6 @@
 
 /* ---- sends ---- */
 
-uint64_t
-san_ofi_msg_own_flags(struct fid_ep *fid, uint64_t flags)
-{
-	return flags | (container_of(fid, struct ofi_ep, fid)->tx_selective ? 0 : FI_COMPLETION);
-}
-
-uint64_t
-san_ofi_msg_flags(struct fid_ep *fid)
-{
-	return san_ofi_msg_own_flags(fid, container_of(fid, struct ofi_ep, fid)->tx_flags);
-}
-
 /* The connection of an endpoint FI_EP_RDM; while there is none, each call makes progress. */
 static struct ofi_ep *
 msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
@@ -41,12 +29,18 @@ msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
 }
 
 ssize_t
-san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args)
+san_ofi_msg_post(struct fid_ep *fid, struct ofi_op_args *args)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	int rc = 0;
 	OFI_LOCKED;
 
+	if (args->call == OFI_CALL_INJECT)
+		args->flags |= FI_INJECT;
+	else if (!ep->tx_selective)
+		args->flags |= FI_COMPLETION;
+	if (args->call == OFI_CALL_PLAIN)
+		args->flags |= ep->tx_flags;
 	if (ep->rdm != NULL)
 		ep = msg_conn(ep, args->to, &rc);
 	if (rc == 0)
@@ -57,118 +51,153 @@ san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args)
 }
 
 ssize_t
-san_ofi_msg_post_iov(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
-		     struct ofi_op_args *args)
-{
-	args->iov = iov;
-	args->desc = desc;
-	args->count = count;
-	return san_ofi_msg_post(ep, args);
-}
-
-ssize_t
 san_ofi_msg_post_one(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 		     struct ofi_op_args *args)
 {
 	const struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-	return san_ofi_msg_post_iov(ep, &iov, &desc, 1, args);
+	args->iov = &iov;
+	args->desc = &desc;
+	args->count = 1;
+	return san_ofi_msg_post(ep, args);
 }
 
 static ssize_t
 msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	  void *context)
 {
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(.iov = iov, .desc = desc, .count = count, .to = to,
+					 .context = context));
 }
 
 static ssize_t
 msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, void *context)
 {
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
+	return san_ofi_msg_post_one(ep, buf, len, desc, OFI_ARGS(.to = to, .context = context));
 }
 
 static ssize_t
 msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct ofi_op_args args = {.to = msg->addr, .context = msg->context, .data = msg->data};
-
-	args.flags = san_ofi_msg_own_flags(ep, flags & ~FI_TAGGED);
-	return san_ofi_msg_post_iov(ep, msg->msg_iov, msg->desc, msg->iov_count, &args);
+	return san_ofi_msg_post(ep, OFI_ARGS(OFI_MSG_ARGS(msg), .flags = flags & ~FI_TAGGED));
 }
 
 static ssize_t
 msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 	     fi_addr_t to, void *context)
 {
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	args.flags |= FI_REMOTE_CQ_DATA;
-	args.data = data;
-	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
+	return san_ofi_msg_post_one(ep, buf, len, desc,
+				    OFI_ARGS(.flags = FI_REMOTE_CQ_DATA, .data = data, .to = to,
+					     .context = context));
 }
 
-/* An inject has no completion, whatever the endpoint's defaults are. */
 static ssize_t
 msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to)
 {
-	struct ofi_op_args args = {.flags = FI_INJECT, .to = to};
-
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.call = OFI_CALL_INJECT, .to = to));
 }
 
 static ssize_t
 msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to)
 {
-	struct ofi_op_args args = {.flags = FI_INJECT | FI_REMOTE_CQ_DATA, .to = to, .data = data};
-
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
-}
-
-/* ---- receives ---- */
-
-/* Give messages that wait to a receive that is new. */
-static void
-msg_feed(struct ofi_ep *ep)
-{
-	san_ofi_deliver_feed(ep);
-	san_ofi_conn_repost(ep);
-	san_ofi_tx_push(ep);
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.call = OFI_CALL_INJECT, .flags = FI_REMOTE_CQ_DATA,
+					     .data = data, .to = to));
 }
 
 static ssize_t
-msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
+tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
+	     uint64_t tag, void *context)
 {
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	int rc;
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(.flags = FI_TAGGED, .iov = iov, .desc = desc,
+					 .count = count, .to = to, .addr = tag,
+					 .context = context));
+}
+
+static ssize_t
+tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t tag,
+	    void *context)
+{
+	return san_ofi_msg_post_one(ep, buf, len, desc,
+				    OFI_ARGS(.flags = FI_TAGGED, .to = to, .addr = tag,
+					     .context = context));
+}
+
+static ssize_t
+tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(OFI_MSG_ARGS(msg), .flags = flags | FI_TAGGED,
+					 .addr = msg->tag));
+}
+
+static ssize_t
+tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
+{
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.call = OFI_CALL_INJECT, .flags = FI_TAGGED, .to = to,
+					     .addr = tag));
+}
+
+static ssize_t
+tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+		fi_addr_t to, uint64_t tag, void *context)
+{
+	return san_ofi_msg_post_one(ep, buf, len, desc,
+				    OFI_ARGS(.flags = FI_TAGGED | FI_REMOTE_CQ_DATA, .data = data,
+					     .to = to, .addr = tag, .context = context));
+}
+
+static ssize_t
+tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
+		  uint64_t tag)
+{
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.call = OFI_CALL_INJECT,
+					     .flags = FI_TAGGED | FI_REMOTE_CQ_DATA, .data = data,
+					     .to = to, .addr = tag));
+}
+
+/* ---- receives, of endpoints and shared ---- */
+
+static ssize_t
+msg_post_recv(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	bool is_shared = fid->fid.fclass == FI_CLASS_SRX_CTX;
+	struct ofi_ep *ep = is_shared ? NULL : container_of(fid, struct ofi_ep, fid);
+	struct ofi_rxq *q = san_ofi_rxq_of(&fid->fid);
 	OFI_LOCKED;
 
-	if (ep->state == OFI_EP_NEW)
+	if ((flags & FI_PEEK) != 0) /* a program may look until a message is there */
+		san_ofi_progress(q->domain->ctx);
+	if (!is_shared && ep->state == OFI_EP_NEW)
 		return -FI_EOPBADSTATE;
-	if (ep->rdm != NULL)
-		return san_ofi_deliver_post(ep, msg, 0, ~0ull, flags & ~FI_TAGGED);
-	if (ep->rxq != &ep->own_rxq)
+	if (!is_shared && q != &ep->own_rxq)
 		return -FI_EINVAL;
-	if (ep->state == OFI_EP_ENDED && STAILQ_EMPTY(&ep->held))
-		return -FI_ENOTCONN;
-	rc = san_ofi_rxq_post(ep->rxq, msg, flags);
-	if (rc == 0 && ep->is_starving)
-		msg_feed(ep);
-	return rc;
+	if ((flags & FI_TAGGED) != 0)
+		q = &ep->rdm->tagged;
+	return san_ofi_deliver_post(q, ep, msg, flags);
+}
+
+static ssize_t
+msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	const struct fi_msg_tagged any = {
+		msg->msg_iov, msg->desc, msg->iov_count, msg->addr, 0, ~0ull, msg->context, 0};
+
+	return msg_post_recv(ep, &any, flags & ~(FI_TAGGED | FI_PEEK));
 }
 
 static ssize_t
 msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
 	  void *context)
 {
-	const struct fi_msg msg = {
-		.msg_iov = iov, .desc = desc, .iov_count = count, .addr = from, .context = context};
+	const struct fi_msg msg = {iov, desc, count, from, context, 0};
 
-	return msg_recvmsg(ep, &msg, container_of(ep, struct ofi_ep, fid)->rx_flags);
+	return msg_recvmsg(ep, &msg, san_ofi_rxq_of(&ep->fid)->flags);
 }
 
 static ssize_t
@@ -178,6 +207,32 @@ msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, v
 
 	return msg_recvv(ep, &iov, &desc, 1, from, context);
 }
+
+static ssize_t
+tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return msg_post_recv(ep, msg, (flags & ~FI_MULTI_RECV) | FI_TAGGED);
+}
+
+static ssize_t
+tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
+	     uint64_t tag, uint64_t ignore, void *context)
+{
+	const struct fi_msg_tagged msg = {iov, desc, count, from, tag, ignore, context, 0};
+
+	return tagged_recvmsg(ep, &msg, san_ofi_rxq_of(&ep->fid)->flags);
+}
+
+static ssize_t
+tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t tag,
+	    uint64_t ignore, void *context)
+{
+	const struct iovec iov = {buf, len};
+
+	return tagged_recvv(ep, &iov, &desc, 1, from, tag, ignore, context);
+}
+
+/* ---- tables ---- */
 
 struct fi_ops_msg san_ofi_msg_ops = {
 	.size = sizeof(struct fi_ops_msg),
@@ -192,117 +247,6 @@ struct fi_ops_msg san_ofi_msg_ops = {
 	.injectdata = msg_injectdata,
 };
 
-/* ---- tagged messages ---- */
-
-static ssize_t
-tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
-	     uint64_t tag, void *context)
-{
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	args.flags |= FI_TAGGED;
-	args.addr = tag;
-	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
-}
-
-static ssize_t
-tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t tag,
-	    void *context)
-{
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	args.flags |= FI_TAGGED;
-	args.addr = tag;
-	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
-}
-
-static ssize_t
-tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
-{
-	struct ofi_op_args args = {.to = msg->addr, .context = msg->context, .data = msg->data};
-
-	args.flags = FI_TAGGED | san_ofi_msg_own_flags(ep, flags);
-	args.addr = msg->tag;
-	return san_ofi_msg_post_iov(ep, msg->msg_iov, msg->desc, msg->iov_count, &args);
-}
-
-static ssize_t
-tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
-{
-	struct ofi_op_args args = {.flags = FI_TAGGED | FI_INJECT, .to = to, .addr = tag};
-
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
-}
-
-static ssize_t
-tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
-		fi_addr_t to, uint64_t tag, void *context)
-{
-	struct ofi_op_args args = {.flags = san_ofi_msg_flags(ep), .to = to, .context = context};
-
-	args.flags |= FI_TAGGED | FI_REMOTE_CQ_DATA;
-	args.data = data;
-	args.addr = tag;
-	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
-}
-
-static ssize_t
-tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
-		  uint64_t tag)
-{
-	struct ofi_op_args args = {.to = to, .data = data, .addr = tag};
-
-	args.flags = FI_TAGGED | FI_INJECT | FI_REMOTE_CQ_DATA;
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
-}
-
-static ssize_t
-tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged *msg, uint64_t flags)
-{
-	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
-	const struct fi_msg plain = {
-		.msg_iov = msg->msg_iov,
-		.desc = msg->desc,
-		.iov_count = msg->iov_count,
-		.addr = msg->addr,
-		.context = msg->context,
-	};
-	OFI_LOCKED;
-
-	if ((flags & FI_PEEK) != 0) /* a program may look until a message is there */
-		san_ofi_progress(ep->domain->ctx);
-	if (ep->state == OFI_EP_NEW)
-		return -FI_EOPBADSTATE;
-	return san_ofi_deliver_post(ep, &plain, msg->tag, msg->ignore,
-				    (flags & ~FI_MULTI_RECV) | FI_TAGGED);
-}
-
-static ssize_t
-tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
-	     uint64_t tag, uint64_t ignore, void *context)
-{
-	const struct fi_msg_tagged msg = {
-		.msg_iov = iov,
-		.desc = desc,
-		.iov_count = count,
-		.addr = from,
-		.tag = tag,
-		.ignore = ignore,
-		.context = context,
-	};
-
-	return tagged_recvmsg(ep, &msg, container_of(ep, struct ofi_ep, fid)->rx_flags);
-}
-
-static ssize_t
-tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t tag,
-	    uint64_t ignore, void *context)
-{
-	const struct iovec iov = {buf, len};
-
-	return tagged_recvv(ep, &iov, &desc, 1, from, tag, ignore, context);
-}
-
 struct fi_ops_tagged san_ofi_msg_tagged_ops = {
 	.size = sizeof(struct fi_ops_tagged),
 	.recv = tagged_recv,
@@ -316,74 +260,14 @@ struct fi_ops_tagged san_ofi_msg_tagged_ops = {
 	.injectdata = tagged_injectdata,
 };
 
-struct fi_ops_tagged san_ofi_msg_no_tagged_ops = {
-	.size = sizeof(struct fi_ops_tagged),
-	.recv = OFI_NONE,
-	.recvv = OFI_NONE,
-	.recvmsg = OFI_NONE,
-	.send = OFI_NONE,
-	.sendv = OFI_NONE,
-	.sendmsg = OFI_NONE,
-	.inject = OFI_NONE,
-	.senddata = OFI_NONE,
-	.injectdata = OFI_NONE,
+static struct fi_ops_msg srx_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = msg_recv,
+	.recvv = msg_recvv,
+	.recvmsg = msg_recvmsg,
 };
 
 /* ---- receives that endpoints share ---- */
-
-static ssize_t
-srx_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uint64_t flags)
-{
-	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid);
-	struct ofi_ep *ep;
-	int rc;
-	OFI_LOCKED;
-
-	rc = san_ofi_rxq_post(q, msg, flags);
-	/* one with FI_MULTI_RECV may have room for the messages of several endpoints */
-	while (rc == 0 && !STAILQ_EMPTY(&q->posted) &&
-	       (ep = STAILQ_FIRST(&q->starving)) != NULL)
-		msg_feed(ep);
-	return rc;
-}
-
-static ssize_t
-srx_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t addr,
-	  void *context)
-{
-	const struct fi_msg msg = {
-		.msg_iov = iov, .desc = desc, .iov_count = count, .context = context};
-
-	(void)addr;
-	return srx_recvmsg(ep, &msg, container_of(ep, struct ofi_rxq, fid)->flags);
-}
-
-static ssize_t
-srx_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr, void *context)
-{
-	const struct iovec iov = {buf, len};
-
-	return srx_recvv(ep, &iov, &desc, 1, addr, context);
-}
-
-static struct fi_ops_msg srx_msg_ops = {
-	.size = sizeof(struct fi_ops_msg),
-	.recv = srx_recv,
-	.recvv = srx_recvv,
-	.recvmsg = srx_recvmsg,
-};
-
-static struct fi_ops_cm srx_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = OFI_NONE,
-	.getname = OFI_NONE,
-	.getpeer = OFI_NONE,
-	.connect = OFI_NONE,
-	.listen = OFI_NONE,
-	.accept = OFI_NONE,
-	.reject = OFI_NONE,
-	.shutdown = OFI_NONE,
-};
 
 static int
 srx_close(struct fid *fid)
@@ -421,13 +305,7 @@ srx_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
 }
 
-static struct fi_ops srx_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = srx_close,
-	.bind = srx_bind,
-	.control = srx_control,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops srx_fid_ops = OFI_FID_OPS(srx_close, srx_bind, srx_control);
 
 int
 san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **out,
@@ -445,9 +323,9 @@ san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 	q->fid = (struct fid_ep){
 		.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_fid_ops},
 		.ops = &san_ofi_rxq_ep_ops,
-		.cm = &srx_cm_ops,
+		.cm = OFI_NO_OPS,
 		.msg = &srx_msg_ops,
-		.tagged = &san_ofi_msg_no_tagged_ops,
+		.tagged = OFI_NO_OPS,
 	};
 	q->domain->refs++;
 	*out = &q->fid;

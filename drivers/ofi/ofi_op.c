@@ -322,7 +322,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->is_native = args->kind != OFI_OP_SEND && (args->key & OFI_MR_NATIVE) != 0;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
 	op_set_iov(op, args);
-	if ((args->flags & FI_INJECT) != 0)
+	if ((args->flags & FI_INJECT) != 0 && args->kind != OFI_OP_ATOMIC) /* has its operands */
 		rc = op_inject(op);
 	else if (args->kind == OFI_OP_SEND && op->length > OFI_EAGER)
 		rc = op_offer_make(op);

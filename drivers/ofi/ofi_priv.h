@@ -16,6 +16,14 @@ extern struct fi_provider san_ofi_ctx_provider;
 
 /** Stands for any call that an object lacks, because it reads no argument: -FI_ENOSYS. */
 #define OFI_NONE ((void *)san_ofi_ctx_none)
+/** Stands for a table of calls of a kind that an object lacks. */
+#define OFI_NO_OPS ((void *)&san_ofi_ctx_no_ops)
+#define OFI_FID_OPS(close_call, bind_call, control_call)            \
+	{                                                           \
+		.size = sizeof(struct fi_ops), .close = close_call, \
+		.bind = bind_call, .control = control_call,         \
+		.ops_open = OFI_NONE                                \
+	}
 
 #define OFI_WARN(subsys, ...) FI_WARN(&san_ofi_ctx_provider, subsys, __VA_ARGS__)
 #define OFI_INFO(subsys, ...) FI_INFO(&san_ofi_ctx_provider, subsys, __VA_ARGS__)
@@ -65,6 +73,10 @@ const char *san_ofi_ctx_spec(void);
 /** The program's parameter names the user as one whose programs may connect. */
 bool san_ofi_ctx_has_user(uint32_t uid);
 ssize_t san_ofi_ctx_none(void);
+extern struct ofi_no_ops {
+	size_t size;
+	void *calls[9]; /**< of the largest such table */
+} san_ofi_ctx_no_ops;
 /** -errno for an error of rtsan.h, whose text is logged. */
 int san_ofi_ctx_fail(int rc, const char *what);
 void san_ofi_ctx_lock(void);
@@ -185,8 +197,11 @@ void san_ofi_report_forget(struct ofi_eq *eq, fid_t fid);
 void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max);
 /** Complete all as cancelled. */
 void san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep);
-/** Post a receive. *flags*: FI_COMPLETION, FI_MULTI_RECV. 0, -FI_EAGAIN, -FI_EINVAL. */
-int san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags);
+/** The receives of an endpoint, or the shared ones. */
+struct ofi_rxq *san_ofi_rxq_of(fid_t fid);
+/** Post a receive like *like* with the memory of *msg*. 0, -FI_EAGAIN, -FI_EINVAL. */
+int san_ofi_rxq_post(struct ofi_rxq *q, const struct ofi_recv *like,
+		     const struct fi_msg_tagged *msg, struct ofi_recv **out);
 /** Begin a message in receive *r*. Returns where. */
 size_t san_ofi_rxq_use(struct ofi_rxq *q, struct ofi_recv *r, size_t length);
 /** A message is complete, or the connection has ended (*err*). */
@@ -205,9 +220,16 @@ void san_ofi_op_gather(const struct iovec *from, size_t nb_from, size_t offset, 
 /** Copy bytes to it. */
 void san_ofi_op_scatter(const struct iovec *to, size_t nb_to, size_t offset, const void *from,
 			size_t length);
+/** What a call says of its flags. */
+enum ofi_call {
+	OFI_CALL_PLAIN = 0, /**< nothing: those of the endpoint hold, too */
+	OFI_CALL_MSG,       /**< all of them */
+	OFI_CALL_INJECT,    /**< no completion, whatever those of the endpoint are */
+};
 /** What an operation of the program is made of. */
 struct ofi_op_args {
 	enum ofi_kind kind;
+	enum ofi_call call;
 	uint64_t flags;
 	fi_addr_t to; /**< of FI_EP_RDM */
 	void *context;
@@ -273,13 +295,13 @@ void san_ofi_conn_repost(struct ofi_ep *ep);
 
 /** A message has come. */
 void san_ofi_deliver_on_message(struct ofi_ep *ep, struct ofi_rx *rx);
-/** Give messages of FI_EP_MSG that wait to receives. */
-void san_ofi_deliver_feed(struct ofi_ep *ep);
-/** Post a receive of an endpoint FI_EP_RDM, tagged or not. */
-int san_ofi_deliver_post(struct ofi_ep *ep, const struct fi_msg *msg, uint64_t tag,
-			 uint64_t ignore, uint64_t flags);
-/** Drop the messages that wait for a receive. */
-void san_ofi_deliver_drop_all(struct ofi_rdm *rdm);
+/** What dirty endpoints have to do: sends and receives that have become possible. */
+void san_ofi_deliver_dirty(struct ofi_ctx *ctx);
+/** Post a receive, tagged if *flags* has FI_TAGGED; of *ep*, or shared if that is NULL. */
+int san_ofi_deliver_post(struct ofi_rxq *q, struct ofi_ep *ep, const struct fi_msg_tagged *msg,
+			 uint64_t flags);
+/** Drop the messages of *ep*, or of its connections, that wait for a receive. */
+void san_ofi_deliver_drop_all(struct ofi_rxq *q, const struct ofi_ep *ep);
 
 /* ---- ofi_rx.c ---- */
 
@@ -345,15 +367,14 @@ int san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr
 			    struct fid_cntr **cntr, void *context);
 int san_ofi_queue_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 
-/** Flags of an operation whose call has *flags*. */
-uint64_t san_ofi_msg_own_flags(struct fid_ep *fid, uint64_t flags);
-/** Flags of an operation whose call has none. */
-uint64_t san_ofi_msg_flags(struct fid_ep *fid);
+#define OFI_ARGS(...) (&(struct ofi_op_args){__VA_ARGS__})
+/** What calls have in common that are by a message, of any of its types. */
+#define OFI_MSG_ARGS(msg)                                                 \
+	.call = OFI_CALL_MSG, .iov = (msg)->msg_iov, .desc = (msg)->desc, \
+	.count = (msg)->iov_count, .to = (msg)->addr, .context = (msg)->context, .data = (msg)->data
 /** Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
-ssize_t san_ofi_msg_post(struct fid_ep *fid, const struct ofi_op_args *args);
-/** The same, with memory in pieces or in one. */
-ssize_t san_ofi_msg_post_iov(struct fid_ep *fid, const struct iovec *iov, void **desc,
-			     size_t count, struct ofi_op_args *args);
+ssize_t san_ofi_msg_post(struct fid_ep *fid, struct ofi_op_args *args);
+/** The same, with memory in one piece. */
 ssize_t san_ofi_msg_post_one(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 			     struct ofi_op_args *args);
 int san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
@@ -362,7 +383,7 @@ int san_ofi_rma_query_atomic(struct fid_domain *domain, enum fi_datatype datatyp
 			     struct fi_atomic_attr *attr, uint64_t flags);
 
 extern struct fi_ops_msg san_ofi_msg_ops;
-extern struct fi_ops_tagged san_ofi_msg_tagged_ops, san_ofi_msg_no_tagged_ops;
+extern struct fi_ops_tagged san_ofi_msg_tagged_ops;
 extern struct fi_ops_rma san_ofi_rma_ops;
 extern struct fi_ops_atomic san_ofi_rma_atomic_ops;
 

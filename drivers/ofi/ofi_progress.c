@@ -38,22 +38,6 @@ progress_wc(const struct rtsan_wc *wc)
 	san_ofi_rx_on_recv(ep, rx);
 }
 
-static void
-progress_dirty(struct ofi_ctx *ctx)
-{
-	struct ofi_ep *ep;
-
-	while ((ep = STAILQ_FIRST(&ctx->dirty)) != NULL) {
-		STAILQ_REMOVE_HEAD(&ctx->dirty, dirty);
-		ep->is_dirty = false;
-		ep->needs_room = false;
-		if (!STAILQ_EMPTY(&ep->held) && !ep->is_starving)
-			san_ofi_deliver_feed(ep);
-		san_ofi_conn_repost(ep);
-		san_ofi_tx_push(ep);
-	}
-}
-
 bool
 san_ofi_progress_retry(struct ofi_ctx *ctx)
 {
@@ -65,7 +49,7 @@ san_ofi_progress_retry(struct ofi_ctx *ctx)
 			san_ofi_ctx_mark(ep);
 			retries = true;
 		}
-	progress_dirty(ctx);
+	san_ofi_deliver_dirty(ctx);
 	return retries;
 }
 
@@ -86,7 +70,7 @@ progress_lanes(struct ofi_ctx *ctx)
 			progress_wc(&wc[i]);
 		sum += (uint32_t)n;
 	}
-	progress_dirty(ctx);
+	san_ofi_deliver_dirty(ctx);
 	return sum;
 }
 
@@ -257,7 +241,7 @@ san_ofi_progress_events(struct ofi_ctx *ctx)
 		if (!STAILQ_EMPTY(&ep->sends) || !STAILQ_EMPTY(&ep->answers) ||
 		    !STAILQ_EMPTY(&ep->consumed))
 			san_ofi_ctx_mark(ep);
-	progress_dirty(ctx);
+	san_ofi_deliver_dirty(ctx);
 	if (rc < 0)
 		progress_lose(ctx);
 	san_ofi_rdm_reap(ctx);

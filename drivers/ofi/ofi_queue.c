@@ -185,13 +185,7 @@ queue_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops queue_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = queue_close,
-	.bind = OFI_NONE,
-	.control = queue_control,
-	.ops_open = OFI_NONE,
-};
+static struct fi_ops queue_fid_ops = OFI_FID_OPS(queue_close, OFI_NONE, queue_control);
 
 /* ---- completion queues ---- */
 

@@ -357,11 +357,7 @@ san_ofi_rdm_init(struct ofi_ep *ep)
 		return -FI_ENOMEM;
 	randombytes_buf(&rdm->token, sizeof(rdm->token));
 	rdm->ep = ep;
-	rdm->is_directed = (ep->caps & FI_DIRECTED_RECV) != 0;
 	san_ofi_rxq_init(&rdm->tagged, ep->domain, ep->own_rxq.max);
-	STAILQ_INIT(&rdm->umsgs[0]);
-	STAILQ_INIT(&rdm->umsgs[1]);
-	LIST_INIT(&rdm->conns);
 	ep->rdm = rdm;
 	return 0;
 }

@@ -12,18 +12,15 @@
 static ssize_t
 rma_message(struct fid_ep *ep, enum ofi_kind kind, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct ofi_op_args args = {.kind = kind, .to = msg->addr, .context = msg->context};
 	size_t i, length = 0;
 
 	for (i = 0; i < msg->iov_count; i++)
 		length += msg->msg_iov[i].iov_len;
 	if (msg->rma_iov_count != 1 || msg->rma_iov[0].len != length)
 		return -FI_EINVAL;
-	args.flags = san_ofi_msg_own_flags(ep, flags);
-	args.data = msg->data;
-	args.addr = msg->rma_iov[0].addr;
-	args.key = msg->rma_iov[0].key;
-	return san_ofi_msg_post_iov(ep, msg->msg_iov, msg->desc, msg->iov_count, &args);
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(OFI_MSG_ARGS(msg), .kind = kind, .flags = flags,
+					 .addr = msg->rma_iov[0].addr, .key = msg->rma_iov[0].key));
 }
 
 /* ---- reads ---- */
@@ -32,11 +29,10 @@ static ssize_t
 rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
 	  uint64_t addr, uint64_t key, void *context)
 {
-	struct ofi_op_args args = {.kind = OFI_OP_READ, .to = from, .addr = addr, .key = key};
-
-	args.flags = san_ofi_msg_flags(ep);
-	args.context = context;
-	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(.kind = OFI_OP_READ, .iov = iov, .desc = desc,
+					 .count = count, .to = from, .addr = addr, .key = key,
+					 .context = context));
 }
 
 static ssize_t
@@ -60,11 +56,10 @@ static ssize_t
 rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	   uint64_t addr, uint64_t key, void *context)
 {
-	struct ofi_op_args args = {.kind = OFI_OP_WRITE, .to = to, .addr = addr, .key = key};
-
-	args.flags = san_ofi_msg_flags(ep);
-	args.context = context;
-	return san_ofi_msg_post_iov(ep, iov, desc, count, &args);
+	return san_ofi_msg_post(ep,
+				OFI_ARGS(.kind = OFI_OP_WRITE, .iov = iov, .desc = desc,
+					 .count = count, .to = to, .addr = addr, .key = key,
+					 .context = context));
 }
 
 static ssize_t
@@ -86,33 +81,29 @@ static ssize_t
 rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t addr,
 	   uint64_t key)
 {
-	struct ofi_op_args args = {.kind = OFI_OP_WRITE, .to = to, .addr = addr, .key = key};
-
-	args.flags = FI_INJECT;
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.kind = OFI_OP_WRITE, .call = OFI_CALL_INJECT,
+					     .to = to, .addr = addr, .key = key));
 }
 
 static ssize_t
 rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 	      fi_addr_t to, uint64_t addr, uint64_t key, void *context)
 {
-	struct ofi_op_args args = {.kind = OFI_OP_WRITE, .to = to, .addr = addr, .key = key};
-
-	args.flags = san_ofi_msg_flags(ep) | FI_REMOTE_CQ_DATA;
-	args.context = context;
-	args.data = data;
-	return san_ofi_msg_post_one(ep, buf, len, desc, &args);
+	return san_ofi_msg_post_one(ep, buf, len, desc,
+				    OFI_ARGS(.kind = OFI_OP_WRITE, .flags = FI_REMOTE_CQ_DATA,
+					     .data = data, .to = to, .addr = addr, .key = key,
+					     .context = context));
 }
 
 static ssize_t
 rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
 	       uint64_t addr, uint64_t key)
 {
-	struct ofi_op_args args = {.kind = OFI_OP_WRITE, .to = to, .addr = addr, .key = key};
-
-	args.flags = FI_INJECT | FI_REMOTE_CQ_DATA;
-	args.data = data;
-	return san_ofi_msg_post_one(ep, buf, len, NULL, &args);
+	return san_ofi_msg_post_one(ep, buf, len, NULL,
+				    OFI_ARGS(.kind = OFI_OP_WRITE, .call = OFI_CALL_INJECT,
+					     .flags = FI_REMOTE_CQ_DATA, .data = data, .to = to,
+					     .addr = addr, .key = key));
 }
 
 struct fi_ops_rma san_ofi_rma_ops = {
@@ -130,16 +121,16 @@ struct fi_ops_rma san_ofi_rma_ops = {
 
 /* ---- atomics ---- */
 
-/** What the calls have in common. */
+/** What a call has besides its message. */
 struct atomic_call {
 	uint64_t kind; /**< 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC */
-	const struct fi_ioc *from, *compare;
-	struct fi_ioc *result;
-	size_t nb_from, nb_compare, nb_result;
-	enum fi_datatype datatype;
-	enum fi_op op;
-	struct ofi_op_args args;
+	enum ofi_call call;
+	uint64_t flags;
+	const struct fi_ioc *compare, *result; /**< see ATOMIC_ONE */
 };
+
+/** The only integer of an array; NULL is refused. */
+#define ATOMIC_ONE(array, nb) ((nb) == 1 && (array)[0].count == 1 ? (array) : NULL)
 
 /*
  * The two of the transport, on 8 bytes. FI_SUM works with and without FI_FETCH_ATOMIC, FI_CSWAP
@@ -167,77 +158,52 @@ san_ofi_rma_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, e
 }
 
 static ssize_t
-atomic_post(struct fid_ep *ep, struct atomic_call *c)
+atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_call c)
 {
+	const struct fi_ioc *from = ATOMIC_ONE(msg->msg_iov, msg->iov_count);
+	const struct fi_rma_ioc *at = ATOMIC_ONE(msg->rma_iov, msg->rma_iov_count);
 	struct iovec iov = {.iov_len = sizeof(uint64_t)};
-	struct ofi_op_args *args = &c->args;
+	struct ofi_op_args args = {.kind = OFI_OP_ATOMIC, .call = c.call, .flags = c.flags};
 	struct fi_atomic_attr attr;
-	int rc = san_ofi_rma_query_atomic(NULL, c->datatype, c->op, &attr, c->kind);
+	int rc = san_ofi_rma_query_atomic(NULL, msg->datatype, msg->op, &attr, c.kind);
 
 	if (rc != 0)
 		return rc;
-	if (c->nb_from != 1 || c->from[0].count != 1 ||
-	    (c->kind != 0 && (c->nb_result != 1 || c->result[0].count != 1)) ||
-	    (c->kind == FI_COMPARE_ATOMIC && (c->nb_compare != 1 || c->compare[0].count != 1)))
+	if (from == NULL || at == NULL || (c.kind != 0 && c.result == NULL) ||
+	    (c.kind == FI_COMPARE_ATOMIC && c.compare == NULL))
 		return -FI_EINVAL;
-	args->kind = OFI_OP_ATOMIC;
-	args->flags &= ~FI_INJECT; /* the operands are copied in any case */
-	args->atomic = c->op == FI_SUM ? OFI_FETCH_ADD : OFI_CMP_SWAP;
-	memcpy(&args->operand, c->from[0].addr, sizeof(args->operand));
-	if (c->kind == FI_COMPARE_ATOMIC)
-		memcpy(&args->compare, c->compare[0].addr, sizeof(args->compare));
-	if (c->kind != 0) {
-		iov.iov_base = c->result[0].addr;
-		args->iov = &iov;
-		args->count = 1;
+	args.atomic = msg->op == FI_SUM ? OFI_FETCH_ADD : OFI_CMP_SWAP;
+	args.to = msg->addr;
+	args.addr = at->addr;
+	args.key = at->key;
+	args.context = msg->context;
+	memcpy(&args.operand, from->addr, sizeof(args.operand));
+	if (c.kind == FI_COMPARE_ATOMIC)
+		memcpy(&args.compare, c.compare->addr, sizeof(args.compare));
+	if (c.kind != 0) {
+		iov.iov_base = c.result->addr;
+		args.iov = &iov;
+		args.count = 1;
 	}
-	return san_ofi_msg_post(ep, args);
-}
-
-/* A call by arrays; *c* has these. */
-static ssize_t
-atomic_post_arrays(struct fid_ep *ep, struct atomic_call *c, fi_addr_t to, uint64_t addr,
-		   uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
-{
-	c->args.to = to;
-	c->args.addr = addr;
-	c->args.key = key;
-	c->datatype = datatype;
-	c->op = op;
-	c->args.context = context;
-	c->args.flags = san_ofi_msg_flags(ep);
-	return atomic_post(ep, c);
-}
-
-static ssize_t
-atomic_post_msg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_call *c,
-		uint64_t flags)
-{
-	const struct fi_rma_ioc none = {0};
-	const struct fi_rma_ioc *at = msg->rma_iov_count == 1 ? msg->rma_iov : &none;
-
-	c->from = msg->msg_iov;
-	c->nb_from = at->count == 1 ? msg->iov_count : 0; /* 0 is refused */
-	c->args.to = msg->addr;
-	c->args.addr = at->addr;
-	c->args.key = at->key;
-	c->datatype = msg->datatype;
-	c->op = msg->op;
-	c->args.context = msg->context;
-	c->args.flags = san_ofi_msg_own_flags(ep, flags);
-	return atomic_post(ep, c);
+	return san_ofi_msg_post(ep, &args);
 }
 
 /* ---- without a result ---- */
 
 static ssize_t
+atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	return atomic_post(ep, msg, (struct atomic_call){.call = OFI_CALL_MSG, .flags = flags});
+}
+
+static ssize_t
 atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t to,
 	      uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct atomic_call c = {.from = iov, .nb_from = count};
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
 
-	(void)desc;
-	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
+	return atomic_post(ep, &msg, (struct atomic_call){0});
 }
 
 static ssize_t
@@ -250,40 +216,41 @@ atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_ad
 }
 
 static ssize_t
-atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
-{
-	return atomic_post_msg(ep, msg, &(struct atomic_call){0}, flags);
-}
-
-static ssize_t
 atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, uint64_t addr,
 	      uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
 	const struct fi_ioc iov = {(void *)(uintptr_t)buf, count};
-	struct atomic_call c = {.from = &iov, .nb_from = 1, .datatype = datatype, .op = op};
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {&iov, NULL, 1, to, &at, 1, datatype, op, NULL, 0};
 
-	c.args = (struct ofi_op_args){.to = to, .addr = addr, .key = key};
-	return atomic_post(ep, &c);
+	return atomic_post(ep, &msg, (struct atomic_call){.call = OFI_CALL_INJECT});
 }
 
 /* ---- with the old value ---- */
 
 static ssize_t
+atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
+		    void **result_desc, size_t nb_result, uint64_t flags)
+{
+	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
+
+	(void)result_desc;
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, msg, c);
+}
+
+static ssize_t
 atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-		  struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t to,
+		  struct fi_ioc *resultv, void **result_desc, size_t nb_result, fi_addr_t to,
 		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
 		  void *context)
 {
-	struct atomic_call c = {
-		.kind = FI_FETCH_ATOMIC,
-		.from = iov,
-		.nb_from = count,
-		.result = resultv,
-		.nb_result = result_count,
-	};
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
+	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .result = ATOMIC_ONE(resultv, nb_result)};
 
-	(void)desc, (void)result_desc;
-	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
+	(void)result_desc;
+	return atomic_post(ep, &msg, c);
 }
 
 static ssize_t
@@ -298,41 +265,36 @@ atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, v
 				 datatype, op, context);
 }
 
-static ssize_t
-atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
-		    void **result_desc, size_t result_count, uint64_t flags)
-{
-	struct atomic_call c = {
-		.kind = FI_FETCH_ATOMIC,
-		.result = resultv,
-		.nb_result = result_count,
-	};
-
-	(void)result_desc;
-	return atomic_post_msg(ep, msg, &c, flags);
-}
-
 /* ---- with a comparison ---- */
 
 static ssize_t
+atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+		    const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
+		    struct fi_ioc *resultv, void **result_desc, size_t nb_result, uint64_t flags)
+{
+	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
+
+	(void)compare_desc, (void)result_desc;
+	c.compare = ATOMIC_ONE(comparev, nb_compare);
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, msg, c);
+}
+
+static ssize_t
 atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
-		  const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
-		  struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t to,
+		  const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
+		  struct fi_ioc *resultv, void **result_desc, size_t nb_result, fi_addr_t to,
 		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
 		  void *context)
 {
-	struct atomic_call c = {
-		.kind = FI_COMPARE_ATOMIC,
-		.from = iov,
-		.nb_from = count,
-		.compare = comparev,
-		.nb_compare = compare_count,
-		.result = resultv,
-		.nb_result = result_count,
-	};
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
+	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC};
 
-	(void)desc, (void)compare_desc, (void)result_desc;
-	return atomic_post_arrays(ep, &c, to, addr, key, datatype, op, context);
+	(void)compare_desc, (void)result_desc;
+	c.compare = ATOMIC_ONE(comparev, nb_compare);
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, &msg, c);
 }
 
 static ssize_t
@@ -346,23 +308,6 @@ atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, c
 
 	return atomic_compwritev(ep, &iov, &desc, 1, &comparev, &compare_desc, 1, &resultv,
 				 &result_desc, 1, to, addr, key, datatype, op, context);
-}
-
-static ssize_t
-atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-		    const struct fi_ioc *comparev, void **compare_desc, size_t compare_count,
-		    struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
-{
-	struct atomic_call c = {
-		.kind = FI_COMPARE_ATOMIC,
-		.compare = comparev,
-		.nb_compare = compare_count,
-		.result = resultv,
-		.nb_result = result_count,
-	};
-
-	(void)compare_desc, (void)result_desc;
-	return atomic_post_msg(ep, msg, &c, flags);
 }
 
 /* ---- what is valid ---- */

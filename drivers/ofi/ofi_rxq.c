@@ -14,35 +14,35 @@ san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max)
 	q->max = max;
 	q->min_multi = OFI_MULTI_RECV;
 	STAILQ_INIT(&q->posted);
-	STAILQ_INIT(&q->starving);
+	STAILQ_INIT(&q->waiting);
 }
 
 /* ---- posting, taking ---- */
 
 int
-san_ofi_rxq_post(struct ofi_rxq *q, const struct fi_msg *msg, uint64_t flags)
+san_ofi_rxq_post(struct ofi_rxq *q, const struct ofi_recv *like, const struct fi_msg_tagged *msg,
+		 struct ofi_recv **out)
 {
 	struct ofi_recv *r;
 	size_t i;
 
-	if (msg->iov_count > OFI_IOV || (msg->iov_count != 1 && (flags & FI_MULTI_RECV) != 0))
+	if (msg->iov_count > OFI_IOV ||
+	    (msg->iov_count != 1 && (like->flags & FI_MULTI_RECV) != 0))
 		return -FI_EINVAL;
 	if (q->nb >= q->max)
 		return -FI_EAGAIN;
 	r = malloc(sizeof(*r)); /* calloc() is slower */
 	if (r == NULL)
 		return -FI_ENOMEM;
-	*r = (struct ofi_recv){
-		.context = msg->context,
-		.flags = flags,
-		.nb_iov = (uint8_t)msg->iov_count,
-	};
+	*r = *like;
+	r->nb_iov = (uint8_t)msg->iov_count;
 	for (i = 0; i < msg->iov_count; i++) {
 		r->iov[i] = msg->msg_iov[i];
 		r->length += msg->msg_iov[i].iov_len;
 	}
 	STAILQ_INSERT_TAIL(&q->posted, r, link);
 	q->nb++;
+	*out = r;
 	return 0;
 }
 
@@ -129,9 +129,9 @@ rxq_cancel_by_context(struct ofi_rxq *q, struct ofi_ep *ep, void *context)
 
 /* ---- calls, of endpoints and of shared queues ---- */
 
-/* Its receives; a passive endpoint has none, but their options. */
-static struct ofi_rxq *
-rxq_of(fid_t fid)
+/* A passive endpoint has no receives, but their options. */
+struct ofi_rxq *
+san_ofi_rxq_of(fid_t fid)
 {
 	static struct ofi_rxq none = {.min_multi = OFI_MULTI_RECV};
 
@@ -150,7 +150,7 @@ rxq_ep_cancel(fid_t fid, void *context)
 
 	if (fid->fclass == FI_CLASS_PEP)
 		return -FI_ENOSYS;
-	rc = rxq_cancel_by_context(rxq_of(fid), ep, context);
+	rc = rxq_cancel_by_context(san_ofi_rxq_of(fid), ep, context);
 	if (rc == -FI_ENOENT && is_ep && ep->rdm != NULL)
 		rc = rxq_cancel_by_context(&ep->rdm->tagged, ep, context);
 	return rc;
@@ -164,7 +164,7 @@ rxq_ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
 		return -FI_ENOPROTOOPT;
 	if (len != sizeof(size_t))
 		return -FI_EINVAL;
-	memcpy(&rxq_of(fid)->min_multi, value, sizeof(size_t));
+	memcpy(&san_ofi_rxq_of(fid)->min_multi, value, sizeof(size_t));
 	return 0;
 }
 
@@ -172,11 +172,11 @@ static int
 rxq_ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
 {
 	const size_t cm_data = OFI_CM_DATA;
-	const size_t *from = name == FI_OPT_MIN_MULTI_RECV ? &rxq_of(fid)->min_multi : &cm_data;
+	bool is_multi = name == FI_OPT_MIN_MULTI_RECV;
+	const size_t *from = is_multi ? &san_ofi_rxq_of(fid)->min_multi : &cm_data;
 	size_t room = *len;
 
-	if (level != FI_OPT_ENDPOINT ||
-	    (name != FI_OPT_MIN_MULTI_RECV && name != FI_OPT_CM_DATA_SIZE))
+	if (level != FI_OPT_ENDPOINT || (!is_multi && name != FI_OPT_CM_DATA_SIZE))
 		return -FI_ENOPROTOOPT;
 	*len = sizeof(size_t);
 	if (room < sizeof(size_t))

@@ -96,11 +96,14 @@ struct ofi_buf {
 	LIST_ENTRY(ofi_buf) link;
 };
 
-/** A receive of an endpoint's pool. */
+/** A receive of an endpoint's pool, with a message; or a copy of one that waits for a receive. */
 struct ofi_rx {
+	struct ofi_ep *ep;
 	uint8_t *data;
 	uint32_t length;
 	enum ofi_class class; /**< of its credit, once it is consumed */
+	bool is_copy;         /**< the bytes follow */
+	void *claim;          /**< by FI_CLAIM with this context */
 	STAILQ_ENTRY(ofi_rx) link;
 };
 
@@ -211,24 +214,23 @@ struct ofi_recv {
 	bool is_taken;      /**< no longer in the queue */
 	uint32_t nb_active; /**< messages that are being received */
 	size_t length;
-	size_t used; /**< of a buffer for many messages */
-	/* of an endpoint FI_EP_RDM */
-	uint64_t tag, ignore;
-	fi_addr_t from; /**< FI_ADDR_UNSPEC: any peer */
+	size_t used;          /**< of a buffer for many messages */
+	uint64_t tag, ignore; /**< without a tag, all bits are ignored */
+	fi_addr_t from;       /**< FI_ADDR_UNSPEC: any peer */
 	STAILQ_ENTRY(ofi_recv) link;
 };
 
-/** Posted receives, of one endpoint or shared. */
+/** Posted receives, of one endpoint or shared, and messages that wait for one. */
 struct ofi_rxq {
 	struct fid_ep fid; /**< if shared */
 	struct ofi_domain *domain;
 	uint32_t refs;
 	struct ofi_cq *cq;
 	uint32_t nb, max;
-	uint64_t flags; /**< defaults of receives, if shared */
+	uint64_t flags; /**< defaults of receives */
 	size_t min_multi;
 	STAILQ_HEAD(, ofi_recv) posted;
-	STAILQ_HEAD(, ofi_ep) starving; /**< endpoints with messages that wait for a receive */
+	STAILQ_HEAD(, ofi_rx) waiting; /**< in the order in which they came */
 };
 
 /** A long message that the peer reads. */
@@ -344,7 +346,7 @@ struct ofi_ep {
 	uint8_t nonce[OFI_PROOF]; /**< of a connection's request */
 	uint8_t owns[OFI_PROOF];  /**< the peer's proof of its name */
 	uint64_t token;           /**< that the request was for */
-	uint32_t nb_held;         /**< messages of a connection that wait for a receive */
+	uint32_t nb_held;         /**< messages that wait for a receive */
 	uint32_t nb_in_pool;      /**< of those, in receives of the pool */
 	uint32_t nb_offers;       /**< long messages of the peer that are not answered */
 	LIST_ENTRY(ofi_ep) conn_link;
@@ -353,10 +355,10 @@ struct ofi_ep {
 	struct ofi_cq *tx_cq, *rx_cq;
 	bool tx_selective, rx_selective;
 	struct ofi_cntr *cntrs[OFI_CNTRS];
-	struct ofi_rxq *rxq; /**< own_rxq or a shared one */
+	struct ofi_rxq *rxq; /**< own_rxq, a shared one, or of a connection its owner's */
 	struct ofi_rxq own_rxq;
 	uint64_t caps;
-	uint64_t tx_flags, rx_flags; /**< defaults of operations */
+	uint64_t tx_flags; /**< defaults of operations */
 	uint32_t tx_size;
 	enum ofi_state state;
 	bool is_accepted; /**< else it connects */
@@ -371,8 +373,7 @@ struct ofi_ep {
 	struct rtsan_mr *rx_mr;
 	struct ofi_rx rx[OFI_NB_RX];
 	STAILQ_HEAD(, ofi_rx) consumed;   /**< to be posted again */
-	STAILQ_HEAD(, ofi_rx) held;       /**< messages that wait for a receive */
-	STAILQ_HEAD(, ofi_rx) early;      /**< ... for the report that the connection is made */
+	STAILQ_HEAD(, ofi_rx) early;      /**< before the report that the connection is made */
 	uint32_t due[OFI_CLASSES];        /**< credits to return */
 	STAILQ_HEAD(, ofi_fetch) fetches; /**< messages that complete in order (FI_EP_MSG) */
 	uint32_t nb_fetches;
@@ -390,9 +391,9 @@ struct ofi_ep {
 	LIST_HEAD(, ofi_buf) bufs;            /**< with the transport */
 	struct ofi_op *requests[OFI_NUMBERS]; /**< that the peer answers, by their numbers */
 	uint32_t next_request;
-	bool is_dirty, is_starving;
+	bool is_dirty;
 	bool needs_room; /**< in queues of the transport, which has no completion for that */
-	STAILQ_ENTRY(ofi_ep) dirty, starving;
+	STAILQ_ENTRY(ofi_ep) dirty;
 	LIST_ENTRY(ofi_ep) link;
 };
 
@@ -431,18 +432,6 @@ struct ofi_connreq {
 	LIST_ENTRY(ofi_connreq) link;
 };
 
-/** A message for which there is no receive yet. */
-struct ofi_umsg {
-	struct ofi_ep *conn;
-	struct ofi_rx *rx; /**< of the pool; NULL: it is copied */
-	size_t length;     /**< with the header */
-	void *claim;       /**< by FI_CLAIM with this context */
-	STAILQ_ENTRY(ofi_umsg) link;
-	uint8_t copy[];
-};
-
-STAILQ_HEAD(ofi_umsgs, ofi_umsg);
-
 /** What a connection is to be made for: an entry of the address vector. */
 struct ofi_peer {
 	struct ofi_ep *conn;
@@ -455,11 +444,9 @@ struct ofi_rdm {
 	struct ofi_ep *ep;
 	struct ofi_av *av;
 	struct rtsan_listener *listener;
-	bool is_directed;
-	uint64_t token;            /**< of its name */
-	struct ofi_rxq tagged;     /**< tagged receives; others are in own_rxq */
-	struct ofi_umsgs umsgs[2]; /**< untagged, tagged */
-	size_t copied;             /**< bytes of their copies */
+	uint64_t token;        /**< of its name */
+	struct ofi_rxq tagged; /**< tagged receives; others are in own_rxq */
+	size_t copied;         /**< bytes of copies of messages that wait */
 	LIST_HEAD(, ofi_ep) conns;
 	struct ofi_peer *peers; /**< by address */
 	size_t nb_peers;
