@@ -92,6 +92,31 @@ static const struct fi_info info_all = {
 
 /* ---- hints ---- */
 
+/* What hints have that a program does not give. */
+static struct fi_tx_attr info_no_tx;
+static struct fi_rx_attr info_no_rx;
+static struct fi_ep_attr info_no_ep;
+static struct fi_domain_attr info_no_domain = {.mr_mode = INFO_MR_MODE};
+static struct fi_fabric_attr info_no_fabric;
+
+static struct fi_info
+info_complete(const struct fi_info *hints)
+{
+	struct fi_info h = hints != NULL ? *hints : (struct fi_info){0};
+
+	if (h.tx_attr == NULL)
+		h.tx_attr = &info_no_tx;
+	if (h.rx_attr == NULL)
+		h.rx_attr = &info_no_rx;
+	if (h.ep_attr == NULL)
+		h.ep_attr = &info_no_ep;
+	if (h.domain_attr == NULL)
+		h.domain_attr = &info_no_domain;
+	if (h.fabric_attr == NULL)
+		h.fabric_attr = &info_no_fabric;
+	return h;
+}
+
 static bool
 info_refuse(const char *what)
 {
@@ -100,91 +125,12 @@ info_refuse(const char *what)
 }
 
 static bool
-info_check_ep(const struct fi_ep_attr *h, enum fi_ep_type type)
-{
-	if (h == NULL)
-		return true;
-	if (h->type != FI_EP_UNSPEC && h->type != type)
-		return info_refuse("type of endpoint");
-	if (h->protocol != FI_PROTO_UNSPEC && h->protocol != OFI_PROTOCOL)
-		return info_refuse("protocol");
-	if (h->max_msg_size > info_ep.max_msg_size || h->msg_prefix_size != 0)
-		return info_refuse("max_msg_size, msg_prefix_size");
-	if (h->max_order_raw_size > info_ep.max_order_raw_size ||
-	    h->max_order_war_size > info_ep.max_order_war_size ||
-	    h->max_order_waw_size > info_ep.max_order_waw_size)
-		return info_refuse("max_order_size");
-	if (h->tx_ctx_cnt > 1 ||
-	    (h->rx_ctx_cnt > 1 && (h->rx_ctx_cnt != FI_SHARED_CONTEXT || type == FI_EP_RDM)))
-		return info_refuse("contexts of an endpoint");
-	return h->auth_key_size == 0 || info_refuse("auth_key");
-}
-
-static bool
-info_check_domain(uint32_t version, uint64_t caps, const struct fi_domain_attr *h,
-		  enum fi_ep_type type)
+info_offers_mr_mode(uint32_t version, uint64_t caps, int mode)
 {
 	uint64_t target = caps == 0 ? INFO_TARGET : caps & (FI_RMA | FI_ATOMIC | INFO_TARGET);
 
-	if (h == NULL)
-		return true;
-	if (h->control_progress == FI_PROGRESS_AUTO || h->data_progress == FI_PROGRESS_AUTO)
-		return info_refuse("automatic progress");
-	if ((h->caps & ~INFO_DOMAIN_CAPS) != 0)
-		return info_refuse("caps of the domain");
-	if (h->mr_key_size > info_domain.mr_key_size ||
-	    h->cq_data_size > info_domain.cq_data_size)
-		return info_refuse("mr_key_size, cq_data_size");
-	if (h->cq_cnt > INFO_ENDS || h->ep_cnt > INFO_ENDS || h->tx_ctx_cnt > INFO_ENDS ||
-	    h->rx_ctx_cnt > INFO_ENDS || h->cntr_cnt > INFO_ENDS ||
-	    h->mr_cnt > info_domain.mr_cnt || h->mr_iov_limit > 1)
-		return info_refuse("number of objects");
-	if (h->max_ep_tx_ctx > 1 || h->max_ep_rx_ctx > 1 || h->max_ep_stx_ctx != 0 ||
-	    h->max_ep_srx_ctx > (type == FI_EP_MSG))
-		return info_refuse("contexts of an endpoint");
-	if (h->auth_key_size != 0)
-		return info_refuse("auth_key");
-	if (target == 0 || h->mr_mode == INFO_MR_BASIC ||
-	    (FI_VERSION_LT(version, FI_VERSION(1, 5)) && h->mr_mode == 0))
-		return true;
-	return (h->mr_mode & INFO_MR_MODE) == INFO_MR_MODE || info_refuse("mr_mode");
-}
-
-static bool
-info_check_tx(const struct fi_tx_attr *h, enum fi_ep_type type)
-{
-	uint64_t caps = INFO_TX_CAPS | INFO_DOMAIN_CAPS |
-		(type == FI_EP_RDM ? INFO_RDM_TX_CAPS : 0);
-
-	if (h == NULL)
-		return true;
-	if ((h->caps & ~caps) != 0 ||
-	    (h->op_flags & ~INFO_TX_FLAGS) != 0)
-		return info_refuse("caps, op_flags of sending");
-	if ((h->msg_order & ~INFO_ORDER) != 0 || h->comp_order != 0)
-		return info_refuse("order of sending");
-	if (h->inject_size > OFI_INJECT || h->size > OFI_REQUESTS || h->iov_limit > OFI_IOV ||
-	    h->rma_iov_limit > 1)
-		return info_refuse("sizes of sending");
-	return true;
-}
-
-static bool
-info_check_rx(const struct fi_rx_attr *h, enum fi_ep_type type)
-{
-	uint64_t caps = INFO_RX_CAPS | INFO_DOMAIN_CAPS |
-		(type == FI_EP_RDM ? INFO_RDM_RX_CAPS : 0);
-
-	if (h == NULL)
-		return true;
-	if ((h->caps & ~caps) != 0 ||
-	    (h->op_flags & ~INFO_RX_FLAGS) != 0)
-		return info_refuse("caps, op_flags of receiving");
-	if ((h->msg_order & ~INFO_ORDER) != 0 || h->comp_order != 0)
-		return info_refuse("order of receiving");
-	if (h->size > OFI_RX_MAX || h->iov_limit > OFI_IOV || h->total_buffered_recv != 0)
-		return info_refuse("sizes of receiving");
-	return true;
+	return target == 0 || mode == INFO_MR_BASIC || (mode & INFO_MR_MODE) == INFO_MR_MODE ||
+		(FI_VERSION_LT(version, FI_VERSION(1, 5)) && mode == 0);
 }
 
 static const char *
@@ -197,76 +143,108 @@ info_domain_name(void)
 }
 
 static bool
-info_check(uint32_t version, const struct fi_info *h, enum fi_ep_type type)
+info_offers(uint32_t version, const struct fi_info *h, bool is_rdm)
 {
-	if (h == NULL)
-		return true;
-	if ((h->caps & ~(type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS)) != 0)
-		return info_refuse("caps");
-	if (h->addr_format != FI_FORMAT_UNSPEC && h->addr_format != FI_SOCKADDR &&
-	    h->addr_format != FI_SOCKADDR_IN && h->addr_format != FI_SOCKADDR_IN6)
-		return info_refuse("addr_format");
-	if (!info_check_ep(h->ep_attr, type) ||
-	    !info_check_domain(version, h->caps, h->domain_attr, type) ||
-	    !info_check_tx(h->tx_attr, type) || !info_check_rx(h->rx_attr, type))
-		return false;
-	if (h->fabric_attr != NULL && h->fabric_attr->name != NULL &&
-	    strcmp(h->fabric_attr->name, OFI_NAME) != 0)
-		return info_refuse("name of the fabric");
-	if (h->domain_attr != NULL && h->domain_attr->name != NULL &&
-	    strcmp(h->domain_attr->name, info_domain_name()) != 0)
-		return info_refuse("name of the domain");
+	enum fi_ep_type type = is_rdm ? FI_EP_RDM : FI_EP_MSG;
+	uint64_t rdm_caps = is_rdm ? INFO_RDM_CAPS : 0, format = h->addr_format;
+	uint64_t tx_caps = INFO_TX_CAPS | INFO_DOMAIN_CAPS | (rdm_caps & INFO_RDM_TX_CAPS);
+	uint64_t rx_caps = INFO_RX_CAPS | INFO_DOMAIN_CAPS | (rdm_caps & INFO_RDM_RX_CAPS);
+	const struct fi_tx_attr *tx = h->tx_attr;
+	const struct fi_rx_attr *rx = h->rx_attr;
+	const struct fi_ep_attr *ep = h->ep_attr;
+	const struct fi_domain_attr *d = h->domain_attr;
+	const char *fabric = h->fabric_attr->name;
+	bool shares = ep->rx_ctx_cnt == FI_SHARED_CONTEXT && !is_rdm;
+	const struct {
+		bool is_asked;
+		const char *what;
+	} lacks[] = {
+		{(h->caps & ~(INFO_CAPS | rdm_caps)) != 0, "caps"},
+		{format != FI_FORMAT_UNSPEC && format != FI_SOCKADDR && format != FI_SOCKADDR_IN &&
+			 format != FI_SOCKADDR_IN6,
+		 "addr_format"},
+		{ep->type != FI_EP_UNSPEC && ep->type != type, "type of endpoint"},
+		{ep->protocol != FI_PROTO_UNSPEC && ep->protocol != OFI_PROTOCOL, "protocol"},
+		{ep->max_msg_size > OFI_LENGTH, "max_msg_size"},
+		{ep->msg_prefix_size != 0, "msg_prefix_size"},
+		{ep->max_order_raw_size > OFI_LENGTH, "max_order_raw_size"},
+		{ep->max_order_war_size != 0, "max_order_war_size"},
+		{ep->max_order_waw_size > OFI_LENGTH, "max_order_waw_size"},
+		{ep->tx_ctx_cnt > 1 || (ep->rx_ctx_cnt > 1 && !shares), "contexts of an endpoint"},
+		{ep->auth_key_size != 0 || d->auth_key_size != 0, "auth_key"},
+		{d->control_progress == FI_PROGRESS_AUTO || d->data_progress == FI_PROGRESS_AUTO,
+		 "automatic progress"},
+		{(d->caps & ~INFO_DOMAIN_CAPS) != 0, "caps of the domain"},
+		{d->mr_key_size > sizeof(uint64_t), "mr_key_size"},
+		{d->cq_data_size > sizeof(uint64_t), "cq_data_size"},
+		{d->cq_cnt > INFO_ENDS || d->ep_cnt > INFO_ENDS || d->tx_ctx_cnt > INFO_ENDS ||
+			 d->rx_ctx_cnt > INFO_ENDS || d->cntr_cnt > INFO_ENDS ||
+			 d->mr_cnt > info_domain.mr_cnt || d->mr_iov_limit > 1,
+		 "number of objects"},
+		{d->max_ep_tx_ctx > 1 || d->max_ep_rx_ctx > 1 || d->max_ep_stx_ctx != 0 ||
+			 d->max_ep_srx_ctx > (type == FI_EP_MSG),
+		 "contexts of an endpoint"},
+		{!info_offers_mr_mode(version, h->caps, d->mr_mode), "mr_mode"},
+		{(tx->caps & ~tx_caps) != 0, "caps of sending"},
+		{(tx->op_flags & ~INFO_TX_FLAGS) != 0, "op_flags of sending"},
+		{(tx->msg_order & ~INFO_ORDER) != 0 || tx->comp_order != 0, "order of sending"},
+		{tx->inject_size > OFI_INJECT || tx->size > OFI_REQUESTS ||
+			 tx->iov_limit > OFI_IOV || tx->rma_iov_limit > 1,
+		 "sizes of sending"},
+		{(rx->caps & ~rx_caps) != 0, "caps of receiving"},
+		{(rx->op_flags & ~INFO_RX_FLAGS) != 0, "op_flags of receiving"},
+		{(rx->msg_order & ~INFO_ORDER) != 0 || rx->comp_order != 0, "order of receiving"},
+		{rx->size > OFI_RX_MAX || rx->iov_limit > OFI_IOV || rx->total_buffered_recv != 0,
+		 "sizes of receiving"},
+		{fabric != NULL && strcmp(fabric, OFI_NAME) != 0, "name of the fabric"},
+		{d->name != NULL && strcmp(d->name, info_domain_name()) != 0, "name of the domain"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++)
+		if (lacks[i].is_asked)
+			return info_refuse(lacks[i].what);
 	return true;
 }
 
 /* ---- answers ---- */
 
 static void
-info_fit(uint32_t version, const struct fi_info *h, enum fi_ep_type type, struct fi_info *info)
+info_fit(uint32_t version, const struct fi_info *h, bool is_rdm, struct fi_info *info)
 {
-	bool has_format = h != NULL && h->ep_attr != NULL && h->ep_attr->mem_tag_format != 0;
-	uint64_t asked = h != NULL ? h->caps : 0;
-
-	info->caps = asked | INFO_DOMAIN_CAPS;
-	if (asked == 0)
-		info->caps = type == FI_EP_RDM ? INFO_RDM_CAPS : INFO_CAPS;
+	info->caps = h->caps | INFO_DOMAIN_CAPS;
+	if (h->caps == 0)
+		info->caps = is_rdm ? INFO_RDM_CAPS : INFO_CAPS;
 	/* without a direction both are meant */
-	if ((asked & (FI_MSG | FI_TAGGED)) != 0 && (asked & (FI_SEND | FI_RECV)) == 0)
+	if ((h->caps & (FI_MSG | FI_TAGGED)) != 0 && (h->caps & (FI_SEND | FI_RECV)) == 0)
 		info->caps |= FI_SEND | FI_RECV;
-	if ((asked & (FI_RMA | FI_ATOMIC)) != 0 &&
-	    (asked & (FI_READ | FI_WRITE | INFO_TARGET)) == 0)
+	if ((h->caps & (FI_RMA | FI_ATOMIC)) != 0 &&
+	    (h->caps & (FI_READ | FI_WRITE | INFO_TARGET)) == 0)
 		info->caps |= FI_READ | FI_WRITE | INFO_TARGET;
 	info->tx_attr->caps = info->caps & (INFO_TX_CAPS | INFO_RDM_TX_CAPS);
 	info->rx_attr->caps = info->caps & (INFO_RX_CAPS | INFO_RDM_RX_CAPS);
-	if (type == FI_EP_RDM) {
+	if (is_rdm) {
 		info->ep_attr->type = FI_EP_RDM;
-		info->ep_attr->mem_tag_format = has_format ? h->ep_attr->mem_tag_format :
-							     INFO_TAG_FORMAT;
+		info->ep_attr->mem_tag_format = INFO_TAG_FORMAT;
+		if (h->ep_attr->mem_tag_format != 0)
+			info->ep_attr->mem_tag_format = h->ep_attr->mem_tag_format;
 		info->domain_attr->max_ep_srx_ctx = 0;
-		if (h != NULL && h->domain_attr != NULL)
-			info->domain_attr->av_type = h->domain_attr->av_type;
+		info->domain_attr->av_type = h->domain_attr->av_type;
 	}
 	if ((info->caps & (FI_RMA | FI_ATOMIC)) == 0)
 		info->domain_attr->mr_mode = 0;
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) ||
-	    (h != NULL && h->domain_attr != NULL && h->domain_attr->mr_mode == INFO_MR_BASIC))
+	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || h->domain_attr->mr_mode == INFO_MR_BASIC)
 		info->domain_attr->mr_mode = INFO_MR_BASIC;
-	if (h == NULL)
-		return;
 	info->handle = h->handle;
-	if (h->tx_attr != NULL) {
-		info->tx_attr->op_flags = h->tx_attr->op_flags;
-		if (h->tx_attr->size != 0)
-			info->tx_attr->size = h->tx_attr->size;
-	}
-	if (h->rx_attr != NULL) {
-		info->rx_attr->op_flags = h->rx_attr->op_flags;
-		if (h->rx_attr->size != 0)
-			info->rx_attr->size = h->rx_attr->size;
-	}
-	if (h->ep_attr != NULL && h->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
+	info->tx_attr->op_flags = h->tx_attr->op_flags;
+	if (h->tx_attr->size != 0)
+		info->tx_attr->size = h->tx_attr->size;
+	info->rx_attr->op_flags = h->rx_attr->op_flags;
+	if (h->rx_attr->size != 0)
+		info->rx_attr->size = h->rx_attr->size;
+	if (h->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-	if (h->domain_attr != NULL && h->domain_attr->threading != FI_THREAD_UNSPEC)
+	if (h->domain_attr->threading != FI_THREAD_UNSPEC)
 		info->domain_attr->threading = h->domain_attr->threading;
 }
 
@@ -295,9 +273,8 @@ san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src, const un
 
 /* ---- addresses ---- */
 
-/** Addresses that the program passes, and those of the context. */
+/** Addresses that the program passes, without a family if it does not, and those of the context. */
 struct info_where {
-	bool has_src, has_dest;
 	union ofi_addr src, dest;
 	union ofi_addr own[OFI_ADDRS];
 	int nb_own;
@@ -306,7 +283,7 @@ struct info_where {
 static int
 info_family(const struct fi_info *h)
 {
-	if (h == NULL || h->addr_format == FI_SOCKADDR || h->addr_format == FI_FORMAT_UNSPEC)
+	if (h->addr_format == FI_SOCKADDR || h->addr_format == FI_FORMAT_UNSPEC)
 		return AF_UNSPEC;
 	return h->addr_format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET;
 }
@@ -315,26 +292,17 @@ static int
 info_read_addrs(struct info_where *w, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *h)
 {
-	bool numeric = (flags & FI_NUMERICHOST) != 0, is_src = (flags & FI_SOURCE) != 0;
-	int rc = 0;
+	union ofi_addr *to = (flags & FI_SOURCE) != 0 ? &w->src : &w->dest;
+	int family = info_family(h), rc = 0;
 
-	if (node != NULL || service != NULL) {
-		union ofi_addr *to = is_src ? &w->src : &w->dest;
-		int family = info_family(h);
-
-		if (node == NULL && family == AF_UNSPEC)
-			family = w->nb_own > 0 ? w->own[0].sa.sa_family : AF_INET;
-		rc = san_ofi_addr_resolve(to, node, service, numeric, family);
-		*(is_src ? &w->has_src : &w->has_dest) = rc == 0;
-	}
-	if (rc == 0 && h != NULL && h->src_addr != NULL && !w->has_src) {
+	if (node == NULL && family == AF_UNSPEC)
+		family = w->nb_own > 0 ? w->own[0].sa.sa_family : AF_INET;
+	if (node != NULL || service != NULL)
+		rc = san_ofi_addr_resolve(to, node, service, (flags & FI_NUMERICHOST) != 0, family);
+	if (rc == 0 && h->src_addr != NULL && w->src.sa.sa_family == AF_UNSPEC)
 		rc = san_ofi_addr_read(&w->src, h->src_addr, h->src_addrlen);
-		w->has_src = rc == 0;
-	}
-	if (rc == 0 && h != NULL && h->dest_addr != NULL && !w->has_dest) {
+	if (rc == 0 && h->dest_addr != NULL && w->dest.sa.sa_family == AF_UNSPEC)
 		rc = san_ofi_addr_read(&w->dest, h->dest_addr, h->dest_addrlen);
-		w->has_dest = rc == 0;
-	}
 	return rc;
 }
 
@@ -351,18 +319,18 @@ info_is_loopback(const union ofi_addr *a)
  * address while none is known. Returns false if the requested addresses cannot be used.
  */
 static bool
-info_choose(const struct info_where *w, int family, union ofi_addr *src)
+info_choose(const struct info_where *w, sa_family_t family, union ofi_addr *src)
 {
 	bool is_any = san_ofi_addr_is_any(&w->src);
 	int i;
 
-	if ((w->has_src && w->src.sa.sa_family != family) ||
-	    (w->has_dest && w->dest.sa.sa_family != family))
+	if ((w->src.sa.sa_family != AF_UNSPEC && w->src.sa.sa_family != family) ||
+	    (w->dest.sa.sa_family != AF_UNSPEC && w->dest.sa.sa_family != family))
 		return false;
-	if (w->has_dest && info_is_loopback(&w->dest))
+	if (info_is_loopback(&w->dest))
 		return info_refuse("an address of the kernel's");
 	*src = w->src;
-	src->sa.sa_family = (sa_family_t)family;
+	src->sa.sa_family = family;
 	if (w->nb_own == 0)
 		return true; /* the engine does not run yet */
 	for (i = 0; i < w->nb_own; i++) {
@@ -379,8 +347,8 @@ info_choose(const struct info_where *w, int family, union ofi_addr *src)
 
 /* Add an answer for addresses of *family*, if that is possible. */
 static int
-info_add_one(uint32_t version, const struct fi_info *hints, const struct info_where *w, int family,
-	     enum fi_ep_type type, struct fi_info **tail)
+info_add_one(uint32_t version, const struct fi_info *h, const struct info_where *w,
+	     sa_family_t family, bool is_rdm, struct fi_info **tail)
 {
 	struct fi_info *info;
 	union ofi_addr src;
@@ -391,28 +359,29 @@ info_add_one(uint32_t version, const struct fi_info *hints, const struct info_wh
 	if (info == NULL)
 		return -FI_ENOMEM;
 	*tail = info;
-	info_fit(version, hints, type, info);
+	info_fit(version, h, is_rdm, info);
 	info->fabric_attr->name = strdup(OFI_NAME);
 	info->domain_attr->name = strdup(info_domain_name());
 	if (info->fabric_attr->name == NULL || info->domain_attr->name == NULL)
 		return -FI_ENOMEM;
-	return san_ofi_info_set_addrs(info, &src, w->has_dest ? &w->dest : NULL);
+	return san_ofi_info_set_addrs(info, &src,
+				      w->dest.sa.sa_family != AF_UNSPEC ? &w->dest : NULL);
 }
 
-/* Add the answers for endpoints of *type*. */
+/* Add the answers for endpoints of a type. */
 static int
-info_add(uint32_t version, const struct fi_info *hints, const struct info_where *w,
-	 enum fi_ep_type type, struct fi_info **tail)
+info_add(uint32_t version, const struct fi_info *h, const struct info_where *w, bool is_rdm,
+	 struct fi_info **tail)
 {
-	int family = info_family(hints), rc = 0;
+	int family = info_family(h), rc = 0;
 
-	if (!info_check(version, hints, type))
-		return 0;
+	while (*tail != NULL)
+		tail = &(*tail)->next;
 	if (family != AF_INET6)
-		rc = info_add_one(version, hints, w, AF_INET, type, tail);
+		rc = info_add_one(version, h, w, AF_INET, is_rdm, tail);
 	/* without known addresses both families would be guesses */
 	if (rc == 0 && family != AF_INET && (*tail == NULL || w->nb_own > 0))
-		rc = info_add_one(version, hints, w, AF_INET6, type,
+		rc = info_add_one(version, h, w, AF_INET6, is_rdm,
 				  *tail != NULL ? &(*tail)->next : tail);
 	return rc;
 }
@@ -421,28 +390,26 @@ int
 san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info)
 {
+	const struct fi_info h = info_complete(hints);
+	bool has_msg = info_offers(version, &h, false);
+	bool has_rdm = info_offers(version, &h, true);
 	struct info_where w = {0};
-	struct fi_info **tail;
 	int rc;
 
 	*info = NULL;
-	if (!info_check(version, hints, FI_EP_MSG) && !info_check(version, hints, FI_EP_RDM))
+	if (!has_msg && !has_rdm)
 		return -FI_ENODATA;
 	w.nb_own = san_ofi_ctx_addrs(w.own);
 	if (w.nb_own < 0)
 		return -FI_ENODATA;
-	rc = info_read_addrs(&w, node, service, flags, hints);
-	if (rc != 0)
-		return rc;
-	rc = info_add(version, hints, &w, FI_EP_MSG, info);
-	for (tail = info; *tail != NULL;)
-		tail = &(*tail)->next;
+	rc = info_read_addrs(&w, node, service, flags, &h);
+	if (rc == 0 && has_msg)
+		rc = info_add(version, &h, &w, false, info);
+	if (rc == 0 && has_rdm)
+		rc = info_add(version, &h, &w, true, info);
 	if (rc == 0)
-		rc = info_add(version, hints, &w, FI_EP_RDM, tail);
-	if (rc != 0) {
-		fi_freeinfo(*info);
-		*info = NULL;
-		return rc;
-	}
-	return *info != NULL ? 0 : -FI_ENODATA;
+		return *info != NULL ? 0 : -FI_ENODATA;
+	fi_freeinfo(*info);
+	*info = NULL;
+	return rc;
 }
