@@ -174,57 +174,36 @@ san_ofi_conn_close(struct ofi_ep *conn)
 
 /* ---- connecting ---- */
 
-/* Make *ep* ready to connect or accept. */
-static int
-conn_prepare(struct ofi_ep *ep)
-{
-	int rc = san_ofi_conn_enable(ep);
-
-	return rc == 0 && ep->state != OFI_EP_ENABLED ? -FI_EISCONN : rc;
-}
-
 int
-san_ofi_conn_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen)
+san_ofi_conn_begin(struct ofi_ep *ep, uint64_t at, const struct ofi_cm_hdr *request,
+		   const void *param, size_t paramlen)
 {
-	char text[RTSAN_ADDRESS_MAX];
+	char text[RTSAN_ADDRESS_MAX] = "fi_accept";
 	uint8_t data[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param conn = {.private_data = data};
-	int rc = conn_prepare(ep);
+	int rc = san_ofi_conn_enable(ep);
 
+	if (rc == 0 && ep->state != OFI_EP_ENABLED)
+		rc = -FI_EISCONN;
 	/* an own address of the peer's family, if the program has not chosen one */
-	if (rc == 0)
+	if (rc == 0 && request == NULL)
 		rc = san_ofi_ctx_addr(ep->peer.sa.sa_family, &ep->local);
 	if (rc != 0)
 		return rc;
-	conn.private_len =
-		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
-	san_ofi_addr_text(&ep->peer, text);
-	rc = rtsan_connect(ep->qp, text, service, &conn);
+	conn.private_len = san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
+	if (request == NULL) {
+		san_ofi_addr_text(&ep->peer, text);
+		rc = rtsan_connect(ep->qp, text, at, &conn);
+	} else {
+		rc = rtsan_accept(ep->domain->ctx->san, at, ep->qp, &conn);
+	}
 	if (rc != 0)
 		return san_ofi_ctx_fail(rc, text);
-	ep->state = OFI_EP_CONNECTING;
-	ep->conn = OFI_CONN_BEGUN;
-	return 0;
-}
-
-int
-san_ofi_conn_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *hdr,
-		    const void *param, size_t paramlen)
-{
-	uint8_t data[RTSAN_PRIVATE_MAX];
-	struct rtsan_conn_param conn = {.private_data = data};
-	int rc = conn_prepare(ep);
-
-	if (rc != 0)
-		return rc;
-	conn.private_len =
-		san_ofi_cm_fill(data, san_ofi_addr_port(&ep->local), param, paramlen);
-	rc = rtsan_accept(ep->domain->ctx->san, request, ep->qp, &conn);
-	if (rc != 0)
-		return san_ofi_ctx_fail(rc, "fi_accept");
-	ep->credit[OFI_CLASS_MSG] += hdr->nb_msg;
-	ep->credit[OFI_CLASS_RMA] += hdr->nb_rma;
-	ep->is_accepted = true;
+	if (request != NULL) {
+		ep->credit[OFI_CLASS_MSG] += request->nb_msg;
+		ep->credit[OFI_CLASS_RMA] += request->nb_rma;
+		ep->is_accepted = true;
+	}
 	ep->state = OFI_EP_CONNECTING;
 	ep->conn = OFI_CONN_BEGUN;
 	return 0;

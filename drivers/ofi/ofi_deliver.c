@@ -53,25 +53,24 @@ deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 
 static void
 deliver_complete(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct ofi_hdr *hdr,
-		 int err, int prov_errno)
+		 int prov_errno)
 {
-	struct fi_cq_err_entry e = {.op_context = r->context, .err = err};
+	struct fi_cq_err_entry e = {.op_context = r->context};
 	size_t room = r->length - base;
 
 	deliver_fill(&e, ep, hdr);
 	if ((r->flags & FI_MULTI_RECV) != 0)
 		e.buf = (uint8_t *)r->iov[0].iov_base + base;
-	if (err == 0 && hdr->length > room) {
+	if (prov_errno == 0 && hdr->length > room) {
 		e.len = room;
 		e.olen = hdr->length - room;
-		e.err = FI_ETRUNC;
 		prov_errno = RTSAN_WC_LOC_LENGTH;
 	}
 	e.prov_errno = prov_errno;
-	if (e.err != 0)
+	if (prov_errno != 0)
 		e.err_data_size = 0;
 	san_ofi_rxq_done(ep, r, &e);
-	deliver_answer(ep, hdr, e.err);
+	deliver_answer(ep, hdr, san_ofi_report_errno(prov_errno));
 }
 
 /* ---- messages that need more than one step ---- */
@@ -79,7 +78,7 @@ deliver_complete(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struc
 static void
 deliver_fetch_complete(struct ofi_fetch *f)
 {
-	deliver_complete(f->ep, f->recv, f->base, &f->hdr, f->err, f->prov_errno);
+	deliver_complete(f->ep, f->recv, f->base, &f->hdr, f->prov_errno);
 	free(f);
 }
 
@@ -103,7 +102,7 @@ deliver_fetch_end(struct ofi_fetch *f)
 
 /* Read the next part of the message, or end: it has been read, or cannot be. */
 static void
-deliver_fetch_next(struct ofi_fetch *f, int err, int prov_errno)
+deliver_fetch_next(struct ofi_fetch *f, int prov_errno)
 {
 	struct iovec iov[OFI_IOV];
 	struct ofi_op_args args = {.iov = iov};
@@ -111,25 +110,23 @@ deliver_fetch_next(struct ofi_fetch *f, int err, int prov_errno)
 	size_t length;
 	int rc;
 
-	f->err = err;
+	if (prov_errno == 0 && f->ep->state == OFI_EP_ENDED)
+		prov_errno = RTSAN_WC_FLUSHED;
 	f->prov_errno = prov_errno;
-	if (f->err == 0 && f->ep->state == OFI_EP_ENDED) {
-		f->err = FI_ECANCELED;
-		f->prov_errno = RTSAN_WC_FLUSHED;
-	}
-	if (f->err != 0 || f->next == f->nb || f->at == f->end) {
+	if (prov_errno != 0 || f->next == f->nb || f->at == f->end) {
 		deliver_fetch_end(f);
 		return;
 	}
 	length = p->length < f->end - f->at ? p->length : f->end - f->at;
 	args.addr = p->addr;
 	args.key = p->key;
-	args.count = san_ofi_op_slice(f->recv->iov, f->recv->nb_iov, f->base + f->at, length, iov);
+	args.count = san_ofi_op_slice(f->recv->iov, f->recv->nb_iov, f->base + f->at, length, iov,
+				      NULL);
 	f->next++;
 	f->at += length;
 	rc = san_ofi_op_fetch(f->ep, f, &args);
 	if (rc != 0) {
-		f->err = -rc;
+		f->prov_errno = OFI_ERRNO - rc;
 		deliver_fetch_end(f);
 	}
 }
@@ -143,7 +140,7 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct o
 
 	if (f == NULL) {
 		san_ofi_op_break(ep, "no memory for a message");
-		deliver_complete(ep, r, base, hdr, FI_ENOMEM, 0);
+		deliver_complete(ep, r, base, hdr, OFI_ERRNO + FI_ENOMEM);
 		return;
 	}
 	*f = (struct ofi_fetch){
@@ -164,7 +161,7 @@ deliver_fetch(struct ofi_ep *ep, struct ofi_recv *r, size_t base, const struct o
 	}
 	f->nb = (uint8_t)DELIVER_PLACES(payload);
 	memcpy(f->places, (const uint8_t *)hdr + OFI_HDR_MSG, payload);
-	deliver_fetch_next(f, 0, 0);
+	deliver_fetch_next(f, 0);
 }
 
 /* ---- messages ---- */
@@ -201,12 +198,12 @@ deliver(struct ofi_rxq *q, struct ofi_recv *r, const struct ofi_rx *rx)
 	bool is_long = (hdr->flags & OFI_PLACES) != 0;
 
 	if (!is_long)
-		san_ofi_op_scatter(r->iov, r->nb_iov, base, rx->data + OFI_HDR_MSG,
-				   length < room ? length : room);
+		san_ofi_op_copy(r->iov, r->nb_iov, base, length < room ? length : room,
+				rx->data + OFI_HDR_MSG, true);
 	if (is_long || !STAILQ_EMPTY(&rx->ep->fetches))
 		deliver_fetch(rx->ep, r, base, hdr, length);
 	else
-		deliver_complete(rx->ep, r, base, hdr, 0, 0);
+		deliver_complete(rx->ep, r, base, hdr, 0);
 }
 
 /* ---- matching ---- */
@@ -340,7 +337,7 @@ match_look(struct ofi_ep *ep, const struct ofi_recv *like)
 	if (claims && rx == NULL)
 		return -FI_EINVAL;
 	if (rx == NULL)
-		e.err = FI_ENOMSG;
+		e.prov_errno = OFI_ERRNO + FI_ENOMSG;
 	else
 		deliver_fill(&e, rx->ep, deliver_hdr(rx));
 	e.op_context = like->context;

@@ -152,7 +152,8 @@ ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 		san_ofi_cm_warn(&ep->peer, "it is FI_EP_RDM, this endpoint is FI_EP_MSG" OFI_KINDS);
 		return -FI_ECONNREFUSED;
 	}
-	return san_ofi_conn_connect(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), param, paramlen);
+	return san_ofi_conn_begin(ep, OFI_SERVICE(san_ofi_addr_port(&ep->peer)), NULL, param,
+				  paramlen);
 }
 
 static int
@@ -166,7 +167,7 @@ ep_accept(struct fid_ep *fid, const void *param, size_t paramlen)
 	req = ep->connreq;
 	if (req == NULL || req->is_done || paramlen > OFI_CM_DATA)
 		return -FI_EINVAL;
-	rc = san_ofi_conn_accept(ep, req->request, &req->hdr, param, paramlen);
+	rc = san_ofi_conn_begin(ep, req->request, &req->hdr, param, paramlen);
 	if (rc != 0)
 		return rc;
 	ep->peer = req->peer;

@@ -15,9 +15,10 @@
 static struct ofi_ep *
 msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
 {
-	struct ofi_ep *conn = san_ofi_rdm_conn(ep->rdm, to);
+	const struct ofi_rdm *rdm = ep->rdm;
+	struct ofi_ep *conn = to < rdm->nb_peers ? rdm->peers[to].conn : NULL;
 
-	if (conn != NULL)
+	if (conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut)
 		return conn;
 	if (ep->state == OFI_EP_NEW) {
 		*rc = -FI_EOPBADSTATE;

@@ -7,11 +7,22 @@
 
 #include "ofi_priv.h"
 
+const struct ofi_op_type san_ofi_op_types[OFI_TYPES] = {
+	[OFI_MSG] = {OFI_HDR_MSG, OFI_CLASS_MSG, FI_SEND | FI_MSG},
+	[OFI_WRITE] = {OFI_HDR_MEM, OFI_CLASS_RMA, FI_WRITE | FI_RMA},
+	[OFI_READ] = {OFI_HDR_MEM, OFI_CLASS_RMA, FI_READ | FI_RMA},
+	[OFI_ATOMIC] = {sizeof(struct ofi_hdr), OFI_CLASS_RMA, FI_ATOMIC},
+	[OFI_DATA] = {OFI_HDR_SHORT, OFI_CLASS_RMA, 0},
+	[OFI_ACK] = {OFI_HDR_SHORT, OFI_CLASS_RMA, 0},
+	[OFI_READ_DATA] = {OFI_HDR_SHORT, OFI_CLASS_RMA, 0},
+	[OFI_CREDIT] = {OFI_HDR_SHORT, OFI_CLASS_NONE, 0},
+};
+
 /* ---- memory in pieces ---- */
 
 size_t
 san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t length,
-		 struct iovec to[OFI_IOV])
+		 struct iovec to[OFI_IOV], uint8_t *places)
 {
 	size_t i, n, nb = 0;
 
@@ -23,6 +34,8 @@ san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t
 		n = from[i].iov_len - offset;
 		if (n > length)
 			n = length;
+		if (places != NULL)
+			places[nb] = (uint8_t)i;
 		to[nb].iov_base = (uint8_t *)from[i].iov_base + offset;
 		to[nb++].iov_len = n;
 		offset = 0;
@@ -32,37 +45,19 @@ san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t
 }
 
 void
-san_ofi_op_gather(const struct iovec *from, size_t nb_from, size_t offset, void *to, size_t length)
+san_ofi_op_copy(const struct iovec *of, size_t nb_of, size_t offset, size_t length, void *bytes,
+		bool is_filled)
 {
 	struct iovec iov[OFI_IOV];
-	size_t i, nb = san_ofi_op_slice(from, nb_from, offset, length, iov);
-	uint8_t *at = to;
+	size_t i, nb = san_ofi_op_slice(of, nb_of, offset, length, iov, NULL);
+	uint8_t *at = bytes;
 
 	for (i = 0; i < nb; at += iov[i++].iov_len)
-		memcpy(at, iov[i].iov_base, iov[i].iov_len);
-}
-
-void
-san_ofi_op_scatter(const struct iovec *to, size_t nb_to, size_t offset, const void *from,
-		   size_t length)
-{
-	struct iovec iov[OFI_IOV];
-	size_t i, nb = san_ofi_op_slice(to, nb_to, offset, length, iov);
-	const uint8_t *at = from;
-
-	for (i = 0; i < nb; at += iov[i++].iov_len)
-		memcpy(iov[i].iov_base, at, iov[i].iov_len);
+		memcpy(is_filled ? iov[i].iov_base : at, is_filled ? at : iov[i].iov_base,
+		       iov[i].iov_len);
 }
 
 /* ---- end ---- */
-
-/* Flags of a completion, by kind. */
-static const uint64_t op_flags[] = {
-	[OFI_OP_SEND] = FI_SEND | FI_MSG,
-	[OFI_OP_WRITE] = FI_WRITE | FI_RMA,
-	[OFI_OP_READ] = FI_READ | FI_RMA,
-	[OFI_OP_ATOMIC] = FI_ATOMIC,
-};
 
 static void
 op_free(struct ofi_op *op)
@@ -85,20 +80,19 @@ op_free(struct ofi_op *op)
 static void
 op_report(struct ofi_op *op)
 {
-	const struct fi_cq_err_entry e = {
+	struct fi_cq_err_entry e = {
 		.op_context = op->context,
-		.flags = ((op->flags & FI_TAGGED) != 0 ? FI_SEND | FI_TAGGED :
-							 op_flags[op->kind]) |
-			(op->kind != OFI_OP_ATOMIC ? 0 :
-				 op->nb_iov != 0   ? FI_READ :
-						     FI_WRITE),
-		.err = op->err,
+		.flags = san_ofi_op_types[op->type].flags,
 		.prov_errno = op->prov_errno,
 	};
 
 	if (op->is_reported)
 		return;
 	op->is_reported = true;
+	if ((op->flags & FI_TAGGED) != 0)
+		e.flags = FI_SEND | FI_TAGGED;
+	if (op->type == OFI_ATOMIC)
+		e.flags |= op->nb_iov != 0 ? FI_READ : FI_WRITE;
 	san_ofi_report_done(op->ep, &e, (op->flags & FI_COMPLETION) != 0);
 }
 
@@ -106,7 +100,7 @@ static void
 op_finish(struct ofi_op *op)
 {
 	struct ofi_fetch *fetch = op->fetch;
-	int err = op->err, prov_errno = op->prov_errno;
+	int prov_errno = op->prov_errno;
 	struct ofi_ep *ep = op->ep;
 
 	if (san_ofi_op_is_own(op)) {
@@ -119,7 +113,7 @@ op_finish(struct ofi_op *op)
 	}
 	op_free(op);
 	if (fetch != NULL)
-		fetch->on_read(fetch, err, prov_errno);
+		fetch->on_read(fetch, prov_errno);
 }
 
 void
@@ -128,7 +122,7 @@ san_ofi_op_check(struct ofi_op *op)
 	if (!op->is_posted)
 		return;
 	if (san_ofi_op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
-	    op->err == 0 && op->kind <= OFI_OP_WRITE)
+	    op->prov_errno == 0 && op->type <= OFI_WRITE)
 		op_report(op);
 	if (op->nb_wr == 0 && !op->needs_answer)
 		op_finish(op);
@@ -143,10 +137,8 @@ san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
 	STAILQ_INIT(&ep->answers);
 	for (op = LIST_FIRST(&ep->ops); op != NULL; op = next) {
 		next = LIST_NEXT(op, link);
-		if (op->err == 0 && (all || !op->is_posted || op->needs_answer)) {
-			op->err = FI_ECANCELED;
+		if (op->prov_errno == 0 && (all || !op->is_posted || op->needs_answer))
 			op->prov_errno = RTSAN_WC_FLUSHED;
-		}
 		if (op->needs_answer)
 			ep->requests[op->id] = NULL;
 		op->needs_answer = false;
@@ -220,7 +212,7 @@ op_offer_make(struct ofi_op *op)
 }
 
 static struct ofi_op *
-op_alloc(struct ofi_ep *ep, enum ofi_kind kind)
+op_alloc(struct ofi_ep *ep, enum ofi_type type)
 {
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct ofi_op *op = LIST_FIRST(&ctx->ops);
@@ -233,7 +225,7 @@ op_alloc(struct ofi_ep *ep, enum ofi_kind kind)
 		return NULL;
 	memset(op, 0, sizeof(*op));
 	op->ep = ep;
-	op->kind = (uint8_t)kind;
+	op->type = (uint8_t)type;
 	LIST_INSERT_HEAD(&ep->ops, op, link);
 	return op;
 }
@@ -249,12 +241,6 @@ op_need_answer(struct ofi_op *op)
 	op->id = ep->next_request++ % OFI_NUMBERS;
 	ep->requests[op->id] = op;
 	op->needs_answer = true;
-}
-
-struct ofi_op *
-san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id)
-{
-	return id < OFI_NUMBERS ? ep->requests[id] : NULL;
 }
 
 /* Of a region's descriptor. */
@@ -286,14 +272,15 @@ op_inject(struct ofi_op *op)
 	op->buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 	if (op->buf == NULL)
 		return -FI_EAGAIN;
-	san_ofi_op_gather(op->iov, op->nb_iov, 0, op->buf->data + sizeof(struct ofi_hdr),
-			  op->length);
+	san_ofi_op_copy(op->iov, op->nb_iov, 0, op->length, op->buf->data + sizeof(struct ofi_hdr),
+			false);
 	return 0;
 }
 
 int
 san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
+	enum ofi_type type = args->type != 0 ? args->type : OFI_MSG;
 	size_t i, length = 0;
 	struct ofi_op *op;
 	int rc = 0;
@@ -308,7 +295,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 		return -FI_EMSGSIZE;
 	if (ep->nb_ops >= ep->tx_size)
 		return -FI_EAGAIN;
-	op = op_alloc(ep, args->kind);
+	op = op_alloc(ep, type);
 	if (op == NULL)
 		return -FI_ENOMEM;
 	op->context = args->context;
@@ -319,18 +306,18 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->atomic = (uint8_t)args->atomic;
 	op->operand = args->operand;
 	op->compare = args->compare;
-	op->is_native = args->kind != OFI_OP_SEND && (args->key & OFI_MR_NATIVE) != 0;
+	op->is_native = type != OFI_MSG && (args->key & OFI_MR_NATIVE) != 0;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
 	op_set_iov(op, args);
-	if ((args->flags & FI_INJECT) != 0 && args->kind != OFI_OP_ATOMIC) /* has its operands */
+	if ((args->flags & FI_INJECT) != 0 && type != OFI_ATOMIC) /* has its operands */
 		rc = op_inject(op);
-	else if (args->kind == OFI_OP_SEND && op->length > OFI_EAGER)
+	else if (type == OFI_MSG && op->length > OFI_EAGER)
 		rc = op_offer_make(op);
 	if (rc != 0) {
 		op_free(op);
 		return rc;
 	}
-	if (args->kind == OFI_OP_SEND ?
+	if (type == OFI_MSG ?
 		    (args->flags & FI_DELIVERY_COMPLETE) != 0 || op->offer != NULL :
 		    !op->is_native)
 		op_need_answer(op);
@@ -343,7 +330,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 int
 san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args)
 {
-	struct ofi_op *op = op_alloc(conn, OFI_OP_READ);
+	struct ofi_op *op = op_alloc(conn, OFI_READ);
 
 	if (op == NULL)
 		return -FI_ENOMEM;
@@ -361,18 +348,18 @@ san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_
 }
 
 struct ofi_op *
-san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
+san_ofi_op_answer(struct ofi_ep *ep, enum ofi_type type, uint32_t id)
 {
 	struct ofi_op *op;
 
 	if (ep->state == OFI_EP_ENDED)
 		return NULL;
 	/* a peer may reuse the place of a request before we see that its answer was sent */
-	if (kind != OFI_OP_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
+	if (type != OFI_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
 		san_ofi_op_break(ep, "too many requests");
 		return NULL;
 	}
-	op = op_alloc(ep, kind);
+	op = op_alloc(ep, type);
 	if (op == NULL) {
 		san_ofi_op_break(ep, "no memory for an answer");
 		return NULL;
@@ -386,7 +373,7 @@ san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id)
 void
 san_ofi_op_ack(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
 {
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_ACK, id);
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_ACK, id);
 
 	if (op == NULL)
 		return;

@@ -178,6 +178,9 @@ void san_ofi_cm_end_all(struct ofi_ctx *ctx);
 
 /* ---- ofi_report.c ---- */
 
+/** Errno of a completion with *prov_errno*. */
+int san_ofi_report_errno(int prov_errno);
+/** Write a completion, whose *err* follows from its *prov_errno*. */
 void san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e);
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */
 void san_ofi_report_done(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted);
@@ -211,15 +214,21 @@ extern struct fi_ops_ep san_ofi_rxq_ep_ops;
 
 /* ---- ofi_op.c ---- */
 
-/** Pieces of memory from *offset* on, of *length* bytes in sum. Returns their number. */
+/** Of the types of messages on the wire. */
+extern const struct ofi_op_type {
+	size_t hdr_size; /**< 0: no type */
+	enum ofi_class class;
+	uint64_t flags; /**< of the completion */
+} san_ofi_op_types[OFI_TYPES];
+/**
+ * Pieces of memory from *offset* on, of *length* bytes in sum. *places*, unless NULL, says where
+ * they are in *from*. Returns their number.
+ */
 size_t san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset, size_t length,
-			struct iovec to[OFI_IOV]);
-/** Copy bytes of it. */
-void san_ofi_op_gather(const struct iovec *from, size_t nb_from, size_t offset, void *to,
-		       size_t length);
-/** Copy bytes to it. */
-void san_ofi_op_scatter(const struct iovec *to, size_t nb_to, size_t offset, const void *from,
-			size_t length);
+			struct iovec to[OFI_IOV], uint8_t *places);
+/** Copy bytes of it to *bytes*; if it is to be filled, from there. */
+void san_ofi_op_copy(const struct iovec *of, size_t nb_of, size_t offset, size_t length,
+		     void *bytes, bool is_filled);
 /** What a call says of its flags. */
 enum ofi_call {
 	OFI_CALL_PLAIN = 0, /**< nothing: those of the endpoint hold, too */
@@ -228,7 +237,7 @@ enum ofi_call {
 };
 /** What an operation of the program is made of. */
 struct ofi_op_args {
-	enum ofi_kind kind;
+	enum ofi_type type; /**< 0: OFI_MSG */
 	enum ofi_call call;
 	uint64_t flags;
 	fi_addr_t to; /**< of FI_EP_RDM */
@@ -246,13 +255,11 @@ int san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
 /** Read a part of a message that the peer offers. 0 or -errno. */
 int san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args);
 /** An answer to request *id* of the peer. NULL: no memory, or too many requests. */
-struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_kind kind, uint32_t id);
+struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_type type, uint32_t id);
 /** Answer the peer's request *id*. */
 void san_ofi_op_ack(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data);
 /** Complete it if all of its work is done. */
 void san_ofi_op_check(struct ofi_op *op);
-/** The operation that the peer answers, or NULL. */
-struct ofi_op *san_ofi_op_of_request(struct ofi_ep *ep, uint32_t id);
 /**
  * Cancel operations and receives. Operations with work requests in the transport end with its last
  * completion, unless *all* of them end now.
@@ -282,10 +289,9 @@ struct ofi_ep *san_ofi_conn_open(struct ofi_ep *owner);
 void san_ofi_conn_close(struct ofi_ep *conn);
 /** Give it what it needs of the transport. 0 or -errno. */
 int san_ofi_conn_enable(struct ofi_ep *ep);
-/** Connect to *ep*'s peer, or accept its request. 0 or -errno. */
-int san_ofi_conn_connect(struct ofi_ep *ep, uint64_t service, const void *param, size_t paramlen);
-int san_ofi_conn_accept(struct ofi_ep *ep, uint64_t request, const struct ofi_cm_hdr *hdr,
-			const void *param, size_t paramlen);
+/** Connect to service *at* of *ep*'s peer, or accept its request of that number. 0 or -errno. */
+int san_ofi_conn_begin(struct ofi_ep *ep, uint64_t at, const struct ofi_cm_hdr *request,
+		       const void *param, size_t paramlen);
 /** A receive of the pool is no longer needed; its credit is of *class*. */
 void san_ofi_conn_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class class);
 /** Post the consumed receives of the pool again. */
@@ -321,9 +327,7 @@ int san_ofi_rdm_init(struct ofi_ep *ep);
 int san_ofi_rdm_enable(struct ofi_ep *ep);
 /** Its address, which is known by now, has its token. */
 void san_ofi_rdm_name(struct ofi_ep *ep);
-/** The connection to *to*, or NULL: there is none yet. */
-struct ofi_ep *san_ofi_rdm_conn(const struct ofi_rdm *rdm, fi_addr_t to);
-/** Make it. NULL: -FI_EAGAIN in *rc*, try again later, or -errno. */
+/** Make the connection to *to*. NULL: -FI_EAGAIN in *rc*, try again later, or -errno. */
 struct ofi_ep *san_ofi_rdm_reach(struct ofi_rdm *rdm, fi_addr_t to, int *rc);
 /** A request for a listener. False: of none of these endpoints. */
 bool san_ofi_rdm_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);

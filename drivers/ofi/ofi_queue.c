@@ -67,16 +67,18 @@ queue_arm(struct ofi_wait *w)
 /** A call that may sleep. */
 struct queue_nap {
 	struct ofi_wait *w;
-	int timeout_ms;      /**< -1: no limit */
-	int64_t end_ms;      /**< 0: it has not slept yet */
-	bool is_interrupted; /**< by a signal: the program gets what is there now */
+	int timeout_ms; /**< -1: no limit */
+	int64_t end_ms; /**< 0: it has not slept yet */
+	int rc;         /**< why it sleeps no more */
 };
 
 /*
- * Sleep once, because there is nothing to read: the lock is held before and after. 0: look again;
- * -FI_ETIMEDOUT; -FI_EIO: nothing will come; -FI_EAGAIN: a signal came.
+ * Sleep once, because there is nothing to read: the lock is held before and after. True: look
+ * again;
+ * false, in *rc*: -FI_ETIMEDOUT; -FI_EIO: nothing will come; -FI_EAGAIN: a signal came, after which
+ * the program gets what is there now.
  */
-static int
+static bool
 queue_nap(struct queue_nap *nap)
 {
 	struct ofi_wait *w = nap->w;
@@ -87,20 +89,21 @@ queue_nap(struct queue_nap *nap)
 		nap->end_ms = now_ms + nap->timeout_ms;
 	left_ms = nap->end_ms - now_ms;
 	if (nap->timeout_ms >= 0 && left_ms <= 0)
-		return -FI_ETIMEDOUT;
-	if (nap->is_interrupted)
-		return -FI_EAGAIN;
-	if (w->ctx->is_lost)
-		return -FI_EIO;
+		nap->rc = -FI_ETIMEDOUT;
+	else if (nap->rc == 0 && w->ctx->is_lost)
+		nap->rc = -FI_EIO;
+	if (nap->rc != 0)
+		return false;
 	if (queue_arm(w) != 0)
-		return 0;
+		return true;
 	w->sleepers++;
 	san_ofi_ctx_unlock();
-	nap->is_interrupted = poll(&p, 1, nap->timeout_ms < 0 ? -1 : (int)left_ms) < 0;
+	if (poll(&p, 1, nap->timeout_ms < 0 ? -1 : (int)left_ms) < 0)
+		nap->rc = -FI_EAGAIN;
 	san_ofi_ctx_lock();
 	w->sleepers--;
 	w->armed = false;
-	return 0;
+	return true;
 }
 
 /* A thread that may have slept returns to the program: others that sleep have to arm anew. */
@@ -252,7 +255,6 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
 	struct queue_nap nap = {.w = &cq->wait, .timeout_ms = timeout};
-	int rc = 0;
 	ssize_t n;
 	OFI_LOCKED;
 
@@ -262,12 +264,10 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	do {
 		san_ofi_progress(cq->wait.ctx);
 		n = cq_take(cq, buf, count, from);
-		if (n == -FI_EAGAIN && !cq->is_signaled)
-			rc = queue_nap(&nap);
-	} while (n == -FI_EAGAIN && !cq->is_signaled && rc == 0);
+	} while (n == -FI_EAGAIN && !cq->is_signaled && queue_nap(&nap));
 	cq->is_signaled = false;
 	queue_nap_end(&nap);
-	return rc == -FI_EIO ? rc : n;
+	return nap.rc == -FI_EIO ? nap.rc : n;
 }
 
 static ssize_t
@@ -431,20 +431,17 @@ cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
 	struct queue_nap nap = {.w = &cntr->wait, .timeout_ms = timeout};
 	uint64_t errors;
-	int rc = 0;
 	OFI_LOCKED;
 
 	if (cntr->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	errors = cntr->errors;
-	do {
+	do
 		san_ofi_progress(cntr->wait.ctx);
-		if (cntr->value >= threshold)
-			break;
-		rc = cntr->errors != errors ? -FI_EAVAIL : queue_nap(&nap);
-	} while (rc == 0);
+	while (cntr->value < threshold && cntr->errors == errors && queue_nap(&nap));
 	queue_nap_end(&nap);
-	return rc;
+	return cntr->value >= threshold ? 0 : cntr->errors != errors ? -FI_EAVAIL :
+								       nap.rc;
 }
 
 static struct fi_ops_cntr cntr_ops = {
@@ -548,7 +545,6 @@ eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout,
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
 	struct queue_nap nap = {.w = &eq->wait, .timeout_ms = timeout};
-	int rc = 0;
 	ssize_t n;
 	OFI_LOCKED;
 
@@ -557,11 +553,9 @@ eq_sread(struct fid_eq *fid, uint32_t *type, void *buf, size_t len, int timeout,
 	do {
 		san_ofi_progress_events(eq->wait.ctx);
 		n = eq_take(eq, type, buf, len, flags);
-		if (n == -FI_EAGAIN)
-			rc = queue_nap(&nap);
-	} while (n == -FI_EAGAIN && rc == 0);
+	} while (n == -FI_EAGAIN && queue_nap(&nap));
 	queue_nap_end(&nap);
-	return rc == -FI_EIO ? rc : n;
+	return nap.rc == -FI_EIO ? nap.rc : n;
 }
 
 static ssize_t

@@ -146,7 +146,8 @@ rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 	rdm_prove(req.knows, RDM_KNOWS, conn->token, 0, conn->nonce);
 	rdm_prove(req.owns, RDM_OWNS, rdm->token, conn->token, conn->nonce);
 	memcpy(req.nonce, conn->nonce, sizeof(req.nonce));
-	rc = san_ofi_conn_connect(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), &req, sizeof(req));
+	rc = san_ofi_conn_begin(conn, OFI_RDM_SERVICE(san_ofi_addr_port(a)), NULL, &req,
+				sizeof(req));
 	if (rc != 0) {
 		san_ofi_conn_close(conn);
 		return rc;
@@ -155,14 +156,6 @@ rdm_connect(struct ofi_rdm *rdm, fi_addr_t at, struct ofi_peer *peer)
 	if (peer->since == 0)
 		peer->since = san_ofi_wait_now_ms();
 	return 0;
-}
-
-struct ofi_ep *
-san_ofi_rdm_conn(const struct ofi_rdm *rdm, fi_addr_t to)
-{
-	struct ofi_ep *conn = to < rdm->nb_peers ? rdm->peers[to].conn : NULL;
-
-	return conn != NULL && conn->state == OFI_EP_CONNECTED && !conn->is_shut ? conn : NULL;
 }
 
 struct ofi_ep *
@@ -260,7 +253,7 @@ rdm_accept(struct ofi_rdm *rdm, const struct rtsan_event *ev)
 		if (rdm_is_named(conn, san_ofi_av_find(rdm->av, i)))
 			conn->from = i;
 	rdm_prove(accepts, RDM_ACCEPTS, rdm->token, 0, req->nonce);
-	rc = san_ofi_conn_accept(conn, ev->request, &hdr, accepts, sizeof(accepts));
+	rc = san_ofi_conn_begin(conn, ev->request, &hdr, accepts, sizeof(accepts));
 	if (rc != 0)
 		san_ofi_conn_close(conn);
 	return rc;

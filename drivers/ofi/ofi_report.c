@@ -26,14 +26,40 @@ report_grow(struct ofi_cq *cq)
 	return true;
 }
 
+static const int report_errnos[OFI_ERRNO] = {
+	[RTSAN_WC_LOC_LENGTH] = FI_ETRUNC,
+	[RTSAN_WC_RNR_RETRY_EXC] = FI_ETIMEDOUT,
+	[RTSAN_WC_REM_ACCESS] = FI_EACCES,
+	[RTSAN_WC_REM_LENGTH] = FI_ETRUNC,
+	[RTSAN_WC_REM_REVOKED] = FI_EACCES,
+	[RTSAN_WC_REM_ALIGN] = FI_EINVAL,
+	[RTSAN_WC_REM_RESOURCE] = FI_EREMOTEIO,
+	[RTSAN_WC_REM_REFUSED] = FI_EREMOTEIO,
+	[RTSAN_WC_ABORTED] = FI_ECONNABORTED,
+	[RTSAN_WC_RETRY_EXC] = FI_ETIMEDOUT,
+	[RTSAN_WC_FLUSHED] = FI_ECANCELED,
+};
+
+int
+san_ofi_report_errno(int prov_errno)
+{
+	int err = prov_errno < OFI_ERRNO ? report_errnos[prov_errno] : prov_errno - OFI_ERRNO;
+
+	return prov_errno != 0 && err == 0 ? FI_EIO : err;
+}
+
 void
 san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e)
 {
+	struct fi_cq_err_entry *to;
+
 	if (cq->nb == cq->size && !report_grow(cq)) {
 		OFI_WARN(FI_LOG_CQ, "no memory: a completion is lost\n");
 		return;
 	}
-	cq->ring[(cq->head + cq->nb++) & (cq->size - 1)] = *e;
+	to = &cq->ring[(cq->head + cq->nb++) & (cq->size - 1)];
+	*to = *e;
+	to->err = san_ofi_report_errno(e->prov_errno);
 	san_ofi_wait_wake(&cq->wait);
 }
 
@@ -47,11 +73,11 @@ san_ofi_report_done(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_
 						  (e->flags & FI_READ) != 0 ? OFI_CNTR_READ :
 									      OFI_CNTR_WRITE];
 
-	if (cq != NULL && (is_wanted || e->err != 0))
+	if (cq != NULL && (is_wanted || e->prov_errno != 0))
 		san_ofi_report_cq(cq, e);
 	if (cntr == NULL)
 		return;
-	if (e->err != 0)
+	if (e->prov_errno != 0)
 		cntr->errors++;
 	else
 		cntr->value++;

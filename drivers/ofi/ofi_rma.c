@@ -10,7 +10,7 @@
 #include "ofi_priv.h"
 
 static ssize_t
-rma_message(struct fid_ep *ep, enum ofi_kind kind, const struct fi_msg_rma *msg, uint64_t flags)
+rma_message(struct fid_ep *ep, enum ofi_type type, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	size_t i, length = 0;
 
@@ -19,7 +19,7 @@ rma_message(struct fid_ep *ep, enum ofi_kind kind, const struct fi_msg_rma *msg,
 	if (msg->rma_iov_count != 1 || msg->rma_iov[0].len != length)
 		return -FI_EINVAL;
 	return san_ofi_msg_post(ep,
-				OFI_ARGS(OFI_MSG_ARGS(msg), .kind = kind, .flags = flags,
+				OFI_ARGS(OFI_MSG_ARGS(msg), .type = type, .flags = flags,
 					 .addr = msg->rma_iov[0].addr, .key = msg->rma_iov[0].key));
 }
 
@@ -30,7 +30,7 @@ rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 	  uint64_t addr, uint64_t key, void *context)
 {
 	return san_ofi_msg_post(ep,
-				OFI_ARGS(.kind = OFI_OP_READ, .iov = iov, .desc = desc,
+				OFI_ARGS(.type = OFI_READ, .iov = iov, .desc = desc,
 					 .count = count, .to = from, .addr = addr, .key = key,
 					 .context = context));
 }
@@ -47,7 +47,7 @@ rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, u
 static ssize_t
 rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return rma_message(ep, OFI_OP_READ, msg, flags);
+	return rma_message(ep, OFI_READ, msg, flags);
 }
 
 /* ---- writes ---- */
@@ -57,7 +57,7 @@ rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count
 	   uint64_t addr, uint64_t key, void *context)
 {
 	return san_ofi_msg_post(ep,
-				OFI_ARGS(.kind = OFI_OP_WRITE, .iov = iov, .desc = desc,
+				OFI_ARGS(.type = OFI_WRITE, .iov = iov, .desc = desc,
 					 .count = count, .to = to, .addr = addr, .key = key,
 					 .context = context));
 }
@@ -74,7 +74,7 @@ rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t 
 static ssize_t
 rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	return rma_message(ep, OFI_OP_WRITE, msg, flags);
+	return rma_message(ep, OFI_WRITE, msg, flags);
 }
 
 static ssize_t
@@ -82,7 +82,7 @@ rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_
 	   uint64_t key)
 {
 	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.kind = OFI_OP_WRITE, .call = OFI_CALL_INJECT,
+				    OFI_ARGS(.type = OFI_WRITE, .call = OFI_CALL_INJECT,
 					     .to = to, .addr = addr, .key = key));
 }
 
@@ -91,7 +91,7 @@ rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64
 	      fi_addr_t to, uint64_t addr, uint64_t key, void *context)
 {
 	return san_ofi_msg_post_one(ep, buf, len, desc,
-				    OFI_ARGS(.kind = OFI_OP_WRITE, .flags = FI_REMOTE_CQ_DATA,
+				    OFI_ARGS(.type = OFI_WRITE, .flags = FI_REMOTE_CQ_DATA,
 					     .data = data, .to = to, .addr = addr, .key = key,
 					     .context = context));
 }
@@ -101,7 +101,7 @@ rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi
 	       uint64_t addr, uint64_t key)
 {
 	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.kind = OFI_OP_WRITE, .call = OFI_CALL_INJECT,
+				    OFI_ARGS(.type = OFI_WRITE, .call = OFI_CALL_INJECT,
 					     .flags = FI_REMOTE_CQ_DATA, .data = data, .to = to,
 					     .addr = addr, .key = key));
 }
@@ -163,7 +163,7 @@ atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_ca
 	const struct fi_ioc *from = ATOMIC_ONE(msg->msg_iov, msg->iov_count);
 	const struct fi_rma_ioc *at = ATOMIC_ONE(msg->rma_iov, msg->rma_iov_count);
 	struct iovec iov = {.iov_len = sizeof(uint64_t)};
-	struct ofi_op_args args = {.kind = OFI_OP_ATOMIC, .call = c.call, .flags = c.flags};
+	struct ofi_op_args args = {.type = OFI_ATOMIC, .call = c.call, .flags = c.flags};
 	struct fi_atomic_attr attr;
 	int rc = san_ofi_rma_query_atomic(NULL, msg->datatype, msg->op, &attr, c.kind);
 

@@ -102,7 +102,7 @@ rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
 	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_READ_DATA, hdr->id);
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_READ_DATA, hdr->id);
 
 	if (op == NULL)
 		return;
@@ -138,15 +138,20 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 
 /* ---- answers ---- */
 
+/* The operation that the peer answers, or NULL. */
+static struct ofi_op *
+rx_request(const struct ofi_ep *ep, uint32_t id)
+{
+	return id < OFI_NUMBERS ? ep->requests[id] : NULL;
+}
+
 static void
 rx_end_request(struct ofi_op *op, uint32_t status)
 {
 	if (status >= FI_ERRNO_MAX) /* a value of the peer */
 		status = FI_EIO;
-	if (status != 0 && op->err == 0) {
-		op->err = (int)status;
+	if (status != 0 && op->prov_errno == 0)
 		op->prov_errno = OFI_ERRNO + (int)status;
-	}
 	op->ep->requests[op->id] = NULL;
 	op->needs_answer = false;
 	san_ofi_op_check(op);
@@ -156,17 +161,18 @@ static void
 rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
-	struct ofi_op *op = san_ofi_op_of_request(ep, hdr->id);
+	struct ofi_op *op = rx_request(ep, hdr->id);
 	uint32_t status = hdr->status;
+	uint64_t old = hdr->data;
 
-	if (op == NULL || op->kind == OFI_OP_READ) {
+	if (op == NULL || op->type == OFI_READ) {
 		san_ofi_op_break(ep, "an answer without a request");
 		return;
 	}
 	if (op->offer != NULL && (op->flags & FI_DELIVERY_COMPLETE) == 0 && status == FI_ETRUNC)
 		status = 0; /* the program has not asked whether there was room */
-	if (op->kind == OFI_OP_ATOMIC && status == 0)
-		san_ofi_op_scatter(op->iov, op->nb_iov, 0, &hdr->data, sizeof(hdr->data));
+	if (op->type == OFI_ATOMIC && status == 0)
+		san_ofi_op_copy(op->iov, op->nb_iov, 0, sizeof(old), &old, true);
 	rx_end_request(op, status);
 }
 
@@ -174,14 +180,14 @@ static void
 rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
-	struct ofi_op *op = san_ofi_op_of_request(ep, hdr->id);
+	struct ofi_op *op = rx_request(ep, hdr->id);
 	size_t length = rx->length - OFI_HDR_SHORT;
 
-	if (op == NULL || op->kind != OFI_OP_READ || length > op->length - op->answered) {
+	if (op == NULL || op->type != OFI_READ || length > op->length - op->answered) {
 		san_ofi_op_break(ep, "an answer without a read");
 		return;
 	}
-	san_ofi_op_scatter(op->iov, op->nb_iov, op->answered, rx->data + OFI_HDR_SHORT, length);
+	san_ofi_op_copy(op->iov, op->nb_iov, op->answered, length, rx->data + OFI_HDR_SHORT, true);
 	op->answered += length;
 	if ((hdr->flags & OFI_LAST) == 0)
 		return;
@@ -193,47 +199,39 @@ rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 
 /* ---- all ---- */
 
-static void
-rx_on_credit(struct ofi_ep *ep, struct ofi_rx *rx)
-{
-	(void)ep, (void)rx; /* the header has them */
-}
-
-static const struct {
-	void (*on)(struct ofi_ep *ep, struct ofi_rx *rx);
-	size_t hdr_size;
-	enum ofi_class class;
-} rx_types[OFI_TYPES] = {
-	[OFI_MSG] = {san_ofi_deliver_on_message, OFI_HDR_MSG, OFI_CLASS_MSG},
-	[OFI_WRITE] = {rx_on_write, OFI_HDR_MEM, OFI_CLASS_RMA},
-	[OFI_READ] = {rx_on_read, OFI_HDR_MEM, OFI_CLASS_RMA},
-	[OFI_ATOMIC] = {rx_on_atomic, sizeof(struct ofi_hdr), OFI_CLASS_RMA},
-	[OFI_DATA] = {rx_on_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
-	[OFI_ACK] = {rx_on_ack, OFI_HDR_SHORT, OFI_CLASS_RMA},
-	[OFI_READ_DATA] = {rx_on_read_data, OFI_HDR_SHORT, OFI_CLASS_RMA},
-	[OFI_CREDIT] = {rx_on_credit, OFI_HDR_SHORT, OFI_CLASS_NONE},
+static void (*const rx_on[OFI_TYPES])(struct ofi_ep *ep, struct ofi_rx *rx) = {
+	[OFI_MSG] = san_ofi_deliver_on_message,
+	[OFI_WRITE] = rx_on_write,
+	[OFI_READ] = rx_on_read,
+	[OFI_ATOMIC] = rx_on_atomic,
+	[OFI_DATA] = rx_on_data,
+	[OFI_ACK] = rx_on_ack,
+	[OFI_READ_DATA] = rx_on_read_data,
 };
 
 void
 san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx_hdr(rx);
+	const struct ofi_op_type *type = &san_ofi_op_types[hdr->type % OFI_TYPES];
+	int i;
 
 	if (ep->state == OFI_EP_ENDED)
 		return; /* broken, and the peer does not know yet */
 	san_ofi_ctx_mark(ep);
-	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES ||
-	    rx_types[hdr->type].on == NULL || rx->length < rx_types[hdr->type].hdr_size) {
+	if (rx->length < OFI_HDR_SHORT || hdr->type >= OFI_TYPES || type->hdr_size == 0 ||
+	    rx->length < type->hdr_size) {
 		san_ofi_op_break(ep, "a message of unknown kind");
 		return;
 	}
-	ep->credit[OFI_CLASS_MSG] += hdr->credit[OFI_CLASS_MSG];
-	ep->credit[OFI_CLASS_RMA] += hdr->credit[OFI_CLASS_RMA];
+	for (i = 0; i < OFI_CLASSES; i++)
+		ep->credit[i] += hdr->credit[i];
 	if (ep->credit[OFI_CLASS_MSG] > OFI_NB_MSG || ep->credit[OFI_CLASS_RMA] > OFI_NB_RMA) {
 		san_ofi_op_break(ep, "more credits than receives");
 		return;
 	}
-	rx_types[hdr->type].on(ep, rx);
+	if (rx_on[hdr->type] != NULL) /* else only the header counts */
+		rx_on[hdr->type](ep, rx);
 	if (hdr->type != OFI_MSG) /* messages may be held */
-		san_ofi_conn_consume(ep, rx, rx_types[hdr->type].class);
+		san_ofi_conn_consume(ep, rx, type->class);
 }

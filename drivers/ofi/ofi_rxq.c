@@ -92,7 +92,6 @@ rxq_cancel(struct ofi_rxq *q, struct ofi_ep *ep, struct ofi_recv *r)
 		.flags = FI_RECV | ((r->flags & FI_TAGGED) != 0 ? FI_TAGGED : FI_MSG) |
 			(r->flags & FI_MULTI_RECV),
 		.tag = r->tag,
-		.err = FI_ECANCELED,
 		.prov_errno = RTSAN_WC_FLUSHED,
 	};
 

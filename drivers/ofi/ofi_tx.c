@@ -16,16 +16,6 @@
 #define TX_PART_MAX (OFI_BUF_SIZE - TX_AT)
 #define TX_COPY_MAX 1024 /* up to that a copy costs less than one more element */
 
-static const uint8_t tx_types[] = {
-	[OFI_OP_SEND] = OFI_MSG,
-	[OFI_OP_WRITE] = OFI_WRITE,
-	[OFI_OP_READ] = OFI_READ,
-	[OFI_OP_ATOMIC] = OFI_ATOMIC,
-	[OFI_OP_ACK] = OFI_ACK,
-	[OFI_OP_READ_DATA] = OFI_READ_DATA,
-	[OFI_OP_CREDIT] = OFI_CREDIT,
-};
-
 /** The next message of an operation. */
 struct tx_part {
 	struct ofi_hdr hdr;
@@ -36,7 +26,7 @@ struct tx_part {
 static bool
 tx_has_payload(const struct ofi_op *op)
 {
-	return op->kind == OFI_OP_SEND || op->kind == OFI_OP_WRITE || op->kind == OFI_OP_READ_DATA;
+	return op->type == OFI_MSG || op->type == OFI_WRITE || op->type == OFI_READ_DATA;
 }
 
 static bool
@@ -50,24 +40,18 @@ tx_is_done(const struct ofi_op *op)
 static void
 tx_fill(struct ofi_op *op, struct tx_part *p)
 {
-	uint8_t type = op->needs_data && op->is_native ? OFI_DATA : tx_types[op->kind];
-	size_t left;
+	uint8_t type = op->needs_data ? OFI_DATA : op->type; /* behind what has been executed */
+	size_t left = 0;
 
 	/* check again: the region may have been closed since the peer requested the read */
-	if (op->kind == OFI_OP_READ_DATA && op->status == 0)
+	if (op->type == OFI_READ_DATA && op->status == 0)
 		op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
 					     FI_REMOTE_READ);
-	left = type != OFI_DATA && tx_has_payload(op) && op->status == 0 ?
-		op->length - op->posted :
-		0;
+	if (type != OFI_DATA && tx_has_payload(op) && op->status == 0)
+		left = op->length - op->posted;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
-	p->hdr_size = type == OFI_MSG                 ? OFI_HDR_MSG :
-		type == OFI_ATOMIC                    ? sizeof(struct ofi_hdr) :
-		type == OFI_WRITE || type == OFI_READ ? OFI_HDR_MEM :
-							OFI_HDR_SHORT;
-	p->class = type == OFI_MSG ? OFI_CLASS_MSG :
-		type == OFI_CREDIT ? OFI_CLASS_NONE :
-				     OFI_CLASS_RMA;
+	p->hdr_size = san_ofi_op_types[type].hdr_size;
+	p->class = san_ofi_op_types[type].class;
 	p->hdr = (struct ofi_hdr){
 		.type = type,
 		.id = op->id,
@@ -85,7 +69,7 @@ tx_fill(struct ofi_op *op, struct tx_part *p)
 		p->hdr.flags |= OFI_LAST;
 	if ((op->flags & FI_REMOTE_CQ_DATA) != 0)
 		p->hdr.flags |= OFI_CQ_DATA;
-	if (op->kind == OFI_OP_SEND && op->needs_answer)
+	if (op->type == OFI_MSG && op->needs_answer)
 		p->hdr.flags |= OFI_WANT_ACK;
 	if (type == OFI_MSG && (op->flags & FI_TAGGED) != 0)
 		p->hdr.flags |= OFI_TAGGED;
@@ -135,7 +119,8 @@ tx_post_inline(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 	if (op->buf != NULL) /* injected */
 		memcpy(bytes + p->hdr_size, op->buf->data + TX_AT + op->posted, p->length);
 	else
-		san_ofi_op_gather(op->iov, op->nb_iov, op->posted, bytes + p->hdr_size, p->length);
+		san_ofi_op_copy(op->iov, op->nb_iov, op->posted, p->length, bytes + p->hdr_size,
+				false);
 	wr->sge = &sge;
 	wr->nb_sge = sge.length != 0;
 	wr->flags = RTSAN_WR_INLINE;
@@ -152,7 +137,8 @@ tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 		buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
 		if (buf == NULL)
 			return 0;
-		san_ofi_op_gather(op->iov, op->nb_iov, op->posted, buf->data + TX_AT, p->length);
+		san_ofi_op_copy(op->iov, op->nb_iov, op->posted, p->length, buf->data + TX_AT,
+				false);
 	}
 	sge.addr = buf->data + TX_AT - p->hdr_size;
 	sge.length = (uint32_t)(p->hdr_size + p->length);
@@ -167,26 +153,16 @@ tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 static uint8_t
 tx_name(const struct ofi_op *op, size_t length, struct rtsan_sge *sge, uint32_t max)
 {
-	size_t offset = op->posted, n;
-	uint8_t i, nb = 0;
+	struct iovec iov[OFI_IOV];
+	uint8_t places[OFI_IOV];
+	size_t i, nb = san_ofi_op_slice(op->iov, op->nb_iov, op->posted, length, iov, places);
 
-	for (i = 0; i < op->nb_iov && length != 0; i++) {
-		if (offset >= op->iov[i].iov_len) {
-			offset -= op->iov[i].iov_len;
-			continue;
-		}
-		if (nb == max)
-			return 0;
-		n = op->iov[i].iov_len - offset;
-		if (n > length)
-			n = length;
-		sge[nb].addr = (uint8_t *)op->iov[i].iov_base + offset;
-		sge[nb].length = (uint32_t)n;
-		sge[nb++].lkey = op->lkey[i];
-		offset = 0;
-		length -= n;
-	}
-	return nb;
+	if (nb > max)
+		return 0;
+	for (i = 0; i < nb; i++)
+		sge[i] = (struct rtsan_sge){
+			iov[i].iov_base, (uint32_t)iov[i].iov_len, op->lkey[places[i]]};
+	return (uint8_t)nb;
 }
 
 /* Post a part without a copy: the transport reads the program's memory. */
@@ -241,7 +217,7 @@ tx_message(struct ofi_op *op)
 	for (i = 0; i < OFI_CLASSES; i++)
 		p.hdr.credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
 	if (caps->has_mr_reg && op->buf == NULL && p.length > TX_COPY_MAX &&
-	    op->kind != OFI_OP_READ_DATA)
+	    op->type != OFI_READ_DATA)
 		nb = tx_name(op, p.length, &sge[1], caps->max_sge - 1);
 	if (p.hdr_size + p.length <= caps->max_inline)
 		rc = tx_post_inline(op, &wr, &p);
@@ -268,7 +244,7 @@ tx_message(struct ofi_op *op)
 static bool
 tx_native_memory(struct ofi_op *op)
 {
-	bool reads = op->kind == OFI_OP_READ;
+	bool reads = op->type == OFI_READ;
 	struct rtsan_send_wr wr = {
 		.opcode = reads ? RTSAN_WR_PULL : RTSAN_WR_PUSH,
 		.remote_addr = op->addr + op->posted,
@@ -341,10 +317,10 @@ tx_next(struct ofi_op *op)
 	if (!op->is_native)
 		return tx_message(op);
 	if (!op->has_begun || op->posted != op->length)
-		return op->kind == OFI_OP_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
+		return op->type == OFI_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
 	if (op->nb_wr != 0)
 		return false;
-	if (op->err == 0)
+	if (op->prov_errno == 0)
 		return tx_message(op);
 	op->needs_data = false;
 	return true;
@@ -370,7 +346,7 @@ tx_queue_push(struct ofi_ep *ep, struct ofi_queue *q)
 static void
 tx_send_credits(struct ofi_ep *ep)
 {
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_OP_CREDIT, 0);
+	struct ofi_op *op = san_ofi_op_answer(ep, OFI_CREDIT, 0);
 
 	if (op == NULL)
 		return;
@@ -409,19 +385,6 @@ san_ofi_tx_push(struct ofi_ep *ep)
 
 /* ---- completions ---- */
 
-static const int tx_errnos[] = {
-	[RTSAN_WC_RNR_RETRY_EXC] = FI_ETIMEDOUT,
-	[RTSAN_WC_REM_ACCESS] = FI_EACCES,
-	[RTSAN_WC_REM_LENGTH] = FI_ETRUNC,
-	[RTSAN_WC_REM_REVOKED] = FI_EACCES,
-	[RTSAN_WC_REM_ALIGN] = FI_EINVAL,
-	[RTSAN_WC_REM_RESOURCE] = FI_EREMOTEIO,
-	[RTSAN_WC_REM_REFUSED] = FI_EREMOTEIO,
-	[RTSAN_WC_ABORTED] = FI_ECONNABORTED,
-	[RTSAN_WC_RETRY_EXC] = FI_ETIMEDOUT,
-	[RTSAN_WC_FLUSHED] = FI_ECANCELED,
-};
-
 void
 san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 {
@@ -432,17 +395,12 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 
 	op->nb_wr--;
 	ep->nb_wr--;
-	if (wc->status != RTSAN_WC_SUCCESS && op->err == 0) {
-		if (wc->status < sizeof(tx_errnos) / sizeof(tx_errnos[0]))
-			op->err = tx_errnos[wc->status];
-		if (op->err == 0)
-			op->err = FI_EIO;
-		op->prov_errno = wc->status;
-	}
+	if (op->prov_errno == 0)
+		op->prov_errno = wc->status; /* 0: success */
 	if (buf != NULL) {
 		if (wc->status == RTSAN_WC_SUCCESS && buf->length != 0)
-			san_ofi_op_scatter(op->iov, op->nb_iov, buf->offset, buf->data,
-					   buf->length);
+			san_ofi_op_copy(op->iov, op->nb_iov, buf->offset, buf->length, buf->data,
+					true);
 		LIST_REMOVE(buf, link);
 		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
 	}

@@ -56,7 +56,7 @@
 #define OFI_WR_OP 1u /* an operation: the bytes were inline */
 #define OFI_WR_RX 2u /* a receive of the pool */
 
-/* prov_errno: a status of rtsan.h, or with this an errno that the peer's provider answered. */
+/* prov_errno: 0, a status of rtsan.h, or with this an errno, which the peer may have answered. */
 #define OFI_ERRNO 256
 
 union ofi_addr {
@@ -246,7 +246,7 @@ struct ofi_offer {
  * complete in order.
  */
 struct ofi_fetch {
-	void (*on_read)(struct ofi_fetch *f, int err, int prov_errno);
+	void (*on_read)(struct ofi_fetch *f, int prov_errno);
 	struct ofi_ep *ep;
 	struct ofi_recv *recv;
 	size_t base; /**< in the receive */
@@ -256,18 +256,8 @@ struct ofi_fetch {
 	struct ofi_place places[OFI_IOV];
 	uint8_t nb, next;
 	bool is_whole; /**< all has come, or nothing more will */
-	int err, prov_errno;
+	int prov_errno;
 	STAILQ_ENTRY(ofi_fetch) link;
-};
-
-enum ofi_kind {
-	OFI_OP_SEND = 0,
-	OFI_OP_WRITE,
-	OFI_OP_READ,
-	OFI_OP_ATOMIC,
-	OFI_OP_ACK,       /**< an answer */
-	OFI_OP_READ_DATA, /**< an answer */
-	OFI_OP_CREDIT,
 };
 
 /** An operation of the program, or an answer. */
@@ -275,7 +265,7 @@ struct ofi_op {
 	struct ofi_ep *ep;
 	void *context;
 	uint64_t flags; /**< of the completion; FI_COMPLETION: report it, FI_FENCE, levels */
-	uint8_t kind;   /**< enum ofi_kind */
+	uint8_t type;   /**< of its messages: enum ofi_type, but OFI_DATA */
 	uint8_t atomic; /**< enum ofi_atomic */
 	bool is_native; /**< executed by the transport alone */
 	bool has_begun;
@@ -294,7 +284,7 @@ struct ofi_op {
 	uint32_t id;
 	uint32_t status; /**< of an answer */
 	uint64_t data, addr, key, operand, compare;
-	int err, prov_errno;
+	int prov_errno;
 	struct ofi_buf *buf;     /**< bytes that were copied when it was posted */
 	struct ofi_offer *offer; /**< a message that the peer reads */
 	struct ofi_fetch *fetch; /**< a read of such a message of the peer's */
@@ -306,7 +296,7 @@ struct ofi_op {
 static inline bool
 san_ofi_op_is_own(const struct ofi_op *op)
 {
-	return op->kind <= OFI_OP_ATOMIC && op->fetch == NULL;
+	return op->type <= OFI_ATOMIC && op->fetch == NULL;
 }
 
 STAILQ_HEAD(ofi_queue, ofi_op);
