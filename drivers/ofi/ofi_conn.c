@@ -137,7 +137,7 @@ san_ofi_conn_release(struct ofi_ep *ep)
 	san_ofi_op_cancel_all(ep, true);
 	while ((buf = LIST_FIRST(&ep->bufs)) != NULL) {
 		LIST_REMOVE(buf, link);
-		san_ofi_ctx_buf_put(ctx, buf);
+		LIST_INSERT_HEAD(&ctx->bufs, buf, link);
 	}
 	rtsan_mr_dereg(ep->rx_mr);
 	san_ofi_ctx_lane_put(ep->lane);

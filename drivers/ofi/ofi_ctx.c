@@ -261,12 +261,6 @@ san_ofi_ctx_buf_get(struct ofi_ctx *ctx)
 	return buf;
 }
 
-void
-san_ofi_ctx_buf_put(struct ofi_ctx *ctx, struct ofi_buf *buf)
-{
-	LIST_INSERT_HEAD(&ctx->bufs, buf, link);
-}
-
 /* ---- endpoints with something to do ---- */
 
 void

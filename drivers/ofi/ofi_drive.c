@@ -24,14 +24,6 @@
 #define DRIVE_MAX_NS 1000000 /* else; a peer waits that long for an answer */
 #define DRIVE_ROUNDS 64      /* at a time: a program that calls waits for them */
 
-struct ofi_drive {
-	struct ofi_ctx *ctx;
-	pthread_t thread;
-	int fd;          /* an eventfd that ends its sleep */
-	bool is_ended;   /* atomic */
-	uint32_t rounds; /* of the context, when it looked last */
-};
-
 static struct ofi_ctx *drive_ctx;
 static pid_t drive_pid;
 
@@ -39,9 +31,8 @@ static pid_t drive_pid;
 
 /* Nanoseconds until it looks again. */
 static long
-drive_look(struct ofi_drive *d, long slept_ns)
+drive_look(struct ofi_ctx *ctx, long slept_ns)
 {
-	struct ofi_ctx *ctx = d->ctx;
 	const struct ofi_wait *w;
 	bool is_busy = false;
 	long next_ns;
@@ -49,13 +40,13 @@ drive_look(struct ofi_drive *d, long slept_ns)
 
 	if (!san_ofi_ctx_trylock())
 		return DRIVE_MAX_NS; /* the program is in a call */
-	if (ctx->nb_rounds == d->rounds) {
+	if (ctx->nb_rounds == ctx->drive.rounds) {
 		for (i = 0; i < DRIVE_ROUNDS && rtsan_progress(ctx->san) > 0; i++)
 			is_busy = true;
 		san_ofi_progress(ctx);
 		san_ofi_progress_events(ctx);
 	}
-	d->rounds = ctx->nb_rounds;
+	ctx->drive.rounds = ctx->nb_rounds;
 	LIST_FOREACH(w, &ctx->waits, link)
 		is_busy |= w->armed;
 	next_ns = is_busy ? DRIVE_MIN_NS : 2 * slept_ns;
@@ -66,15 +57,15 @@ drive_look(struct ofi_drive *d, long slept_ns)
 static void *
 drive_run(void *arg)
 {
-	struct ofi_drive *d = arg;
-	struct pollfd p = {.fd = d->fd, .events = POLLIN};
+	struct ofi_ctx *ctx = arg;
+	struct pollfd p = {.fd = ctx->drive.fd, .events = POLLIN};
 	struct timespec nap = {.tv_nsec = DRIVE_MAX_NS};
 	eventfd_t n;
 
-	while (!__atomic_load_n(&d->is_ended, __ATOMIC_ACQUIRE)) {
+	while (!__atomic_load_n(&ctx->drive.is_ended, __ATOMIC_ACQUIRE)) {
 		if (ppoll(&p, 1, &nap, NULL) == 1)
-			eventfd_read(d->fd, &n);
-		nap.tv_nsec = drive_look(d, nap.tv_nsec);
+			eventfd_read(ctx->drive.fd, &n);
+		nap.tv_nsec = drive_look(ctx, nap.tv_nsec);
 	}
 	return NULL;
 }
@@ -82,35 +73,20 @@ drive_run(void *arg)
 static int
 drive_start(struct ofi_ctx *ctx)
 {
-	struct ofi_drive *d = calloc(1, sizeof(*d));
 	sigset_t all, before;
 	int rc;
 
-	if (d == NULL)
-		return -FI_ENOMEM;
-	d->ctx = ctx;
-	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = -errno;
-	if (d->fd >= 0) {
-		sigfillset(&all); /* signals are for the program's threads */
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		rc = -pthread_create(&d->thread, NULL, drive_run, d);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	if (rc != 0) {
-		if (d->fd >= 0)
-			close(d->fd);
-		free(d);
-		return rc;
-	}
-	ctx->drive = d;
-	return 0;
-}
-
-void
-san_ofi_drive_wake(struct ofi_ctx *ctx)
-{
-	eventfd_write(ctx->drive->fd, 1);
+	ctx->drive.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->drive.fd < 0)
+		return -errno;
+	sigfillset(&all); /* signals are for the program's threads */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&ctx->drive.thread, NULL, drive_run, ctx);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		close(ctx->drive.fd);
+	ctx->is_driven = rc == 0;
+	return rc;
 }
 
 /* ---- the context ---- */
@@ -161,18 +137,15 @@ san_ofi_drive_get(struct ofi_ctx **out)
 void
 san_ofi_drive_put(struct ofi_ctx *ctx)
 {
-	struct ofi_drive *d = ctx->drive;
-
 	if (--ctx->refs != 0)
 		return;
 	if (ctx == drive_ctx)
 		drive_ctx = NULL;
-	if (d != NULL) {
-		__atomic_store_n(&d->is_ended, true, __ATOMIC_RELEASE);
-		eventfd_write(d->fd, 1);
-		pthread_join(d->thread, NULL); /* it never waits for the lock */
-		close(d->fd);
-		free(d);
+	if (ctx->is_driven) {
+		__atomic_store_n(&ctx->drive.is_ended, true, __ATOMIC_RELEASE);
+		eventfd_write(ctx->drive.fd, 1);
+		pthread_join(ctx->drive.thread, NULL); /* it never waits for the lock */
+		close(ctx->drive.fd);
 	}
 	san_ofi_cm_end_all(ctx);
 	rtsan_close(ctx->san);

@@ -142,8 +142,8 @@ ep_connect(struct fid_ep *fid, const void *addr, const void *param, size_t param
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	OFI_LOCKED;
 
-	if (ep->connreq != NULL || ep->is_accepted || paramlen > OFI_CM_DATA)
-		return -FI_EINVAL;
+	if (ep->rdm != NULL || ep->connreq != NULL || ep->is_accepted || paramlen > OFI_CM_DATA)
+		return ep->rdm != NULL ? -FI_ENOSYS : -FI_EINVAL;
 	/* the length of *addr* is that of its family */
 	if (addr != NULL ? san_ofi_addr_read(&ep->peer, addr, sizeof(ep->peer)) != 0 :
 			   ep->peer.sa.sa_family == 0)
@@ -244,18 +244,6 @@ static struct fi_ops_cm ep_cm_ops = {
 	.accept = ep_accept,
 	.reject = OFI_NONE,
 	.shutdown = ep_shutdown,
-};
-
-static struct fi_ops_cm ep_rdm_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = ep_setname,
-	.getname = ep_getname,
-	.getpeer = OFI_NONE,
-	.connect = OFI_NONE,
-	.listen = OFI_NONE,
-	.accept = OFI_NONE,
-	.reject = OFI_NONE,
-	.shutdown = OFI_NONE,
 };
 
 /* ---- options ---- */
@@ -412,19 +400,17 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 		.ops = &san_ofi_rxq_ep_ops,
 		.cm = &ep_cm_ops,
 		.msg = &san_ofi_msg_ops,
-		.rma = &san_ofi_rma_ops,
+		.rma = &san_ofi_msg_rma_ops,
 		.tagged = OFI_NO_OPS,
-		.atomic = &san_ofi_rma_atomic_ops,
+		.atomic = &san_ofi_msg_atomic_ops,
 	};
 	rc = ep_set_info(ep, info);
 	if (rc != 0) {
 		free(ep);
 		return rc;
 	}
-	if (ep->rdm != NULL) {
-		ep->fid.cm = &ep_rdm_cm_ops;
+	if (ep->rdm != NULL)
 		ep->fid.tagged = &san_ofi_msg_tagged_ops;
-	}
 	ep->domain->refs++;
 	*out = &ep->fid;
 	return 0;

@@ -11,7 +11,7 @@
 
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
-	.av_open = san_ofi_av_open,
+	.av_open = san_ofi_rdm_av_open,
 	.cq_open = san_ofi_queue_cq_open,
 	.endpoint = san_ofi_ep_open,
 	.scalable_ep = OFI_NONE,
@@ -19,7 +19,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = OFI_NONE,
 	.stx_ctx = OFI_NONE,
 	.srx_ctx = san_ofi_msg_srx_open,
-	.query_atomic = san_ofi_rma_query_atomic,
+	.query_atomic = san_ofi_msg_query_atomic,
 	.query_collective = OFI_NONE,
 };
 

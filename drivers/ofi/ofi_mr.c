@@ -151,14 +151,9 @@ mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
 	uint64_t key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	const struct fi_mr_attr attr = {
-		.mr_iov = iov,
-		.iov_count = count,
-		.access = access,
-		.offset = offset,
-		.requested_key = key,
-		.context = context,
-	};
+		.mr_iov = iov, .iov_count = count, .access = access, .context = context};
 
+	(void)offset, (void)key; /* ours are virtual addresses and keys of the provider */
 	return mr_regattr(fid, &attr, flags, mr);
 }
 
@@ -166,9 +161,8 @@ static int
 mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t key,
        uint64_t flags, struct fid_mr **mr, void *context)
 {
-	const struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-
-	return mr_regv(fid, &iov, 1, access, offset, key, flags, mr, context);
+	return mr_regv(fid, &(struct iovec){(void *)(uintptr_t)buf, len}, 1, access, offset, key,
+		       flags, mr, context);
 }
 
 struct fi_ops_mr san_ofi_mr_ops = {

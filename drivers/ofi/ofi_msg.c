@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * fi_send(), fi_recv(), their variants, tagged or not, and queues of receives that endpoints share.
- * Every call fills one record, struct ofi_op_args or struct fi_msg, and takes one path.
+ * fi_send(), fi_recv(), fi_read(), fi_write(), atomics, their variants, and queues of receives that
+ * endpoints share. Every call fills one record, struct ofi_op_args or struct fi_msg_tagged, and
+ * takes one path. Atomics are FI_SUM, fetching or not, and FI_CSWAP, on one integer of 64 bits.
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ofi_priv.h"
+
+/** Begin an operation with these fields of struct ofi_op_args. */
+#define MSG_POST(ep, ...) msg_post(ep, &(struct ofi_op_args){__VA_ARGS__})
+/** Memory in one piece. */
+#define MSG_ONE(buf, len, desc_at) \
+	.iov = &(struct iovec){(void *)(uintptr_t)(buf), len}, .desc = desc_at, .count = 1
+/** What a message of any type says. */
+#define MSG_BY(msg)                                                       \
+	.call = OFI_CALL_MSG, .iov = (msg)->msg_iov, .desc = (msg)->desc, \
+	.count = (msg)->iov_count, .to = (msg)->addr, .context = (msg)->context, .data = (msg)->data
 
 /* ---- sends ---- */
 
@@ -29,8 +41,9 @@ msg_conn(struct ofi_ep *ep, fi_addr_t to, int *rc)
 	return san_ofi_rdm_reach(ep->rdm, to, rc);
 }
 
-ssize_t
-san_ofi_msg_post(struct fid_ep *fid, struct ofi_op_args *args)
+/* Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
+static ssize_t
+msg_post(struct fid_ep *fid, struct ofi_op_args *args)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
 	int rc = 0;
@@ -51,115 +64,90 @@ san_ofi_msg_post(struct fid_ep *fid, struct ofi_op_args *args)
 	return rc;
 }
 
-ssize_t
-san_ofi_msg_post_one(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-		     struct ofi_op_args *args)
-{
-	const struct iovec iov = {(void *)(uintptr_t)buf, len};
-
-	args->iov = &iov;
-	args->desc = &desc;
-	args->count = 1;
-	return san_ofi_msg_post(ep, args);
-}
-
 static ssize_t
 msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	  void *context)
 {
-	return san_ofi_msg_post(ep,
-				OFI_ARGS(.iov = iov, .desc = desc, .count = count, .to = to,
-					 .context = context));
+	return MSG_POST(ep, .iov = iov, .desc = desc, .count = count, .to = to, .context = context);
 }
 
 static ssize_t
 msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, void *context)
 {
-	return san_ofi_msg_post_one(ep, buf, len, desc, OFI_ARGS(.to = to, .context = context));
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .to = to, .context = context);
 }
 
 static ssize_t
 msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	return san_ofi_msg_post(ep, OFI_ARGS(OFI_MSG_ARGS(msg), .flags = flags & ~FI_TAGGED));
+	return MSG_POST(ep, MSG_BY(msg), .flags = flags & ~FI_TAGGED);
 }
 
 static ssize_t
 msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 	     fi_addr_t to, void *context)
 {
-	return san_ofi_msg_post_one(ep, buf, len, desc,
-				    OFI_ARGS(.flags = FI_REMOTE_CQ_DATA, .data = data, .to = to,
-					     .context = context));
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .flags = FI_REMOTE_CQ_DATA, .data = data,
+			.to = to, .context = context);
 }
 
 static ssize_t
 msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to)
 {
-	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.call = OFI_CALL_INJECT, .to = to));
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .call = OFI_CALL_INJECT, .to = to);
 }
 
 static ssize_t
 msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to)
 {
-	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.call = OFI_CALL_INJECT, .flags = FI_REMOTE_CQ_DATA,
-					     .data = data, .to = to));
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .call = OFI_CALL_INJECT,
+			.flags = FI_REMOTE_CQ_DATA, .data = data, .to = to);
 }
 
 static ssize_t
 tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
 	     uint64_t tag, void *context)
 {
-	return san_ofi_msg_post(ep,
-				OFI_ARGS(.flags = FI_TAGGED, .iov = iov, .desc = desc,
-					 .count = count, .to = to, .addr = tag,
-					 .context = context));
+	return MSG_POST(ep, .flags = FI_TAGGED, .iov = iov, .desc = desc, .count = count, .to = to,
+			.addr = tag, .context = context);
 }
 
 static ssize_t
 tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t tag,
 	    void *context)
 {
-	return san_ofi_msg_post_one(ep, buf, len, desc,
-				    OFI_ARGS(.flags = FI_TAGGED, .to = to, .addr = tag,
-					     .context = context));
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .flags = FI_TAGGED, .to = to, .addr = tag,
+			.context = context);
 }
 
 static ssize_t
 tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	return san_ofi_msg_post(ep,
-				OFI_ARGS(OFI_MSG_ARGS(msg), .flags = flags | FI_TAGGED,
-					 .addr = msg->tag));
+	return MSG_POST(ep, MSG_BY(msg), .flags = flags | FI_TAGGED, .addr = msg->tag);
 }
 
 static ssize_t
 tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t tag)
 {
-	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.call = OFI_CALL_INJECT, .flags = FI_TAGGED, .to = to,
-					     .addr = tag));
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .call = OFI_CALL_INJECT, .flags = FI_TAGGED,
+			.to = to, .addr = tag);
 }
 
 static ssize_t
 tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
 		fi_addr_t to, uint64_t tag, void *context)
 {
-	return san_ofi_msg_post_one(ep, buf, len, desc,
-				    OFI_ARGS(.flags = FI_TAGGED | FI_REMOTE_CQ_DATA, .data = data,
-					     .to = to, .addr = tag, .context = context));
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .flags = FI_TAGGED | FI_REMOTE_CQ_DATA,
+			.data = data, .to = to, .addr = tag, .context = context);
 }
 
 static ssize_t
 tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
 		  uint64_t tag)
 {
-	return san_ofi_msg_post_one(ep, buf, len, NULL,
-				    OFI_ARGS(.call = OFI_CALL_INJECT,
-					     .flags = FI_TAGGED | FI_REMOTE_CQ_DATA, .data = data,
-					     .to = to, .addr = tag));
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .call = OFI_CALL_INJECT,
+			.flags = FI_TAGGED | FI_REMOTE_CQ_DATA, .data = data, .to = to,
+			.addr = tag);
 }
 
 /* ---- receives, of endpoints and shared ---- */
@@ -204,9 +192,7 @@ msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 static ssize_t
 msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, void *context)
 {
-	const struct iovec iov = {buf, len};
-
-	return msg_recvv(ep, &iov, &desc, 1, from, context);
+	return msg_recvv(ep, &(struct iovec){buf, len}, &desc, 1, from, context);
 }
 
 static ssize_t
@@ -228,9 +214,7 @@ static ssize_t
 tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t tag,
 	    uint64_t ignore, void *context)
 {
-	const struct iovec iov = {buf, len};
-
-	return tagged_recvv(ep, &iov, &desc, 1, from, tag, ignore, context);
+	return tagged_recvv(ep, &(struct iovec){buf, len}, &desc, 1, from, tag, ignore, context);
 }
 
 /* ---- tables ---- */
@@ -266,6 +250,343 @@ static struct fi_ops_msg srx_msg_ops = {
 	.recv = msg_recv,
 	.recvv = msg_recvv,
 	.recvmsg = msg_recvmsg,
+};
+
+/* ---- memory ---- */
+
+static ssize_t
+rma_message(struct fid_ep *ep, enum ofi_type type, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	size_t i, length = 0;
+
+	for (i = 0; i < msg->iov_count; i++)
+		length += msg->msg_iov[i].iov_len;
+	if (msg->rma_iov_count != 1 || msg->rma_iov[0].len != length)
+		return -FI_EINVAL;
+	return MSG_POST(ep, MSG_BY(msg), .type = type, .flags = flags, .addr = msg->rma_iov[0].addr,
+			.key = msg->rma_iov[0].key);
+}
+
+/* ---- reads ---- */
+
+static ssize_t
+rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t from,
+	  uint64_t addr, uint64_t key, void *context)
+{
+	return MSG_POST(ep, .type = OFI_READ, .iov = iov, .desc = desc, .count = count, .to = from,
+			.addr = addr, .key = key, .context = context);
+}
+
+static ssize_t
+rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t from, uint64_t addr,
+	 uint64_t key, void *context)
+{
+	return rma_readv(ep, &(struct iovec){buf, len}, &desc, 1, from, addr, key, context);
+}
+
+static ssize_t
+rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return rma_message(ep, OFI_READ, msg, flags);
+}
+
+/* ---- writes ---- */
+
+static ssize_t
+rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t to,
+	   uint64_t addr, uint64_t key, void *context)
+{
+	return MSG_POST(ep, .type = OFI_WRITE, .iov = iov, .desc = desc, .count = count, .to = to,
+			.addr = addr, .key = key, .context = context);
+}
+
+static ssize_t
+rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, uint64_t addr,
+	  uint64_t key, void *context)
+{
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .type = OFI_WRITE, .to = to, .addr = addr,
+			.key = key, .context = context);
+}
+
+static ssize_t
+rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return rma_message(ep, OFI_WRITE, msg, flags);
+}
+
+static ssize_t
+rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to, uint64_t addr,
+	   uint64_t key)
+{
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .type = OFI_WRITE, .call = OFI_CALL_INJECT,
+			.to = to, .addr = addr, .key = key);
+}
+
+static ssize_t
+rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data,
+	      fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+	return MSG_POST(ep, MSG_ONE(buf, len, &desc), .type = OFI_WRITE, .flags = FI_REMOTE_CQ_DATA,
+			.data = data, .to = to, .addr = addr, .key = key, .context = context);
+}
+
+static ssize_t
+rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t to,
+	       uint64_t addr, uint64_t key)
+{
+	return MSG_POST(ep, MSG_ONE(buf, len, NULL), .type = OFI_WRITE, .call = OFI_CALL_INJECT,
+			.flags = FI_REMOTE_CQ_DATA, .data = data, .to = to, .addr = addr,
+			.key = key);
+}
+
+struct fi_ops_rma san_ofi_msg_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = rma_read,
+	.readv = rma_readv,
+	.readmsg = rma_readmsg,
+	.write = rma_write,
+	.writev = rma_writev,
+	.writemsg = rma_writemsg,
+	.inject = rma_inject,
+	.writedata = rma_writedata,
+	.injectdata = rma_injectdata,
+};
+
+/* ---- atomics ---- */
+
+/** What a call has besides its message. */
+struct atomic_call {
+	uint64_t kind; /**< 0, FI_FETCH_ATOMIC or FI_COMPARE_ATOMIC */
+	enum ofi_call call;
+	uint64_t flags;
+	const struct fi_ioc *compare, *result; /**< see ATOMIC_ONE */
+};
+
+/** An array of *nb* integers, as an element of a vector. */
+#define ATOMIC_IN(array, nb) (&(struct fi_ioc){(void *)(uintptr_t)(array), nb})
+/** The only integer of a vector; NULL is refused. */
+#define ATOMIC_ONE(array, nb) ((nb) == 1 && (array)[0].count == 1 ? (array) : NULL)
+
+/*
+ * The two of the transport, on 8 bytes. FI_SUM works with and without FI_FETCH_ATOMIC, FI_CSWAP
+ * with FI_COMPARE_ATOMIC only.
+ */
+int
+san_ofi_msg_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			 struct fi_atomic_attr *attr, uint64_t flags)
+{
+	const uint64_t both = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
+	bool compares = (flags & FI_COMPARE_ATOMIC) != 0;
+
+	(void)domain;
+	if ((flags & FI_TAGGED) != 0) /* to a tagged receive */
+		return -FI_EOPNOTSUPP;
+	if ((flags & ~both) != 0 || flags == both)
+		return -FI_EBADFLAGS;
+	if (datatype != FI_INT64 && datatype != FI_UINT64)
+		return -FI_EOPNOTSUPP;
+	if (op != (compares ? FI_CSWAP : FI_SUM))
+		return -FI_EOPNOTSUPP;
+	attr->count = 1;
+	attr->size = sizeof(uint64_t);
+	return 0;
+}
+
+static ssize_t
+atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_call c)
+{
+	const struct fi_ioc *from = ATOMIC_ONE(msg->msg_iov, msg->iov_count);
+	const struct fi_rma_ioc *at = ATOMIC_ONE(msg->rma_iov, msg->rma_iov_count);
+	struct iovec iov = {.iov_len = sizeof(uint64_t)};
+	struct ofi_op_args args = {.type = OFI_ATOMIC, .call = c.call, .flags = c.flags};
+	struct fi_atomic_attr attr;
+	int rc = san_ofi_msg_query_atomic(NULL, msg->datatype, msg->op, &attr, c.kind);
+
+	if (rc != 0)
+		return rc;
+	if (from == NULL || at == NULL || (c.kind != 0 && c.result == NULL) ||
+	    (c.kind == FI_COMPARE_ATOMIC && c.compare == NULL))
+		return -FI_EINVAL;
+	args.atomic = msg->op == FI_SUM ? OFI_FETCH_ADD : OFI_CMP_SWAP;
+	args.to = msg->addr;
+	args.addr = at->addr;
+	args.key = at->key;
+	args.context = msg->context;
+	memcpy(&args.operand, from->addr, sizeof(args.operand));
+	if (c.kind == FI_COMPARE_ATOMIC)
+		memcpy(&args.compare, c.compare->addr, sizeof(args.compare));
+	if (c.kind != 0) {
+		iov.iov_base = c.result->addr;
+		args.iov = &iov;
+		args.count = 1;
+	}
+	return msg_post(ep, &args);
+}
+
+/* ---- without a result ---- */
+
+static ssize_t
+atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	return atomic_post(ep, msg, (struct atomic_call){.call = OFI_CALL_MSG, .flags = flags});
+}
+
+static ssize_t
+atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t to,
+	      uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
+
+	return atomic_post(ep, &msg, (struct atomic_call){0});
+}
+
+static ssize_t
+atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t to,
+	     uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return atomic_writev(ep, ATOMIC_IN(buf, count), &desc, 1, to, addr, key, datatype, op,
+			     context);
+}
+
+static ssize_t
+atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, uint64_t addr,
+	      uint64_t key, enum fi_datatype datatype, enum fi_op op)
+{
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {
+		ATOMIC_IN(buf, count), NULL, 1, to, &at, 1, datatype, op, NULL, 0};
+
+	return atomic_post(ep, &msg, (struct atomic_call){.call = OFI_CALL_INJECT});
+}
+
+/* ---- with the old value ---- */
+
+static ssize_t
+atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
+		    void **result_desc, size_t nb_result, uint64_t flags)
+{
+	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
+
+	(void)result_desc;
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, msg, c);
+}
+
+static ssize_t
+atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+		  struct fi_ioc *resultv, void **result_desc, size_t nb_result, fi_addr_t to,
+		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
+		  void *context)
+{
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
+	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .result = ATOMIC_ONE(resultv, nb_result)};
+
+	(void)result_desc;
+	return atomic_post(ep, &msg, c);
+}
+
+static ssize_t
+atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result,
+		 void *result_desc, fi_addr_t to, uint64_t addr, uint64_t key,
+		 enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return atomic_readwritev(ep, ATOMIC_IN(buf, count), &desc, 1, ATOMIC_IN(result, count),
+				 &result_desc, 1, to, addr, key, datatype, op, context);
+}
+
+/* ---- with a comparison ---- */
+
+static ssize_t
+atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+		    const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
+		    struct fi_ioc *resultv, void **result_desc, size_t nb_result, uint64_t flags)
+{
+	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
+
+	(void)compare_desc, (void)result_desc;
+	c.compare = ATOMIC_ONE(comparev, nb_compare);
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, msg, c);
+}
+
+static ssize_t
+atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+		  const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
+		  struct fi_ioc *resultv, void **result_desc, size_t nb_result, fi_addr_t to,
+		  uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op,
+		  void *context)
+{
+	const struct fi_rma_ioc at = {addr, 1, key};
+	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
+	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC};
+
+	(void)compare_desc, (void)result_desc;
+	c.compare = ATOMIC_ONE(comparev, nb_compare);
+	c.result = ATOMIC_ONE(resultv, nb_result);
+	return atomic_post(ep, &msg, c);
+}
+
+static ssize_t
+atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare,
+		 void *compare_desc, void *result, void *result_desc, fi_addr_t to, uint64_t addr,
+		 uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	return atomic_compwritev(ep, ATOMIC_IN(buf, count), &desc, 1, ATOMIC_IN(compare, count),
+				 &compare_desc, 1, ATOMIC_IN(result, count), &result_desc, 1, to,
+				 addr, key, datatype, op, context);
+}
+
+/* ---- what is valid ---- */
+
+static int
+atomic_is_valid(enum fi_datatype datatype, enum fi_op op, size_t *count, uint64_t kind)
+{
+	struct fi_atomic_attr attr = {0};
+	int rc = san_ofi_msg_query_atomic(NULL, datatype, op, &attr, kind);
+
+	if (rc == 0)
+		*count = attr.count;
+	return rc;
+}
+
+static int
+atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_is_valid(datatype, op, count, 0);
+}
+
+static int
+atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_is_valid(datatype, op, count, FI_FETCH_ATOMIC);
+}
+
+static int
+atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_is_valid(datatype, op, count, FI_COMPARE_ATOMIC);
+}
+
+struct fi_ops_atomic san_ofi_msg_atomic_ops = {
+	.size = sizeof(struct fi_ops_atomic),
+	.write = atomic_write,
+	.writev = atomic_writev,
+	.writemsg = atomic_writemsg,
+	.inject = atomic_inject,
+	.readwrite = atomic_readwrite,
+	.readwritev = atomic_readwritev,
+	.readwritemsg = atomic_readwritemsg,
+	.compwrite = atomic_compwrite,
+	.compwritev = atomic_compwritev,
+	.compwritemsg = atomic_compwritemsg,
+	.writevalid = atomic_writevalid,
+	.readwritevalid = atomic_readwritevalid,
+	.compwritevalid = atomic_compwritevalid,
 };
 
 /* ---- receives that endpoints share ---- */

@@ -72,7 +72,7 @@ op_free(struct ofi_op *op)
 		free(op->offer);
 	}
 	if (op->buf != NULL)
-		san_ofi_ctx_buf_put(ctx, op->buf);
+		LIST_INSERT_HEAD(&ctx->bufs, op->buf, link);
 	LIST_REMOVE(op, link);
 	LIST_INSERT_HEAD(&ctx->ops, op, link);
 }

@@ -112,7 +112,6 @@ int san_ofi_ctx_lane_get(struct ofi_ctx *ctx, struct ofi_lane **lane);
 void san_ofi_ctx_lane_put(struct ofi_lane *lane);
 /** A send buffer, or NULL. */
 struct ofi_buf *san_ofi_ctx_buf_get(struct ofi_ctx *ctx);
-void san_ofi_ctx_buf_put(struct ofi_ctx *ctx, struct ofi_buf *buf);
 /** *ep* has something to do at the end of the round. */
 void san_ofi_ctx_mark(struct ofi_ep *ep);
 /** The transport has no room for work of *ep*: keep threads from sleeping until it has. */
@@ -297,10 +296,10 @@ void san_ofi_conn_consume(struct ofi_ep *ep, struct ofi_rx *rx, enum ofi_class c
 /** Post the consumed receives of the pool again. */
 void san_ofi_conn_repost(struct ofi_ep *ep);
 
-/* ---- ofi_deliver.c: messages and receives ---- */
+/* ---- ofi_deliver.c: what the peer sends ---- */
 
-/** A message has come. */
-void san_ofi_deliver_on_message(struct ofi_ep *ep, struct ofi_rx *rx);
+/** A receive of the pool has been filled. */
+void san_ofi_deliver_on_recv(struct ofi_ep *ep, struct ofi_rx *rx);
 /** What dirty endpoints have to do: sends and receives that have become possible. */
 void san_ofi_deliver_dirty(struct ofi_ctx *ctx);
 /** Post a receive, tagged if *flags* has FI_TAGGED; of *ep*, or shared if that is NULL. */
@@ -309,18 +308,7 @@ int san_ofi_deliver_post(struct ofi_rxq *q, struct ofi_ep *ep, const struct fi_m
 /** Drop the messages of *ep*, or of its connections, that wait for a receive. */
 void san_ofi_deliver_drop_all(struct ofi_rxq *q, const struct ofi_ep *ep);
 
-/* ---- ofi_rx.c ---- */
-
-void san_ofi_rx_on_recv(struct ofi_ep *ep, struct ofi_rx *rx);
-
 /* ---- ofi_rdm.c: connections of endpoints FI_EP_RDM ---- */
-
-/** The address, or NULL. */
-static inline const union ofi_addr *
-san_ofi_av_find(const struct ofi_av *av, fi_addr_t at)
-{
-	return at < av->nb && av->places[at].uses != 0 ? &av->places[at].addr : NULL;
-}
 
 /** Make *ep* an endpoint FI_EP_RDM. 0 or -errno. */
 int san_ofi_rdm_init(struct ofi_ep *ep);
@@ -335,14 +323,12 @@ bool san_ofi_rdm_on_request(struct ofi_ctx *ctx, const struct rtsan_event *ev);
 bool san_ofi_rdm_is_proved(const struct ofi_ep *conn, const struct rtsan_event *ev);
 /** A connection has been made, or not, or has ended. */
 void san_ofi_rdm_on_event(struct ofi_ep *conn, const struct rtsan_event *ev);
-/** An address is new in the vector. */
-void san_ofi_rdm_on_insert(struct ofi_rdm *rdm, fi_addr_t at, const union ofi_addr *a);
-/** An address is no longer in the vector. */
-void san_ofi_rdm_on_remove(struct ofi_rdm *rdm, fi_addr_t at);
 /** The daemon or the port has ended: nothing comes any more. */
 void san_ofi_rdm_end_all(struct ofi_ctx *ctx);
 /** Free connections that have ended. */
 void san_ofi_rdm_reap(struct ofi_ctx *ctx);
+int san_ofi_rdm_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+			void *context);
 
 /* ---- ofi_progress.c ---- */
 
@@ -358,8 +344,6 @@ bool san_ofi_progress_retry(struct ofi_ctx *ctx);
 /** The process's context, opened if need be. 0 or -errno, with a text in the log. */
 int san_ofi_drive_get(struct ofi_ctx **ctx);
 void san_ofi_drive_put(struct ofi_ctx *ctx);
-/** A thread is about to sleep: look more often. */
-void san_ofi_drive_wake(struct ofi_ctx *ctx);
 
 /* ---- what programs call ---- */
 
@@ -371,28 +355,16 @@ int san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr
 			    struct fid_cntr **cntr, void *context);
 int san_ofi_queue_trywait(struct fid_fabric *fabric, struct fid **fids, int count);
 
-#define OFI_ARGS(...) (&(struct ofi_op_args){__VA_ARGS__})
-/** What calls have in common that are by a message, of any of its types. */
-#define OFI_MSG_ARGS(msg)                                                 \
-	.call = OFI_CALL_MSG, .iov = (msg)->msg_iov, .desc = (msg)->desc, \
-	.count = (msg)->iov_count, .to = (msg)->addr, .context = (msg)->context, .data = (msg)->data
-/** Begin an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
-ssize_t san_ofi_msg_post(struct fid_ep *fid, struct ofi_op_args *args);
-/** The same, with memory in one piece. */
-ssize_t san_ofi_msg_post_one(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-			     struct ofi_op_args *args);
 int san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **ep,
 			 void *context);
-int san_ofi_rma_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+int san_ofi_msg_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 			     struct fi_atomic_attr *attr, uint64_t flags);
 
 extern struct fi_ops_msg san_ofi_msg_ops;
 extern struct fi_ops_tagged san_ofi_msg_tagged_ops;
-extern struct fi_ops_rma san_ofi_rma_ops;
-extern struct fi_ops_atomic san_ofi_rma_atomic_ops;
+extern struct fi_ops_rma san_ofi_msg_rma_ops;
+extern struct fi_ops_atomic san_ofi_msg_atomic_ops;
 
-int san_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
-		    void *context);
 int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		    void *context);
 int san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info,

@@ -35,7 +35,7 @@ progress_wc(const struct rtsan_wc *wc)
 	}
 	if (ep->state == OFI_EP_CONNECTING)
 		ep->state = OFI_EP_CONNECTED; /* the event has not been read yet */
-	san_ofi_rx_on_recv(ep, rx);
+	san_ofi_deliver_on_recv(ep, rx);
 }
 
 bool
@@ -118,7 +118,7 @@ progress_established(struct ofi_ep *ep, const struct rtsan_event *ev)
 	san_ofi_report_conn(ep, &connected, san_ofi_cm_data(ev));
 	while ((rx = STAILQ_FIRST(&ep->early)) != NULL) {
 		STAILQ_REMOVE_HEAD(&ep->early, link);
-		san_ofi_rx_on_recv(ep, rx);
+		san_ofi_deliver_on_recv(ep, rx);
 	}
 	san_ofi_ctx_mark(ep);
 }

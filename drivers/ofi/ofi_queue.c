@@ -25,8 +25,8 @@ queue_arm_transport(struct ofi_wait *w)
 	struct ofi_lane *lane;
 	int rc = 0;
 
-	if (w->ctx->drive != NULL) {
-		san_ofi_drive_wake(w->ctx);
+	if (w->ctx->is_driven) {
+		eventfd_write(w->ctx->drive.fd, 1); /* it looks more often meanwhile */
 		return 0;
 	}
 	if (san_ofi_wait_has_events(w))
@@ -74,8 +74,7 @@ struct queue_nap {
 
 /*
  * Sleep once, because there is nothing to read: the lock is held before and after. True: look
- * again;
- * false, in *rc*: -FI_ETIMEDOUT; -FI_EIO: nothing will come; -FI_EAGAIN: a signal came, after which
+ * again. False, in *rc*: -FI_ETIMEDOUT; -FI_EIO: nothing will come; -FI_EAGAIN: a signal came, and
  * the program gets what is there now.
  */
 static bool
@@ -117,14 +116,9 @@ queue_nap_end(struct queue_nap *nap)
 static struct ofi_wait *
 queue_wait(struct fid *fid)
 {
-	switch (fid->fclass) {
-	case FI_CLASS_CQ:
-		return &container_of(fid, struct ofi_cq, fid.fid)->wait;
-	case FI_CLASS_CNTR:
-		return &container_of(fid, struct ofi_cntr, fid.fid)->wait;
-	default:
-		return &container_of(fid, struct ofi_eq, fid.fid)->wait;
-	}
+	return fid->fclass == FI_CLASS_CQ    ? &container_of(fid, struct ofi_cq, fid.fid)->wait :
+		fid->fclass == FI_CLASS_CNTR ? &container_of(fid, struct ofi_cntr, fid.fid)->wait :
+					       &container_of(fid, struct ofi_eq, fid.fid)->wait;
 }
 
 static int
@@ -148,15 +142,17 @@ queue_control(struct fid *fid, int command, void *arg)
 
 /* ---- open, close ---- */
 
-/* Begin an object that is part of one with *parent_refs*. 0 or -errno. */
+/* Begin an object that is part of one with *parent_refs*, or free it. 0 or -errno. */
 static int
 queue_open(struct fid *fid, struct ofi_ctx *ctx, enum fi_wait_obj obj, uint32_t *parent_refs)
 {
 	struct ofi_wait *w = queue_wait(fid);
 	int rc = san_ofi_wait_init(w, ctx, obj, fid->fclass == FI_CLASS_EQ);
 
-	if (rc != 0)
+	if (rc != 0) {
+		free(fid); /* it begins the object */
 		return rc;
+	}
 	w->parent_refs = parent_refs;
 	(*parent_refs)++;
 	return 0;
@@ -174,8 +170,6 @@ queue_close(struct fid *fid)
 		return -FI_EBUSY;
 	(*w->parent_refs)--;
 	san_ofi_wait_fini(w);
-	if (fid->fclass == FI_CLASS_CQ)
-		free(container_of(fid, struct ofi_cq, fid.fid)->ring);
 	if (fid->fclass == FI_CLASS_EQ) {
 		while ((ev = STAILQ_FIRST(&eq->events)) != NULL) {
 			STAILQ_REMOVE_HEAD(&eq->events, link);
@@ -184,7 +178,9 @@ queue_close(struct fid *fid)
 		san_ofi_report_free(eq->shown);
 		san_ofi_drive_put(w->ctx);
 	}
-	free(fid); /* it begins the object */
+	if (fid->fclass == FI_CLASS_CQ)
+		free(container_of(fid, struct ofi_cq, fid.fid)->ring);
+	free(fid);
 	return 0;
 }
 
@@ -335,6 +331,7 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 		      void *context)
 {
 	struct ofi_domain *parent = container_of(domain, struct ofi_domain, fid);
+	struct fi_cq_err_entry *ring;
 	struct ofi_cq *cq;
 	int rc;
 	OFI_LOCKED;
@@ -350,16 +347,17 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 		cq->size *= 2;
 	cq->ring = malloc(cq->size * sizeof(*cq->ring));
 	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &queue_fid_ops}, &cq_ops};
-	rc = cq->ring == NULL ?
-		-FI_ENOMEM :
-		queue_open(&cq->fid.fid, parent->ctx, attr->wait_obj, &parent->refs);
-	if (rc != 0) {
-		free(cq->ring);
+	if (cq->ring == NULL) {
 		free(cq);
-		return rc;
+		return -FI_ENOMEM;
 	}
-	*out = &cq->fid;
-	return 0;
+	ring = cq->ring;
+	rc = queue_open(&cq->fid.fid, parent->ctx, attr->wait_obj, &parent->refs);
+	if (rc == 0)
+		*out = &cq->fid;
+	else
+		free(ring);
+	return rc;
 }
 
 /* ---- counters ---- */
@@ -472,12 +470,9 @@ san_ofi_queue_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	cntr->fid = (struct fid_cntr){{FI_CLASS_CNTR, context, &queue_fid_ops}, &cntr_ops};
 	rc = queue_open(&cntr->fid.fid, parent->ctx,
 			attr != NULL ? attr->wait_obj : FI_WAIT_UNSPEC, &parent->refs);
-	if (rc != 0) {
-		free(cntr);
-		return rc;
-	}
-	*out = &cntr->fid;
-	return 0;
+	if (rc == 0)
+		*out = &cntr->fid;
+	return rc;
 }
 
 /* ---- event queues ---- */
@@ -487,22 +482,15 @@ static ssize_t
 eq_copy(const struct ofi_event *ev, void *buf, size_t len)
 {
 	const struct fi_eq_cm_entry entry = {.fid = ev->fid, .info = ev->info};
-	size_t room;
+	size_t head = ev->is_user ? 0 : sizeof(entry), length = ev->length;
 
-	if (ev->is_user) {
-		if (len < ev->length)
-			return -FI_ETOOSMALL;
-		memcpy(buf, ev->data, ev->length);
-		return (ssize_t)ev->length;
-	}
-	if (len < sizeof(entry))
+	if (len < (ev->is_user ? length : head)) /* the peer's data may be cut */
 		return -FI_ETOOSMALL;
-	room = len - sizeof(entry);
-	if (room > ev->length)
-		room = ev->length;
-	memcpy(buf, &entry, sizeof(entry));
-	memcpy((uint8_t *)buf + sizeof(entry), ev->data, room);
-	return (ssize_t)(sizeof(entry) + room);
+	if (length > len - head)
+		length = len - head;
+	memcpy(buf, &entry, head);
+	memcpy((uint8_t *)buf + head, ev->data, length);
+	return (ssize_t)(head + length);
 }
 
 static ssize_t
@@ -636,18 +624,17 @@ san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct
 	eq->fid = (struct fid_eq){{FI_CLASS_EQ, context, &queue_fid_ops}, &eq_ops};
 	STAILQ_INIT(&eq->events);
 	rc = san_ofi_drive_get(&ctx);
-	if (rc == 0) {
-		rc = queue_open(&eq->fid.fid, ctx, attr != NULL ? attr->wait_obj : FI_WAIT_NONE,
-				&eq->fabric->refs);
-		if (rc != 0)
-			san_ofi_drive_put(ctx);
-	}
 	if (rc != 0) {
 		free(eq);
 		return rc;
 	}
-	*out = &eq->fid;
-	return 0;
+	rc = queue_open(&eq->fid.fid, ctx, attr != NULL ? attr->wait_obj : FI_WAIT_NONE,
+			&eq->fabric->refs);
+	if (rc == 0)
+		*out = &eq->fid;
+	else
+		san_ofi_drive_put(ctx);
+	return rc;
 }
 
 /* ---- fi_trywait() ---- */

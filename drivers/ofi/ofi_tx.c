@@ -103,7 +103,7 @@ tx_post(struct ofi_op *op, struct rtsan_send_wr *wr, struct ofi_buf *buf)
 		return 1;
 	}
 	if (buf != NULL && buf != op->buf)
-		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+		LIST_INSERT_HEAD(&ep->domain->ctx->bufs, buf, link);
 	if (rc == 0 && ep->nb_wr == 0) /* else a completion makes room */
 		san_ofi_ctx_need_room(ep);
 	return rc;
@@ -402,7 +402,7 @@ san_ofi_tx_on_wc(struct ofi_ep *ep, const struct rtsan_wc *wc)
 			san_ofi_op_copy(op->iov, op->nb_iov, buf->offset, buf->length, buf->data,
 					true);
 		LIST_REMOVE(buf, link);
-		san_ofi_ctx_buf_put(ep->domain->ctx, buf);
+		LIST_INSERT_HEAD(&ep->domain->ctx->bufs, buf, link);
 	}
 	san_ofi_op_check(op);
 	san_ofi_ctx_mark(ep);

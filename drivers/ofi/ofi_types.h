@@ -8,6 +8,7 @@
  */
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -112,9 +113,15 @@ struct ofi_ctx {
 	struct rtsan_ctx *san;
 	struct rtsan_caps caps;
 	uint32_t refs;
-	struct ofi_drive *drive; /**< NULL: the engine has threads of its own */
-	bool is_lost;            /**< the daemon or the port has ended */
-	bool has_rdm;            /**< sleepers for completions watch events of connections, too */
+	bool is_driven; /**< by a thread of ours; else the engine has threads of its own */
+	struct {
+		pthread_t thread;
+		int fd;          /**< an eventfd that ends its sleep */
+		bool is_ended;   /**< atomic */
+		uint32_t rounds; /**< of the context, when it looked last */
+	} drive;
+	bool is_lost; /**< the daemon or the port has ended */
+	bool has_rdm; /**< sleepers for completions watch events of connections, too */
 	uint32_t nb_rounds;
 	uint32_t nb_offers; /**< long messages that peers read */
 	SLIST_HEAD(, ofi_lane) lanes;

@@ -77,7 +77,7 @@ san_ofi_wait_add(struct ofi_ctx *ctx, struct ofi_lane *lane)
 	int rc = 0;
 
 	LIST_FOREACH(w, &ctx->waits, link) {
-		if (rc != 0 || w->for_events || ctx->drive != NULL)
+		if (rc != 0 || w->for_events || ctx->is_driven)
 			continue;
 		rc = wait_watch_transport(w, lane);
 		san_ofi_wait_wake(w); /* it has not armed this one */
@@ -102,7 +102,7 @@ san_ofi_wait_fini(struct ofi_wait *w)
 int
 san_ofi_wait_init(struct ofi_wait *w, struct ofi_ctx *ctx, enum fi_wait_obj obj, bool for_events)
 {
-	bool is_driven = ctx->drive != NULL; /* its thread makes the progress that writes evfd */
+	bool is_driven = ctx->is_driven; /* its thread makes the progress that writes evfd */
 	struct ofi_lane *lane;
 	int rc;
 
