@@ -49,6 +49,15 @@ deliver_fill(struct fi_cq_err_entry *e, const struct ofi_ep *ep, const struct of
 }
 
 static void
+deliver_ack(struct ofi_ep *ep, const struct ofi_hdr *hdr, uint32_t status, uint64_t data)
+{
+	const struct ofi_op_args args = {
+		.type = OFI_ACK, .id = hdr->id, .status = status, .data = data};
+
+	san_ofi_op_answer(ep, &args);
+}
+
+static void
 deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 {
 	bool is_offer = (hdr->flags & OFI_PLACES) != 0;
@@ -56,7 +65,7 @@ deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 	ep->nb_offers -= is_offer;
 	if ((hdr->flags & OFI_WANT_ACK) == 0 || ep->state == OFI_EP_ENDED)
 		return;
-	san_ofi_op_ack(ep, hdr->id, (uint32_t)err, 0);
+	deliver_ack(ep, hdr, (uint32_t)err, 0);
 	san_ofi_ctx_mark(ep);
 }
 
@@ -114,7 +123,7 @@ static void
 deliver_fetch_next(struct ofi_fetch *f, int prov_errno)
 {
 	struct iovec iov[OFI_IOV];
-	struct ofi_op_args args = {.iov = iov};
+	struct ofi_op_args args = {.type = OFI_READ, .iov = iov};
 	const struct ofi_place *p = &f->places[f->next];
 	size_t length;
 	int rc;
@@ -506,7 +515,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 		return;
 	if ((hdr->flags & OFI_CQ_DATA) != 0 && ep->write_status == 0)
 		rx_on_data(ep, rx);
-	san_ofi_op_ack(ep, hdr->id, ep->write_status, 0);
+	deliver_ack(ep, hdr, ep->write_status, 0);
 }
 
 /* The memory is looked up again for each part of the answer, because a region may be closed. */
@@ -514,18 +523,13 @@ static void
 rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = deliver_hdr(rx);
-	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_READ_DATA, hdr->id);
+	const struct iovec iov = {(void *)(uintptr_t)hdr->addr, hdr->length};
+	struct ofi_op_args args = {
+		.type = OFI_READ_DATA, .id = hdr->id, .iov = &iov, .count = 1, .key = hdr->key};
 
-	if (op == NULL)
-		return;
-	op->status = status;
-	op->addr = hdr->addr;
-	op->key = hdr->key;
-	op->length = hdr->length;
-	op->nb_iov = 1;
-	op->iov[0].iov_base = (void *)(uintptr_t)hdr->addr;
-	op->iov[0].iov_len = hdr->length;
+	args.addr = hdr->addr;
+	args.status = rx_find_memory(ep, hdr->key, hdr->addr, hdr->length, FI_REMOTE_READ);
+	san_ofi_op_answer(ep, &args);
 }
 
 static void
@@ -546,7 +550,7 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 	else if (status == 0)
 		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
-	san_ofi_op_ack(ep, hdr->id, status, fetches ? old : 0);
+	deliver_ack(ep, hdr, status, fetches ? old : 0);
 }
 
 /* ---- answers ---- */

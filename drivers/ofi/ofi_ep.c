@@ -343,33 +343,23 @@ static struct fi_ops ep_fid_ops = OFI_FID_OPS(ep_close, ep_bind, ep_control);
 static int
 ep_set_info(struct ofi_ep *ep, const struct fi_info *info)
 {
-	size_t rx_size = OFI_RX_SIZE;
+	const struct fi_info all = san_ofi_info_complete(info);
+	enum fi_ep_type type = all.ep_attr->type;
 	struct ofi_connreq *req;
 
-	if (info->ep_attr != NULL && info->ep_attr->type != FI_EP_MSG &&
-	    info->ep_attr->type != FI_EP_RDM)
+	if ((type != FI_EP_UNSPEC && type != FI_EP_MSG && type != FI_EP_RDM) ||
+	    all.tx_attr->size > OFI_REQUESTS || all.rx_attr->size > OFI_RX_MAX)
 		return -FI_EINVAL;
 	ep->caps = info->caps;
-	ep->tx_size = OFI_TX_SIZE;
-	if (info->tx_attr != NULL) {
-		ep->tx_flags = info->tx_attr->op_flags;
-		if (info->tx_attr->size != 0)
-			ep->tx_size = (uint32_t)info->tx_attr->size;
-	}
-	if (info->rx_attr != NULL) {
-		ep->own_rxq.flags = info->rx_attr->op_flags;
-		if (info->rx_attr->size != 0)
-			rx_size = info->rx_attr->size;
-	}
-	if (ep->tx_size > OFI_REQUESTS || rx_size > OFI_RX_MAX)
-		return -FI_EINVAL;
-	san_ofi_rxq_init(&ep->own_rxq, ep->domain, (uint32_t)rx_size);
+	ep->tx_flags = all.tx_attr->op_flags;
+	ep->tx_size = all.tx_attr->size != 0 ? (uint32_t)all.tx_attr->size : OFI_TX_SIZE;
+	san_ofi_rxq_init(&ep->own_rxq, ep->domain, all.rx_attr);
 	if (info->src_addr != NULL)
 		san_ofi_addr_read(&ep->local, info->src_addr, info->src_addrlen);
 	if (info->dest_addr != NULL)
 		san_ofi_addr_read(&ep->peer, info->dest_addr, info->dest_addrlen);
-	if (info->ep_attr != NULL && info->ep_attr->type == FI_EP_RDM)
-		return san_ofi_rdm_init(ep);
+	if (type == FI_EP_RDM)
+		return san_ofi_rdm_init(ep, all.rx_attr);
 	if (info->handle == NULL)
 		return 0;
 	if (info->handle->fclass == FI_CLASS_PEP) { /* it takes over the address */

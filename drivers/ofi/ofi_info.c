@@ -92,6 +92,15 @@ static const struct fi_info info_all = {
 
 /* ---- hints ---- */
 
+/** What a program asks, with addresses that have no family if it passes none. */
+struct info_query {
+	uint32_t version;
+	struct fi_info hints;
+	union ofi_addr src, dest;
+	union ofi_addr own[OFI_ADDRS]; /**< of the context */
+	int nb_own;
+};
+
 /* What hints have that a program does not give. */
 static struct fi_tx_attr info_no_tx;
 static struct fi_rx_attr info_no_rx;
@@ -99,8 +108,8 @@ static struct fi_ep_attr info_no_ep;
 static struct fi_domain_attr info_no_domain = {.mr_mode = INFO_MR_MODE};
 static struct fi_fabric_attr info_no_fabric;
 
-static struct fi_info
-info_complete(const struct fi_info *hints)
+struct fi_info
+san_ofi_info_complete(const struct fi_info *hints)
 {
 	struct fi_info h = hints != NULL ? *hints : (struct fi_info){0};
 
@@ -143,8 +152,9 @@ info_domain_name(void)
 }
 
 static bool
-info_offers(uint32_t version, const struct fi_info *h, bool is_rdm)
+info_offers(const struct info_query *q, bool is_rdm)
 {
+	const struct fi_info *h = &q->hints;
 	enum fi_ep_type type = is_rdm ? FI_EP_RDM : FI_EP_MSG;
 	uint64_t rdm_caps = is_rdm ? INFO_RDM_CAPS : 0, format = h->addr_format;
 	uint64_t tx_caps = INFO_TX_CAPS | INFO_DOMAIN_CAPS | (rdm_caps & INFO_RDM_TX_CAPS);
@@ -184,7 +194,7 @@ info_offers(uint32_t version, const struct fi_info *h, bool is_rdm)
 		{d->max_ep_tx_ctx > 1 || d->max_ep_rx_ctx > 1 || d->max_ep_stx_ctx != 0 ||
 			 d->max_ep_srx_ctx > (type == FI_EP_MSG),
 		 "contexts of an endpoint"},
-		{!info_offers_mr_mode(version, h->caps, d->mr_mode), "mr_mode"},
+		{!info_offers_mr_mode(q->version, h->caps, d->mr_mode), "mr_mode"},
 		{(tx->caps & ~tx_caps) != 0, "caps of sending"},
 		{(tx->op_flags & ~INFO_TX_FLAGS) != 0, "op_flags of sending"},
 		{(tx->msg_order & ~INFO_ORDER) != 0 || tx->comp_order != 0, "order of sending"},
@@ -210,8 +220,10 @@ info_offers(uint32_t version, const struct fi_info *h, bool is_rdm)
 /* ---- answers ---- */
 
 static void
-info_fit(uint32_t version, const struct fi_info *h, bool is_rdm, struct fi_info *info)
+info_fit(const struct info_query *q, bool is_rdm, struct fi_info *info)
 {
+	const struct fi_info *h = &q->hints;
+
 	info->caps = h->caps | INFO_DOMAIN_CAPS;
 	if (h->caps == 0)
 		info->caps = is_rdm ? INFO_RDM_CAPS : INFO_CAPS;
@@ -233,7 +245,7 @@ info_fit(uint32_t version, const struct fi_info *h, bool is_rdm, struct fi_info 
 	}
 	if ((info->caps & (FI_RMA | FI_ATOMIC)) == 0)
 		info->domain_attr->mr_mode = 0;
-	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || h->domain_attr->mr_mode == INFO_MR_BASIC)
+	if (FI_VERSION_LT(q->version, FI_VERSION(1, 5)) || h->domain_attr->mr_mode == INFO_MR_BASIC)
 		info->domain_attr->mr_mode = INFO_MR_BASIC;
 	info->handle = h->handle;
 	info->tx_attr->op_flags = h->tx_attr->op_flags;
@@ -273,13 +285,6 @@ san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src, const un
 
 /* ---- addresses ---- */
 
-/** Addresses that the program passes, without a family if it does not, and those of the context. */
-struct info_where {
-	union ofi_addr src, dest;
-	union ofi_addr own[OFI_ADDRS];
-	int nb_own;
-};
-
 static int
 info_family(const struct fi_info *h)
 {
@@ -289,20 +294,20 @@ info_family(const struct fi_info *h)
 }
 
 static int
-info_read_addrs(struct info_where *w, const char *node, const char *service, uint64_t flags,
-		const struct fi_info *h)
+info_read_addrs(struct info_query *q, const char *node, const char *service, uint64_t flags)
 {
-	union ofi_addr *to = (flags & FI_SOURCE) != 0 ? &w->src : &w->dest;
+	const struct fi_info *h = &q->hints;
+	union ofi_addr *to = (flags & FI_SOURCE) != 0 ? &q->src : &q->dest;
 	int family = info_family(h), rc = 0;
 
 	if (node == NULL && family == AF_UNSPEC)
-		family = w->nb_own > 0 ? w->own[0].sa.sa_family : AF_INET;
+		family = q->nb_own > 0 ? q->own[0].sa.sa_family : AF_INET;
 	if (node != NULL || service != NULL)
 		rc = san_ofi_addr_resolve(to, node, service, (flags & FI_NUMERICHOST) != 0, family);
-	if (rc == 0 && h->src_addr != NULL && w->src.sa.sa_family == AF_UNSPEC)
-		rc = san_ofi_addr_read(&w->src, h->src_addr, h->src_addrlen);
-	if (rc == 0 && h->dest_addr != NULL && w->dest.sa.sa_family == AF_UNSPEC)
-		rc = san_ofi_addr_read(&w->dest, h->dest_addr, h->dest_addrlen);
+	if (rc == 0 && h->src_addr != NULL && q->src.sa.sa_family == AF_UNSPEC)
+		rc = san_ofi_addr_read(&q->src, h->src_addr, h->src_addrlen);
+	if (rc == 0 && h->dest_addr != NULL && q->dest.sa.sa_family == AF_UNSPEC)
+		rc = san_ofi_addr_read(&q->dest, h->dest_addr, h->dest_addrlen);
 	return rc;
 }
 
@@ -319,27 +324,27 @@ info_is_loopback(const union ofi_addr *a)
  * address while none is known. Returns false if the requested addresses cannot be used.
  */
 static bool
-info_choose(const struct info_where *w, sa_family_t family, union ofi_addr *src)
+info_choose(const struct info_query *q, sa_family_t family, union ofi_addr *src)
 {
-	bool is_any = san_ofi_addr_is_any(&w->src);
+	bool is_any = san_ofi_addr_is_any(&q->src);
 	int i;
 
-	if ((w->src.sa.sa_family != AF_UNSPEC && w->src.sa.sa_family != family) ||
-	    (w->dest.sa.sa_family != AF_UNSPEC && w->dest.sa.sa_family != family))
+	if ((q->src.sa.sa_family != AF_UNSPEC && q->src.sa.sa_family != family) ||
+	    (q->dest.sa.sa_family != AF_UNSPEC && q->dest.sa.sa_family != family))
 		return false;
-	if (info_is_loopback(&w->dest))
+	if (info_is_loopback(&q->dest))
 		return info_refuse("an address of the kernel's");
-	*src = w->src;
+	*src = q->src;
 	src->sa.sa_family = family;
-	if (w->nb_own == 0)
+	if (q->nb_own == 0)
 		return true; /* the engine does not run yet */
-	for (i = 0; i < w->nb_own; i++) {
-		if (is_any && w->own[i].sa.sa_family == family) {
-			*src = w->own[i];
-			san_ofi_addr_set_port(src, san_ofi_addr_port(&w->src));
+	for (i = 0; i < q->nb_own; i++) {
+		if (is_any && q->own[i].sa.sa_family == family) {
+			*src = q->own[i];
+			san_ofi_addr_set_port(src, san_ofi_addr_port(&q->src));
 			return true;
 		}
-		if (san_ofi_addr_is_same_ip(&w->own[i], src))
+		if (san_ofi_addr_is_same_ip(&q->own[i], src))
 			return true;
 	}
 	return !is_any && info_refuse("source address");
@@ -347,42 +352,39 @@ info_choose(const struct info_where *w, sa_family_t family, union ofi_addr *src)
 
 /* Add an answer for addresses of *family*, if that is possible. */
 static int
-info_add_one(uint32_t version, const struct fi_info *h, const struct info_where *w,
-	     sa_family_t family, bool is_rdm, struct fi_info **tail)
+info_add_one(const struct info_query *q, sa_family_t family, bool is_rdm, struct fi_info **tail)
 {
 	struct fi_info *info;
 	union ofi_addr src;
 
-	if (!info_choose(w, family, &src))
+	if (!info_choose(q, family, &src))
 		return 0;
 	info = fi_dupinfo(&info_all);
 	if (info == NULL)
 		return -FI_ENOMEM;
 	*tail = info;
-	info_fit(version, h, is_rdm, info);
+	info_fit(q, is_rdm, info);
 	info->fabric_attr->name = strdup(OFI_NAME);
 	info->domain_attr->name = strdup(info_domain_name());
 	if (info->fabric_attr->name == NULL || info->domain_attr->name == NULL)
 		return -FI_ENOMEM;
 	return san_ofi_info_set_addrs(info, &src,
-				      w->dest.sa.sa_family != AF_UNSPEC ? &w->dest : NULL);
+				      q->dest.sa.sa_family != AF_UNSPEC ? &q->dest : NULL);
 }
 
 /* Add the answers for endpoints of a type. */
 static int
-info_add(uint32_t version, const struct fi_info *h, const struct info_where *w, bool is_rdm,
-	 struct fi_info **tail)
+info_add(const struct info_query *q, bool is_rdm, struct fi_info **tail)
 {
-	int family = info_family(h), rc = 0;
+	int family = info_family(&q->hints), rc = 0;
 
 	while (*tail != NULL)
 		tail = &(*tail)->next;
 	if (family != AF_INET6)
-		rc = info_add_one(version, h, w, AF_INET, is_rdm, tail);
+		rc = info_add_one(q, AF_INET, is_rdm, tail);
 	/* without known addresses both families would be guesses */
-	if (rc == 0 && family != AF_INET && (*tail == NULL || w->nb_own > 0))
-		rc = info_add_one(version, h, w, AF_INET6, is_rdm,
-				  *tail != NULL ? &(*tail)->next : tail);
+	if (rc == 0 && family != AF_INET && (*tail == NULL || q->nb_own > 0))
+		rc = info_add_one(q, AF_INET6, is_rdm, *tail != NULL ? &(*tail)->next : tail);
 	return rc;
 }
 
@@ -390,23 +392,21 @@ int
 san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		 const struct fi_info *hints, struct fi_info **info)
 {
-	const struct fi_info h = info_complete(hints);
-	bool has_msg = info_offers(version, &h, false);
-	bool has_rdm = info_offers(version, &h, true);
-	struct info_where w = {0};
+	struct info_query q = {.version = version, .hints = san_ofi_info_complete(hints)};
+	bool has_msg = info_offers(&q, false), has_rdm = info_offers(&q, true);
 	int rc;
 
 	*info = NULL;
 	if (!has_msg && !has_rdm)
 		return -FI_ENODATA;
-	w.nb_own = san_ofi_ctx_addrs(w.own);
-	if (w.nb_own < 0)
+	q.nb_own = san_ofi_ctx_addrs(q.own);
+	if (q.nb_own < 0)
 		return -FI_ENODATA;
-	rc = info_read_addrs(&w, node, service, flags, &h);
+	rc = info_read_addrs(&q, node, service, flags);
 	if (rc == 0 && has_msg)
-		rc = info_add(version, &h, &w, false, info);
+		rc = info_add(&q, false, info);
 	if (rc == 0 && has_rdm)
-		rc = info_add(version, &h, &w, true, info);
+		rc = info_add(&q, true, info);
 	if (rc == 0)
 		return *info != NULL ? 0 : -FI_ENODATA;
 	fi_freeinfo(*info);

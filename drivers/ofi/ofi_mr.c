@@ -56,15 +56,6 @@ mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 	return 0;
 }
 
-static int
-mr_deregister(struct ofi_mr *mr)
-{
-	if (mr->mr != NULL)
-		return rtsan_mr_dereg(mr->mr);
-	mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
-	return 0;
-}
-
 int
 san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
 		struct ofi_mr **out)
@@ -98,11 +89,18 @@ san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t acc
 	return 0;
 }
 
-void
+int
 san_ofi_mr_free(struct ofi_mr *mr)
 {
-	mr_deregister(mr);
-	free(mr);
+	int rc = 0;
+
+	if (mr->mr != NULL)
+		rc = rtsan_mr_dereg(mr->mr);
+	else
+		mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
+	if (rc == 0)
+		free(mr);
+	return rc;
 }
 
 /* ---- calls ---- */
@@ -111,15 +109,14 @@ static int
 mr_close(struct fid *fid)
 {
 	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
+	struct ofi_domain *domain = mr->domain;
 	int rc;
 	OFI_LOCKED;
 
-	rc = mr_deregister(mr);
-	if (rc != 0)
-		return rc;
-	mr->domain->refs--;
-	free(mr);
-	return 0;
+	rc = san_ofi_mr_free(mr);
+	if (rc == 0)
+		domain->refs--;
+	return rc;
 }
 
 static struct fi_ops mr_fid_ops = OFI_FID_OPS(mr_close, OFI_NONE, OFI_NONE);

@@ -634,14 +634,11 @@ san_ofi_msg_srx_open(struct fid_domain *domain, struct fi_rx_attr *attr, struct 
 		     void *context)
 {
 	struct ofi_rxq *q = calloc(1, sizeof(*q));
-	size_t size = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
 	OFI_LOCKED;
 
 	if (q == NULL)
 		return -FI_ENOMEM;
-	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid),
-			 (uint32_t)(size < OFI_RX_MAX ? size : OFI_RX_MAX));
-	q->flags = attr != NULL ? attr->op_flags : 0;
+	san_ofi_rxq_init(q, container_of(domain, struct ofi_domain, fid), attr);
 	q->fid = (struct fid_ep){
 		.fid = {.fclass = FI_CLASS_SRX_CTX, .context = context, .ops = &srx_fid_ops},
 		.ops = &san_ofi_rxq_ep_ops,

@@ -211,11 +211,19 @@ op_offer_make(struct ofi_op *op)
 	return 0;
 }
 
+/* Of a region's descriptor. */
+static uint32_t
+op_lkey(const struct ofi_mr *mr)
+{
+	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
+}
+
 static struct ofi_op *
-op_alloc(struct ofi_ep *ep, enum ofi_type type)
+op_alloc(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct ofi_op *op = LIST_FIRST(&ctx->ops);
+	size_t i;
 
 	if (op != NULL)
 		LIST_REMOVE(op, link);
@@ -225,7 +233,25 @@ op_alloc(struct ofi_ep *ep, enum ofi_type type)
 		return NULL;
 	memset(op, 0, sizeof(*op));
 	op->ep = ep;
-	op->type = (uint8_t)type;
+	op->type = args->type != 0 ? args->type : OFI_MSG;
+	op->context = args->context;
+	op->flags = args->flags;
+	op->id = args->id;
+	op->status = args->status;
+	op->data = args->data;
+	op->addr = args->addr;
+	op->key = args->key;
+	op->atomic = (uint8_t)args->atomic;
+	op->operand = args->operand;
+	op->compare = args->compare;
+	op->nb_iov = (uint8_t)args->count;
+	for (i = 0; i < args->count; i++) {
+		op->iov[i] = args->iov[i];
+		op->lkey[i] = args->desc != NULL ? op_lkey(args->desc[i]) : 0;
+		op->length += args->iov[i].iov_len;
+	}
+	op->is_native = op->type != OFI_MSG && op->type <= OFI_ATOMIC &&
+		(op->key & OFI_MR_NATIVE) != 0;
 	LIST_INSERT_HEAD(&ep->ops, op, link);
 	return op;
 }
@@ -241,26 +267,6 @@ op_need_answer(struct ofi_op *op)
 	op->id = ep->next_request++ % OFI_NUMBERS;
 	ep->requests[op->id] = op;
 	op->needs_answer = true;
-}
-
-/* Of a region's descriptor. */
-static uint32_t
-op_lkey(const struct ofi_mr *mr)
-{
-	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
-}
-
-static void
-op_set_iov(struct ofi_op *op, const struct ofi_op_args *args)
-{
-	size_t i;
-
-	op->nb_iov = (uint8_t)args->count;
-	for (i = 0; i < args->count; i++) {
-		op->iov[i] = args->iov[i];
-		op->lkey[i] = args->desc != NULL ? op_lkey(args->desc[i]) : 0;
-		op->length += args->iov[i].iov_len;
-	}
 }
 
 /* Copy the bytes now, behind the place of a header. */
@@ -280,7 +286,6 @@ op_inject(struct ofi_op *op)
 int
 san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
-	enum ofi_type type = args->type != 0 ? args->type : OFI_MSG;
 	size_t i, length = 0;
 	struct ofi_op *op;
 	int rc = 0;
@@ -295,29 +300,19 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 		return -FI_EMSGSIZE;
 	if (ep->nb_ops >= ep->tx_size)
 		return -FI_EAGAIN;
-	op = op_alloc(ep, type);
+	op = op_alloc(ep, args);
 	if (op == NULL)
 		return -FI_ENOMEM;
-	op->context = args->context;
-	op->flags = args->flags;
-	op->data = args->data;
-	op->addr = args->addr;
-	op->key = args->key;
-	op->atomic = (uint8_t)args->atomic;
-	op->operand = args->operand;
-	op->compare = args->compare;
-	op->is_native = type != OFI_MSG && (args->key & OFI_MR_NATIVE) != 0;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
-	op_set_iov(op, args);
-	if ((args->flags & FI_INJECT) != 0 && type != OFI_ATOMIC) /* has its operands */
+	if ((args->flags & FI_INJECT) != 0 && op->type != OFI_ATOMIC) /* has its operands */
 		rc = op_inject(op);
-	else if (type == OFI_MSG && op->length > OFI_EAGER)
+	else if (op->type == OFI_MSG && op->length > OFI_EAGER)
 		rc = op_offer_make(op);
 	if (rc != 0) {
 		op_free(op);
 		return rc;
 	}
-	if (type == OFI_MSG ?
+	if (op->type == OFI_MSG ?
 		    (args->flags & FI_DELIVERY_COMPLETE) != 0 || op->offer != NULL :
 		    !op->is_native)
 		op_need_answer(op);
@@ -330,15 +325,11 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 int
 san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args)
 {
-	struct ofi_op *op = op_alloc(conn, OFI_READ);
+	struct ofi_op *op = op_alloc(conn, args);
 
 	if (op == NULL)
 		return -FI_ENOMEM;
 	op->fetch = fetch;
-	op->addr = args->addr;
-	op->key = args->key;
-	op->is_native = (args->key & OFI_MR_NATIVE) != 0;
-	op_set_iov(op, args);
 	if (!op->is_native)
 		op_need_answer(op);
 	conn->nb_answers++;
@@ -348,35 +339,23 @@ san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_
 }
 
 struct ofi_op *
-san_ofi_op_answer(struct ofi_ep *ep, enum ofi_type type, uint32_t id)
+san_ofi_op_answer(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
 	struct ofi_op *op;
 
 	if (ep->state == OFI_EP_ENDED)
 		return NULL;
 	/* a peer may reuse the place of a request before we see that its answer was sent */
-	if (type != OFI_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
+	if (args->type != OFI_CREDIT && ep->nb_answers >= 2 * OFI_NUMBERS) {
 		san_ofi_op_break(ep, "too many requests");
 		return NULL;
 	}
-	op = op_alloc(ep, type);
+	op = op_alloc(ep, args);
 	if (op == NULL) {
 		san_ofi_op_break(ep, "no memory for an answer");
 		return NULL;
 	}
-	op->id = id;
 	ep->nb_answers++;
 	STAILQ_INSERT_TAIL(&ep->answers, op, queue);
 	return op;
-}
-
-void
-san_ofi_op_ack(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data)
-{
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_ACK, id);
-
-	if (op == NULL)
-		return;
-	op->status = status;
-	op->data = data;
 }

@@ -123,6 +123,8 @@ void san_ofi_ctx_free(struct ofi_ctx *ctx);
 
 int san_ofi_info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info);
+/** The same with attributes that are missing; *info* may be NULL. */
+struct fi_info san_ofi_info_complete(const struct fi_info *info);
 /** Set the addresses of *info*; *dest* may be NULL. 0 or -FI_ENOMEM. */
 int san_ofi_info_set_addrs(struct fi_info *info, const union ofi_addr *src,
 			   const union ofi_addr *dest);
@@ -136,7 +138,8 @@ uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t
 /** Register memory for the provider itself. 0 or -errno. */
 int san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
 		    struct ofi_mr **mr);
-void san_ofi_mr_free(struct ofi_mr *mr);
+/** 0, or -errno: it is still there. */
+int san_ofi_mr_free(struct ofi_mr *mr);
 
 /* ---- ofi_cm.c ---- */
 
@@ -196,7 +199,7 @@ void san_ofi_report_forget(struct ofi_eq *eq, fid_t fid);
 
 /* ---- ofi_rxq.c ---- */
 
-void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max);
+void san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, const struct fi_rx_attr *attr);
 /** Complete all as cancelled. */
 void san_ofi_rxq_flush(struct ofi_rxq *q, struct ofi_ep *ep);
 /** The receives of an endpoint, or the shared ones. */
@@ -244,6 +247,7 @@ struct ofi_op_args {
 	const struct iovec *iov;
 	void **desc;
 	size_t count;
+	uint32_t id, status; /**< of an answer */
 	uint64_t data, key;
 	uint64_t addr; /**< of memory; of a tagged message: its tag */
 	enum ofi_atomic atomic;
@@ -253,10 +257,8 @@ struct ofi_op_args {
 int san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
 /** Read a part of a message that the peer offers. 0 or -errno. */
 int san_ofi_op_fetch(struct ofi_ep *conn, struct ofi_fetch *fetch, const struct ofi_op_args *args);
-/** An answer to request *id* of the peer. NULL: no memory, or too many requests. */
-struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, enum ofi_type type, uint32_t id);
-/** Answer the peer's request *id*. */
-void san_ofi_op_ack(struct ofi_ep *ep, uint32_t id, uint32_t status, uint64_t data);
+/** Queue an answer to the peer. NULL: no memory, or too many requests. */
+struct ofi_op *san_ofi_op_answer(struct ofi_ep *ep, const struct ofi_op_args *args);
 /** Complete it if all of its work is done. */
 void san_ofi_op_check(struct ofi_op *op);
 /**
@@ -311,7 +313,7 @@ void san_ofi_deliver_drop_all(struct ofi_rxq *q, const struct ofi_ep *ep);
 /* ---- ofi_rdm.c: connections of endpoints FI_EP_RDM ---- */
 
 /** Make *ep* an endpoint FI_EP_RDM. 0 or -errno. */
-int san_ofi_rdm_init(struct ofi_ep *ep);
+int san_ofi_rdm_init(struct ofi_ep *ep, const struct fi_rx_attr *attr);
 int san_ofi_rdm_enable(struct ofi_ep *ep);
 /** Its address, which is known by now, has its token. */
 void san_ofi_rdm_name(struct ofi_ep *ep);

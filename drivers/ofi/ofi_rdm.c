@@ -328,7 +328,7 @@ san_ofi_rdm_end_all(struct ofi_ctx *ctx)
 /* ---- open, close ---- */
 
 int
-san_ofi_rdm_init(struct ofi_ep *ep)
+san_ofi_rdm_init(struct ofi_ep *ep, const struct fi_rx_attr *attr)
 {
 	struct ofi_rdm *rdm = calloc(1, sizeof(*rdm));
 
@@ -336,7 +336,7 @@ san_ofi_rdm_init(struct ofi_ep *ep)
 		return -FI_ENOMEM;
 	randombytes_buf(&rdm->token, sizeof(rdm->token));
 	rdm->ep = ep;
-	san_ofi_rxq_init(&rdm->tagged, ep->domain, ep->own_rxq.max);
+	san_ofi_rxq_init(&rdm->tagged, ep->domain, attr);
 	ep->rdm = rdm;
 	return 0;
 }

@@ -8,10 +8,13 @@
 #include "ofi_priv.h"
 
 void
-san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, uint32_t max)
+san_ofi_rxq_init(struct ofi_rxq *q, struct ofi_domain *domain, const struct fi_rx_attr *attr)
 {
+	size_t max = attr != NULL && attr->size != 0 ? attr->size : OFI_RX_SIZE;
+
 	q->domain = domain;
-	q->max = max;
+	q->max = max < OFI_RX_MAX ? (uint32_t)max : OFI_RX_MAX;
+	q->flags = attr != NULL ? attr->op_flags : 0;
 	q->min_multi = OFI_MULTI_RECV;
 	STAILQ_INIT(&q->posted);
 	STAILQ_INIT(&q->waiting);

@@ -346,7 +346,7 @@ tx_queue_push(struct ofi_ep *ep, struct ofi_queue *q)
 static void
 tx_send_credits(struct ofi_ep *ep)
 {
-	struct ofi_op *op = san_ofi_op_answer(ep, OFI_CREDIT, 0);
+	struct ofi_op *op = san_ofi_op_answer(ep, &(struct ofi_op_args){.type = OFI_CREDIT});
 
 	if (op == NULL)
 		return;
