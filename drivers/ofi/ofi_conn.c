@@ -79,17 +79,15 @@ san_ofi_conn_enable(struct ofi_ep *ep)
 	if (rc != 0)
 		return rc;
 	attr.send_cq = attr.recv_cq = ep->lane->cq;
-	rc = rtsan_qp_create(ctx->san, &attr, &ep->qp);
-	if (rc != 0) {
-		san_ofi_ctx_lane_put(ep->lane);
-		return san_ofi_ctx_fail(rc, "endpoint");
-	}
 	rc = rtsan_mr_alloc(ctx->san, OFI_NB_RX * OFI_BUF_SIZE, 0, &ep->rx_mr);
+	if (rc == 0) {
+		rc = rtsan_qp_create(ctx->san, &attr, &ep->qp);
+		if (rc != 0)
+			rtsan_mr_dereg(ep->rx_mr);
+	}
 	if (rc != 0) {
-		san_ofi_ctx_fail(rc, "receives of an endpoint");
-		rtsan_qp_destroy(ep->qp);
 		san_ofi_ctx_lane_put(ep->lane);
-		return rc;
+		return san_ofi_ctx_fail(rc, "endpoint and its receives");
 	}
 	for (i = 0; i < OFI_NB_RX; i++) {
 		ep->rx[i].ep = ep;
