@@ -58,9 +58,7 @@ open_ep(struct fi_info *of)
 	CHECK(fi_domain(fabric, of, &domain, NULL) == 0);
 	cq = ofi_common_open_cq(domain);
 	CHECK(fi_cntr_open(domain, NULL, &cntr, NULL) == 0);
-	CHECK(fi_endpoint(domain, of, &ep, NULL) == 0);
-	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
-	CHECK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	ep = ofi_common_make_ep(domain, of, cq);
 	CHECK(fi_ep_bind(ep, &cntr->fid, FI_RECV) == 0);
 	CHECK(fi_enable(ep) == 0);
 	memory = calloc(1, MEMORY);
@@ -375,9 +373,7 @@ open_many(void)
 	ofi_common_get_info(NULL, NULL);
 	open_ep(info);
 	while (rc == 0 && n < 64) {
-		CHECK(fi_endpoint(domain, info, &many[n], NULL) == 0);
-		CHECK(fi_ep_bind(many[n], &eq->fid, 0) == 0);
-		CHECK(fi_ep_bind(many[n], &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+		many[n] = ofi_common_make_ep(domain, info, cq);
 		rc = fi_enable(many[n++]);
 	}
 	printf("%d endpoints: %s\n", n, fi_strerror(-rc));
@@ -392,11 +388,8 @@ open_many(void)
 static struct fid_ep *
 one_of_two(struct fi_info *of, struct fid_ep *srx)
 {
-	struct fid_ep *one;
+	struct fid_ep *one = ofi_common_make_ep(domain, of, cq);
 
-	CHECK(fi_endpoint(domain, of, &one, NULL) == 0);
-	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
-	CHECK(fi_ep_bind(one, &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
 	if (srx != NULL)
 		CHECK(fi_ep_bind(one, &srx->fid, 0) == 0);
 	CHECK(fi_enable(one) == 0);

@@ -79,6 +79,18 @@ ofi_common_open_cq(struct fid_domain *domain)
 	return cq;
 }
 
+struct fid_ep *
+ofi_common_make_ep(struct fid_domain *domain, struct fi_info *of, struct fid_cq *cq)
+{
+	struct fid_ep *one;
+
+	CHECK(fi_endpoint(domain, of, &one, NULL) == 0);
+	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
+	if (cq != NULL)
+		CHECK(fi_ep_bind(one, &cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	return one;
+}
+
 void
 ofi_common_say(const char *format, ...)
 {

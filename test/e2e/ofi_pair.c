@@ -41,23 +41,11 @@ static char from[BIG], to[BIG];
 
 /* ---- set-up ---- */
 
-/* An endpoint without its parts. */
-static struct fid_ep *
-make_ep(struct fi_info *of)
-{
-	struct fid_ep *one;
-
-	CHECK(fi_endpoint(domain, of, &one, NULL) == 0);
-	CHECK(fi_ep_bind(one, &eq->fid, 0) == 0);
-	return one;
-}
-
 static void
 open_side(int i, struct fi_info *of)
 {
 	cq[i] = ofi_common_open_cq(domain);
-	ep[i] = make_ep(of);
-	CHECK(fi_ep_bind(ep[i], &cq[i]->fid, FI_TRANSMIT | FI_RECV) == 0);
+	ep[i] = ofi_common_make_ep(domain, of, cq[i]);
 	CHECK(fi_enable(ep[i]) == 0);
 }
 
@@ -133,7 +121,7 @@ connect_shared(void)
 	CHECK(fi_srx_context(domain, &attr, &srx, NULL) == 0);
 	of = request_connection();
 	cq[1] = ofi_common_open_cq(domain);
-	ep[1] = make_ep(of);
+	ep[1] = ofi_common_make_ep(domain, of, NULL);
 	fi_freeinfo(of);
 	CHECK(fi_ep_bind(ep[1], &cq[1]->fid, FI_TRANSMIT) == 0);
 	CHECK(fi_ep_bind(ep[1], &cq[1]->fid, FI_RECV | FI_SELECTIVE_COMPLETION) == 0);
@@ -532,7 +520,7 @@ enable_needs_its_parts(void)
 static void
 flags_of_operations(void)
 {
-	struct fid_ep *one = make_ep(info), *none;
+	struct fid_ep *one = ofi_common_make_ep(domain, info, NULL), *none;
 	uint64_t flags = FI_TRANSMIT | FI_INJECT;
 
 	CHECK(fi_control(&one->fid, FI_SETOPSFLAG, &flags) == 0);
@@ -637,8 +625,7 @@ be_victim(void)
 	struct fi_cq_data_entry e;
 	ssize_t rc;
 
-	printf("port %d\n", ntohs(((struct sockaddr_in *)&listens_at)->sin_port));
-	fflush(stdout);
+	ofi_common_say("port %d", ntohs(((struct sockaddr_in *)&listens_at)->sin_port));
 	accept_request(ofi_common_expect(FI_CONNREQ, 0)->info);
 	CHECK(fi_recvmsg(ep[1], &multi, FI_MULTI_RECV) == 0);
 	CHECK(ofi_common_failed(cq[1], to).err == FI_ECANCELED);

@@ -631,12 +631,9 @@ is_refused(const void *name)
 {
 	struct node *n = &nodes[0];
 	fi_addr_t at;
-	ssize_t rc;
 
 	CHECK(fi_av_insert(n->av, name, 1, &at, 0, NULL) == 1);
-	while ((rc = fi_tsend(n->ep, from, 1, NULL, at, 9, NULL)) == -FI_EAGAIN)
-		rdm_progress();
-	CHECK(rc == -FI_ECONNREFUSED);
+	POST_FOR(-FI_ECONNREFUSED, fi_tsend(n->ep, from, 1, NULL, at, 9, NULL));
 	CHECK(fi_av_remove(n->av, &at, 1, 0) == 0);
 }
 
@@ -663,9 +660,7 @@ other_kind(void)
 
 	msg->ep_attr->type = FI_EP_MSG;
 	CHECK(fi_eq_open(fabric, &attr, &eq, NULL) == 0);
-	CHECK(fi_endpoint(rdm_domain, msg, &ep, NULL) == 0);
-	CHECK(fi_ep_bind(ep, &eq->fid, 0) == 0);
-	CHECK(fi_ep_bind(ep, &nodes[0].cq->fid, FI_TRANSMIT | FI_RECV) == 0);
+	ep = ofi_common_make_ep(rdm_domain, msg, nodes[0].cq);
 	CHECK(fi_connect(ep, &nodes[1].name, NULL, 0) == -FI_ECONNREFUSED);
 	pep = ofi_common_listen(msg, &name);
 	is_refused(&name);

@@ -55,13 +55,14 @@ void rdm_send_tag(int a, int b, uint64_t tag, size_t len);
 /** Receive a message that has come, or is under way. */
 struct fi_cq_tagged_entry rdm_receive_tag(int a, uint64_t tag, size_t len);
 
-/* Repeat a call while it is to be repeated. */
-#define POST(call)                                   \
+/* Repeat a call while it is to be repeated; then it returns *want*. */
+#define POST_FOR(want, call)                         \
 	do {                                         \
 		ssize_t rc_;                         \
 		while ((rc_ = (call)) == -FI_EAGAIN) \
 			rdm_progress();              \
-		CHECK(rc_ == 0);                     \
+		CHECK(rc_ == (want));                \
 	} while (0)
+#define POST(call) POST_FOR(0, call)
 
 #endif /* OFI_RDM_COMMON_H */
