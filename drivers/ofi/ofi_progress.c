@@ -3,7 +3,6 @@
 /* A round of progress: completions of the transport, then sends and receives that they allow. */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "ofi_priv.h"
 
