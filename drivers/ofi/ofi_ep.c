@@ -234,15 +234,71 @@ ep_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 	return san_ofi_addr_copy(&ep->peer, addr, addrlen);
 }
 
+/* Take over what a closed passive endpoint has left at the port: the transport has one listener. */
+static bool
+pep_adopt(struct ofi_pep *pep)
+{
+	uint16_t port = san_ofi_addr_port(&pep->local);
+	struct ofi_connreq *req;
+	struct ofi_pep *old;
+
+	LIST_FOREACH(old, &pep->ctx->peps, link)
+		if (port != 0 && old->is_closed && san_ofi_addr_port(&old->local) == port)
+			break;
+	if (old == NULL)
+		return false;
+	pep->listener = old->listener;
+	old->listener = NULL;
+	while ((req = LIST_FIRST(&old->requests)) != NULL) {
+		LIST_REMOVE(req, link);
+		LIST_INSERT_HEAD(&pep->requests, req, link);
+		req->pep = pep;
+	}
+	san_ofi_cm_pep_free(old);
+	return true;
+}
+
+static int
+pep_listen(struct fid_pep *fid)
+{
+	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid);
+	int rc;
+	OFI_LOCKED;
+
+	if (pep->eq == NULL)
+		return -FI_ENOEQ;
+	if (pep->listener != NULL)
+		return -FI_EOPBADSTATE;
+	/* peers get an own address, also if the program binds to any */
+	rc = san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
+	if (rc != 0 || pep_adopt(pep))
+		return rc;
+	rc = san_ofi_cm_listen(pep->ctx, &pep->local, OFI_SERVICE(0), pep->backlog, &pep->listener);
+	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_listen");
+}
+
+static int
+pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
+{
+	struct ofi_connreq *req = container_of(handle, struct ofi_connreq, fid);
+	OFI_LOCKED;
+
+	if (handle == NULL || handle->fclass != FI_CLASS_CONNREQ || paramlen > OFI_CM_DATA ||
+	    req->pep != container_of(fid, struct ofi_pep, fid) || req->is_done)
+		return -FI_EINVAL;
+	return san_ofi_cm_request_reject(req, param, paramlen);
+}
+
+/* For both: the types of their arguments say which calls are of passive endpoints. */
 static struct fi_ops_cm ep_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = ep_setname,
 	.getname = ep_getname,
 	.getpeer = ep_getpeer,
 	.connect = ep_connect,
-	.listen = OFI_NONE,
+	.listen = pep_listen,
 	.accept = ep_accept,
-	.reject = OFI_NONE,
+	.reject = pep_reject,
 	.shutdown = ep_shutdown,
 };
 
@@ -408,73 +464,6 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 
 /* ---- passive endpoints ---- */
 
-/* Take over what a closed passive endpoint has left at the port: the transport has one listener. */
-static bool
-pep_adopt(struct ofi_pep *pep)
-{
-	uint16_t port = san_ofi_addr_port(&pep->local);
-	struct ofi_connreq *req;
-	struct ofi_pep *old;
-
-	LIST_FOREACH(old, &pep->ctx->peps, link)
-		if (port != 0 && old->is_closed && san_ofi_addr_port(&old->local) == port)
-			break;
-	if (old == NULL)
-		return false;
-	pep->listener = old->listener;
-	old->listener = NULL;
-	while ((req = LIST_FIRST(&old->requests)) != NULL) {
-		LIST_REMOVE(req, link);
-		LIST_INSERT_HEAD(&pep->requests, req, link);
-		req->pep = pep;
-	}
-	san_ofi_cm_pep_free(old);
-	return true;
-}
-
-static int
-pep_listen(struct fid_pep *fid)
-{
-	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid);
-	int rc;
-	OFI_LOCKED;
-
-	if (pep->eq == NULL)
-		return -FI_ENOEQ;
-	if (pep->listener != NULL)
-		return -FI_EOPBADSTATE;
-	/* peers get an own address, also if the program binds to any */
-	rc = san_ofi_ctx_addr(pep->local.sa.sa_family, &pep->local);
-	if (rc != 0 || pep_adopt(pep))
-		return rc;
-	rc = san_ofi_cm_listen(pep->ctx, &pep->local, OFI_SERVICE(0), pep->backlog, &pep->listener);
-	return rc == 0 ? 0 : san_ofi_ctx_fail(rc, "fi_listen");
-}
-
-static int
-pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t paramlen)
-{
-	struct ofi_connreq *req = container_of(handle, struct ofi_connreq, fid);
-	OFI_LOCKED;
-
-	if (handle == NULL || handle->fclass != FI_CLASS_CONNREQ || paramlen > OFI_CM_DATA ||
-	    req->pep != container_of(fid, struct ofi_pep, fid) || req->is_done)
-		return -FI_EINVAL;
-	return san_ofi_cm_request_reject(req, param, paramlen);
-}
-
-static struct fi_ops_cm pep_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = ep_setname,
-	.getname = ep_getname,
-	.getpeer = OFI_NONE,
-	.connect = OFI_NONE,
-	.listen = pep_listen,
-	.accept = OFI_NONE,
-	.reject = pep_reject,
-	.shutdown = OFI_NONE,
-};
-
 static int
 pep_close(struct fid *fid)
 {
@@ -538,7 +527,7 @@ san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct 
 	pep->fabric = container_of(fabric, struct ofi_fabric, fid);
 	pep->backlog = OFI_BACKLOG;
 	pep->fid = (struct fid_pep){
-		{FI_CLASS_PEP, context, &pep_fid_ops}, &san_ofi_rxq_ep_ops, &pep_cm_ops};
+		{FI_CLASS_PEP, context, &pep_fid_ops}, &san_ofi_rxq_ep_ops, &ep_cm_ops};
 	pep->info = fi_dupinfo(info);
 	if (pep->info != NULL)
 		rc = info->src_addr == NULL ?
