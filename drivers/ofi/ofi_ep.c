@@ -36,12 +36,7 @@ ep_bind_cq(struct ofi_ep *ep, struct ofi_cq *cq, uint64_t flags)
 static int
 ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 {
-	static const uint64_t bits[OFI_CNTRS] = {
-		[OFI_CNTR_SEND] = FI_SEND,
-		[OFI_CNTR_RECV] = FI_RECV,
-		[OFI_CNTR_READ] = FI_READ,
-		[OFI_CNTR_WRITE] = FI_WRITE,
-	};
+	const uint64_t *bits = san_ofi_report_counted;
 	const uint64_t local = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
 	const uint64_t remote = FI_REMOTE_READ | FI_REMOTE_WRITE;
 	int i;

@@ -63,16 +63,18 @@ san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e)
 	san_ofi_wait_wake(&cq->wait);
 }
 
+const uint64_t san_ofi_report_counted[OFI_CNTRS] = {FI_RECV, FI_SEND, FI_READ, FI_WRITE};
+
 void
 san_ofi_report_done(struct ofi_ep *ep, const struct fi_cq_err_entry *e, bool is_wanted)
 {
-	bool receives = (e->flags & FI_RECV) != 0;
-	struct ofi_cq *cq = receives ? ep->rx_cq : ep->tx_cq;
-	struct ofi_cntr *cntr = ep->cntrs[receives                          ? OFI_CNTR_RECV :
-						  (e->flags & FI_SEND) != 0 ? OFI_CNTR_SEND :
-						  (e->flags & FI_READ) != 0 ? OFI_CNTR_READ :
-									      OFI_CNTR_WRITE];
+	struct ofi_cq *cq = (e->flags & FI_RECV) != 0 ? ep->rx_cq : ep->tx_cq;
+	struct ofi_cntr *cntr;
+	int i = 0;
 
+	while (i < OFI_CNTRS - 1 && (e->flags & san_ofi_report_counted[i]) == 0)
+		i++;
+	cntr = ep->cntrs[i];
 	if (cq != NULL && (is_wanted || e->prov_errno != 0))
 		san_ofi_report_cq(cq, e);
 	if (cntr == NULL)

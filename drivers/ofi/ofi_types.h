@@ -44,6 +44,7 @@
 #define OFI_RX_MAX     65536
 #define OFI_MULTI_RECV 64 /* least room of a buffer for many messages */
 #define OFI_BACKLOG    128
+#define OFI_CNTRS      4 /* of receives, sends, reads and writes */
 #define OFI_ADDRS      24
 #define OFI_GUESSERS   1024
 
@@ -321,14 +322,6 @@ enum ofi_conn {
 	OFI_CONN_NONE = 0, /**< nothing, or its end */
 	OFI_CONN_BEGUN,
 	OFI_CONN_UP,
-};
-
-enum ofi_cntr_kind {
-	OFI_CNTR_SEND = 0,
-	OFI_CNTR_RECV,
-	OFI_CNTR_READ,
-	OFI_CNTR_WRITE,
-	OFI_CNTRS,
 };
 
 /**
