@@ -15,10 +15,8 @@
 #include <sodium.h>
 
 #include "cm_priv.h"
-#include "san_assert.h"
 
-#define COOKIE_MAC   16
-#define COOKIE_INPUT 320
+#define COOKIE_MAC 16
 
 static_assert(COOKIE_MAC + sizeof(uint32_t) == SAN_WIRE_COOKIE, "cookie = MAC + time slot");
 static_assert(COOKIE_MAC >= crypto_generichash_BYTES_MIN, "MAC length");
@@ -26,50 +24,37 @@ static_assert(SAN_CM_SECRET >= crypto_generichash_KEYBYTES_MIN &&
 		      SAN_CM_SECRET <= crypto_generichash_KEYBYTES_MAX,
 	      "key length");
 
-struct writer {
-	uint8_t buf[COOKIE_INPUT];
-	uint32_t len;
-};
-
 static void
-put_bytes(struct writer *w, const void *data, uint32_t n)
-{
-	SAN_ASSERT(w->len + n <= sizeof(w->buf));
-	memcpy(w->buf + w->len, data, n);
-	w->len += n;
-}
-
-static void
-cookie_put32(struct writer *w, uint32_t v)
+cookie_put32(crypto_generichash_state *mac, uint32_t v)
 {
 	rte_be32_t be = rte_cpu_to_be_32(v);
 
-	put_bytes(w, &be, sizeof(be));
+	crypto_generichash_update(mac, (const uint8_t *)&be, sizeof(be));
 }
 
 static void
-put_request(struct writer *w, const struct san_wire_cm *msg)
+put_request(crypto_generichash_state *mac, const struct san_wire_cm *msg)
 {
 	unsigned int i;
 
-	cookie_put32(w, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
-	cookie_put32(w, msg->xid);
-	cookie_put32(w, msg->uid);
-	cookie_put32(w, msg->src_cid);
-	cookie_put32(w, msg->src_tag);
-	cookie_put32(w, msg->req_psn);
-	cookie_put32(w, msg->data_psn);
-	cookie_put32(w, msg->first_rsn);
-	cookie_put32(w, msg->features);
-	cookie_put32(w, (uint32_t)msg->mtu << 16 | msg->first_win);
-	cookie_put32(w, (uint32_t)msg->req_win << 16 | msg->data_win);
-	cookie_put32(w, (uint32_t)msg->max_txn << 16 | msg->rnr_ms);
-	cookie_put32(w, (uint32_t)msg->keepalive_ms << 16 | msg->private_len);
-	cookie_put32(w, (uint32_t)(msg->service >> 32));
-	cookie_put32(w, (uint32_t)msg->service);
+	cookie_put32(mac, (uint32_t)(msg->flags & ~SAN_CM_F_COOKIE) << 8 | msg->nb_ports);
+	cookie_put32(mac, msg->xid);
+	cookie_put32(mac, msg->uid);
+	cookie_put32(mac, msg->src_cid);
+	cookie_put32(mac, msg->src_tag);
+	cookie_put32(mac, msg->req_psn);
+	cookie_put32(mac, msg->data_psn);
+	cookie_put32(mac, msg->first_rsn);
+	cookie_put32(mac, msg->features);
+	cookie_put32(mac, (uint32_t)msg->mtu << 16 | msg->first_win);
+	cookie_put32(mac, (uint32_t)msg->req_win << 16 | msg->data_win);
+	cookie_put32(mac, (uint32_t)msg->max_txn << 16 | msg->rnr_ms);
+	cookie_put32(mac, (uint32_t)msg->keepalive_ms << 16 | msg->private_len);
+	cookie_put32(mac, (uint32_t)(msg->service >> 32));
+	cookie_put32(mac, (uint32_t)msg->service);
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		cookie_put32(w, i < msg->nb_ports ? msg->ports[i] : 0);
-	put_bytes(w, msg->private_data, SAN_WIRE_CM_PRIVATE);
+		cookie_put32(mac, i < msg->nb_ports ? msg->ports[i] : 0);
+	crypto_generichash_update(mac, msg->private_data, SAN_WIRE_CM_PRIVATE);
 }
 
 static void
@@ -77,16 +62,15 @@ cookie_make_mac(const struct san_cm *cm, const struct san_wire_pkt *p,
 		const struct san_wire_cm *msg, uint32_t time_slot, uint8_t cookie[SAN_WIRE_COOKIE])
 {
 	rte_be32_t be_slot = rte_cpu_to_be_32(time_slot);
-	struct writer w;
+	crypto_generichash_state mac;
 
-	w.len = 0;
-	cookie_put32(&w, time_slot);
-	put_bytes(&w, p->src.b, sizeof(p->src.b));
-	put_bytes(&w, p->dst.b, sizeof(p->dst.b));
-	cookie_put32(&w, (uint32_t)p->src_port << 16 | p->pkey);
-	put_request(&w, msg);
-	crypto_generichash(cookie, COOKIE_MAC, w.buf, w.len, cm->conf.secret,
-			   sizeof(cm->conf.secret));
+	crypto_generichash_init(&mac, cm->conf.secret, sizeof(cm->conf.secret), COOKIE_MAC);
+	cookie_put32(&mac, time_slot);
+	crypto_generichash_update(&mac, p->src.b, sizeof(p->src.b));
+	crypto_generichash_update(&mac, p->dst.b, sizeof(p->dst.b));
+	cookie_put32(&mac, (uint32_t)p->src_port << 16 | p->pkey);
+	put_request(&mac, msg);
+	crypto_generichash_final(&mac, cookie, COOKIE_MAC);
 	memcpy(cookie + COOKIE_MAC, &be_slot, sizeof(be_slot));
 }
 

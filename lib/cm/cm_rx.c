@@ -15,51 +15,31 @@
 
 #include "cm_priv.h"
 
-/** Answer the sender of *msg* without state. The caller has checked the rate of answers. */
+/** Answer the sender of s->msg without state. */
 static enum san_drop
-cm_rx_send_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-		  struct san_wire_cm *reply)
+cm_rx_answer(struct san_cm *cm, const struct cm_step *s, struct san_wire_cm *reply)
 {
-	reply->xid = msg->xid;
-	reply->src_cid = msg->dst_cid;
-	reply->src_tag = msg->dst_tag;
-	reply->dst_cid = msg->src_cid;
-	reply->dst_tag = msg->src_tag;
-	if (!san_cm_tx_reply(cm, p, san_cm_reply_udp_port(p, msg), reply))
+	/* Check this before the MAC, which costs more than anything else here (RT-36). */
+	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
+	    !san_cm_tx_rate_take(cm, &cm->answers, &s->pkt->src, s->now_ns))
 		return SAN_DROP_CM_RATE;
+	if (reply->msg == SAN_CM_COOKIE)
+		san_cm_cookie_make(cm, s->pkt, s->msg, s->now_ns, reply->cookie);
+	reply->xid = s->msg->xid;
+	reply->src_cid = s->msg->dst_cid;
+	reply->src_tag = s->msg->dst_tag;
+	reply->dst_cid = s->msg->src_cid;
+	reply->dst_tag = s->msg->src_tag;
+	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), reply);
 	return SAN_DROP_NONE;
 }
 
 static enum san_drop
-cm_rx_answer(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	     struct san_wire_cm *reply, uint64_t now_ns)
-{
-	if (!san_cm_tx_rate_take(cm, &cm->answers, &p->src, now_ns))
-		return SAN_DROP_CM_RATE;
-	return cm_rx_send_answer(cm, p, msg, reply);
-}
-
-static enum san_drop
-answer_rej(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	   uint8_t reason, uint64_t now_ns)
+answer_rej(struct san_cm *cm, const struct cm_step *s, uint8_t reason)
 {
 	struct san_wire_cm rej = {.msg = SAN_CM_REJ, .reason = reason};
 
-	return cm_rx_answer(cm, p, msg, &rej, now_ns);
-}
-
-static enum san_drop
-answer_cookie(struct san_cm *cm, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
-	      uint64_t now_ns)
-{
-	struct san_wire_cm reply = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
-
-	/* Check this before the MAC, which costs more than anything else here (RT-36). */
-	if (cm->out_tail - cm->out_head == CM_OUT_MAX ||
-	    !san_cm_tx_rate_take(cm, &cm->answers, &p->src, now_ns))
-		return SAN_DROP_CM_RATE;
-	san_cm_cookie_make(cm, p, msg, now_ns, reply.cookie);
-	return cm_rx_send_answer(cm, p, msg, &reply);
+	return cm_rx_answer(cm, s, &rej);
 }
 
 /* ---- REQ ---- */
@@ -101,9 +81,9 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	if (!san_cm_hash_free(cm, &p->src, msg->src_cid, msg->src_tag))
 		return SAN_DROP_CM_STALE;
 	if (!san_cm_listen_may_wait(cm, l, &p->src))
-		return answer_rej(cm, p, msg, RTSAN_R_BACKLOG, s->now_ns);
+		return answer_rej(cm, s, RTSAN_R_BACKLOG);
 	if (san_cm_conn_add(cm, &p->dst, &p->src, p->pkey, &c) != 0)
-		return answer_rej(cm, p, msg, RTSAN_R_RESOURCES, s->now_ns);
+		return answer_rej(cm, s, RTSAN_R_RESOURCES);
 	c->passive = true;
 	c->listener = (uint16_t)(l - cm->listeners);
 	san_cm_pdl_conn(cm, c)->path.dst_mac = p->src_mac;
@@ -125,6 +105,7 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 {
 	const struct san_wire_cm *msg = s->msg;
 	const struct san_wire_pkt *p = s->pkt;
+	struct san_wire_cm cookie = {.msg = SAN_CM_COOKIE, .flags = SAN_CM_F_COOKIE};
 	struct san_cm_conn *c;
 	struct cm_listener *l;
 	uint8_t reason;
@@ -133,11 +114,8 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 		if (!san_cm_tx_rate_take(cm, &cm->checks, &p->src, s->now_ns))
 			return SAN_DROP_CM_RATE;
 		if (!san_cm_cookie_valid(cm, p, msg, s->now_ns)) {
-			/*
-			 * The cookie may have expired during a long wait for accept: send a new
-			 * one.
-			 */
-			answer_cookie(cm, p, msg, s->now_ns);
+			/* it may have expired during a long wait for accept: send a new one */
+			cm_rx_answer(cm, s, &cookie);
 			return SAN_DROP_CM_COOKIE;
 		}
 		san_cm_tx_note_known(cm, &p->src);
@@ -149,13 +127,13 @@ rx_req(struct san_cm *cm, const struct cm_step *s)
 	}
 	l = san_cm_listen_find(cm, msg->service, p->pkey, &reason);
 	if (l == NULL) {
-		answer_rej(cm, p, msg, reason, s->now_ns);
+		answer_rej(cm, s, reason);
 		return reason == RTSAN_R_PKEY ? SAN_DROP_PKEY : SAN_DROP_NONE;
 	}
 	if (!san_cm_offer_valid(msg))
-		return answer_rej(cm, p, msg, RTSAN_R_PARAMETER, s->now_ns);
+		return answer_rej(cm, s, RTSAN_R_PARAMETER);
 	if (!(msg->flags & SAN_CM_F_COOKIE))
-		return answer_cookie(cm, p, msg, s->now_ns);
+		return cm_rx_answer(cm, s, &cookie);
 	return add_request(cm, l, s);
 }
 
@@ -208,7 +186,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
 			end.reason = RTSAN_R_PARAMETER;
-			answer_rej(cm, s->pkt, s->msg, RTSAN_R_PARAMETER, s->now_ns);
+			answer_rej(cm, s, RTSAN_R_PARAMETER);
 			return san_cm_fsm_step(cm, c, &end);
 		}
 		/* No memory for private data: ignore the REP. The peer repeats it later. */
@@ -231,9 +209,9 @@ cm_rx_conn_msg(struct san_cm *cm, const struct cm_step *s)
 	drop = find_conn(cm, s->pkt, msg, &c);
 	/* Answer, so that the peer does not wait for a connection that no longer exists here. */
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_REP)
-		answer_rej(cm, s->pkt, msg, RTSAN_R_STALE, s->now_ns);
+		answer_rej(cm, s, RTSAN_R_STALE);
 	if (drop == SAN_DROP_CM_STALE && msg->msg == SAN_CM_DREQ)
-		cm_rx_answer(cm, s->pkt, msg, &drep, s->now_ns);
+		cm_rx_answer(cm, s, &drep);
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	san_cm_tx_note_known(cm, &s->pkt->src);
