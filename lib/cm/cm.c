@@ -344,11 +344,11 @@ san_cm_conn_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 static void
 events_take(struct san_cm *cm, struct san_cm_conn *c, unsigned int events)
 {
-	c->events &= (uint8_t)~events;
-	if (c->events != 0 || !c->in_ev)
+	if (c->events == 0)
 		return;
-	TAILQ_REMOVE(&cm->ev, c, ev_link);
-	c->in_ev = false;
+	c->events &= (uint8_t)~events;
+	if (c->events == 0)
+		TAILQ_REMOVE(&cm->ev, c, ev_link);
 }
 
 void
@@ -357,9 +357,8 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 	/* The state machine has let it go, so no counter includes it. */
 	SAN_ASSERT(c->state == SAN_CM_IDLE || c->state == SAN_CM_TIMEWAIT);
 	san_cm_tx_del(cm, c);
-	if (c->in_change)
+	if (c->changes != 0)
 		TAILQ_REMOVE(&cm->change, c, change_link);
-	c->in_change = false;
 	c->changes = 0;
 	c->is_agreed = false;
 	c->is_ghost = ghost_ns != 0 && c->passive && c->in_hash;
@@ -373,7 +372,7 @@ san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, ui
 	/* A request that no longer exists is not reported; all other events are. */
 	events_take(cm, c, 1u << SAN_CM_EV_CONNECT_REQUEST);
 	san_pdl_conn_del(cm->pdl, san_cm_pdl_conn(cm, c));
-	if (!c->in_ev)
+	if (c->events == 0)
 		san_pdl_slot_give(cm->pdl, c->slot);
 }
 
@@ -414,17 +413,15 @@ void
 san_cm_event_add(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type type)
 {
 	SAN_ASSERT(c->events >> type == 0);
-	c->events |= (uint8_t)(1u << type);
-	if (!c->in_ev)
+	if (c->events == 0)
 		TAILQ_INSERT_TAIL(&cm->ev, c, ev_link);
-	c->in_ev = true;
+	c->events |= (uint8_t)(1u << type);
 	if (type == SAN_CM_EV_CONNECT_REQUEST)
 		return;                           /* this event concerns the owner only */
 	SAN_ASSERT(c->state != SAN_CM_RESOLVING); /* that list has the same links */
-	c->changes |= (uint8_t)(1u << type);
-	if (!c->in_change)
+	if (c->changes == 0)
 		TAILQ_INSERT_TAIL(&cm->change, c, change_link);
-	c->in_change = true;
+	c->changes |= (uint8_t)(1u << type);
 }
 
 bool
@@ -447,10 +444,8 @@ san_cm_change_next(struct san_cm *cm, struct san_cm_change *change)
 		.cookie = c->cookie,
 	};
 	c->changes &= (uint8_t)(c->changes - 1);
-	if (c->changes == 0) {
+	if (c->changes == 0)
 		TAILQ_REMOVE(&cm->change, c, change_link);
-		c->in_change = false;
-	}
 	return true;
 }
 
@@ -460,11 +455,12 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 	const struct cm_setup *s = san_cm_setup(cm, c);
 	const struct cm_private *p;
 
-	memset(ev, 0, sizeof(*ev));
-	ev->slot = c->slot;
-	ev->cookie = c->cookie;
-	ev->peer = c->peer;
-	ev->type = (uint8_t)__builtin_ctz(c->events);
+	*ev = (struct san_cm_event){
+		.type = (uint8_t)__builtin_ctz(c->events),
+		.slot = c->slot,
+		.cookie = c->cookie,
+		.peer = c->peer,
+	};
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
 		ev->listener = cm->listeners[c->listener].cookie;
 		ev->stream = san_cm_has_stream(s->agreed.features);
@@ -501,7 +497,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	/* A connection that was never open holds nothing in other layers. */
 	if (ev->type == SAN_CM_EV_REJECTED || ev->type == SAN_CM_EV_UNREACHABLE)
 		san_cm_conn_free(cm, c, 0, cm->now_ns);
-	else if (!c->in_ev && san_cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
+	else if (c->events == 0 && san_cm_pdl_conn(cm, c)->state == SAN_CONN_FREE)
 		san_pdl_slot_give(cm->pdl, c->slot);
 	return true;
 }
@@ -547,22 +543,19 @@ cm_check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 	SAN_VERIFY(c->state < SAN_CM_STATE_MAX);
 	SAN_VERIFY((pc->state != SAN_CONN_FREE) == live);
 	SAN_VERIFY(!c->is_ghost || (c->state == SAN_CM_TIMEWAIT && c->in_hash && c->passive));
-	SAN_VERIFY(live || !(c->in_tx || c->in_change || c->is_agreed));
-	SAN_VERIFY(c->in_ev == (c->events != 0) && c->in_change == (c->changes != 0));
+	SAN_VERIFY(live || !(c->in_tx || c->changes != 0 || c->is_agreed));
 	SAN_VERIFY((c->private_idx == CM_NO_PRIVATE) ||
 		   (c->events & 1u << SAN_CM_EV_ESTABLISHED) != 0);
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
 	SAN_VERIFY(c->probes <= RTE_MAX(c->keepalive.probes, 1));
-	SAN_VERIFY(!c->in_hash ||
-		   san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) == c);
+	SAN_VERIFY(!c->in_hash || san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) == c);
 }
 
 void
 san_cm_check(const struct san_cm *cm)
 {
-	uint64_t nb_half_open = 0, nb_live = 0, nb_waiting = 0, nb_listed = 0;
+	uint64_t nb_live = 0, nb_waiting = 0, nb_listed = 0, nb_of_hosts = 0;
 	const struct san_cm_conn *c;
-	uint64_t nb_of_hosts = 0;
 	uint32_t i;
 
 	for (i = 0; i < CM_WAIT_HOSTS; i++)
@@ -573,9 +566,8 @@ san_cm_check(const struct san_cm *cm)
 		cm_check_conn(cm, c);
 		nb_live += c->state != SAN_CM_IDLE && !c->is_ghost;
 		nb_waiting += c->state == SAN_CM_WAIT_ACCEPT;
-		nb_half_open += c->state == SAN_CM_WAIT_ACCEPT || c->state == SAN_CM_REP_SENT;
-		nb_listed += (uint64_t)c->in_tx + c->in_ev + c->in_change;
-		nb_listed += c->state == SAN_CM_RESOLVING;
+		nb_listed += (uint64_t)c->in_tx + (c->events != 0) + (c->changes != 0) +
+			(c->state == SAN_CM_RESOLVING);
 	}
 	SAN_VERIFY(nb_waiting == nb_of_hosts);
 	for (i = 0; i < cm->conf.max_listeners; i++) {
@@ -592,7 +584,6 @@ san_cm_check(const struct san_cm *cm)
 		TAILQ_FOREACH(c, &cm->resolving[i], change_link)
 			nb_listed--;
 	SAN_VERIFY(nb_waiting == 0 && nb_listed == 0);
-	SAN_VERIFY(nb_half_open == cm->nb_half_open);
 	SAN_VERIFY(nb_live == cm->pdl->nb_conns);
 	SAN_VERIFY(cm->out_tail - cm->out_head <= CM_OUT_MAX);
 }

@@ -200,13 +200,10 @@ struct san_cm_moved {
 	struct san_wire_path path;
 	uint16_t pkey;
 	uint8_t flags; /**< enum san_wire_cm_flag */
-	uint32_t xid;
-	uint32_t peer_cid, peer_tag, peer_uid;
+	uint32_t xid, peer_uid;
 	struct san_cm_agreed offer; /**< offer of the peer */
 };
-/**
- * -ENOENT: the request no longer exists, or is moving already.
- */
+/** -ENOENT: the request no longer exists, or is moving already. */
 int san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns);
 /** As san_cm_fsm_accept_peer(); -ENOSPC: no slot is free. */
 int san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in,

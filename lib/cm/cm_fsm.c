@@ -16,8 +16,8 @@
  *   DRAINING      drain_ns without progress
  *   TIMEWAIT      none: it ends when the core releases the slot
  *
- * An action runs after the new state is set. Only actions on a request that our ULP has not
- * accepted may free the record: no other layer refers to such a record yet.
+ * An action runs after the new state is set, and before a message is sent. Only actions on a
+ * request that our ULP has not accepted may free the record: no other layer refers to it yet.
  */
 
 #include <assert.h>
@@ -28,8 +28,6 @@
 
 #include "cm_priv.h"
 #include "san_log.h"
-
-typedef void (*cm_action)(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s);
 
 static const char *const state_names[] = {
 	[SAN_CM_IDLE] = "idle",
@@ -44,12 +42,6 @@ static const char *const state_names[] = {
 	[SAN_CM_TIMEWAIT] = "timewait",
 };
 static_assert(RTE_DIM(state_names) == SAN_CM_STATE_MAX, "a state has no name");
-
-static bool
-is_half_open(uint8_t state)
-{
-	return state == SAN_CM_WAIT_ACCEPT || state == SAN_CM_REP_SENT;
-}
 
 /** Add *change* to the WAIT_ACCEPT counts of the listener and the host of *c*. */
 static void
@@ -75,8 +67,6 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 		TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
 	if (next == SAN_CM_WAIT_ACCEPT)
 		count_waiting(cm, c, 1);
-	cm->nb_half_open += is_half_open((uint8_t)next);
-	cm->nb_half_open -= is_half_open(c->state);
 	c->state = (uint8_t)next;
 	c->retries = 0;
 }
@@ -114,12 +104,6 @@ fsm_finish_conn(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_event_type
 /* ---- connecting ---- */
 
 static void
-act_ask(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	fsm_send_msg(cm, c, SAN_CM_REQ, s->now_ns);
-}
-
-static void
 keep_cookie(const struct san_cm *cm, const struct san_cm_conn *c, const struct cm_step *s)
 {
 	struct cm_setup *own = san_cm_setup(cm, c);
@@ -153,7 +137,6 @@ act_cookie(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	measure_path(cm, c, s);
 	keep_cookie(cm, c, s);
 	c->cookie_retries = 0;
-	fsm_send_msg(cm, c, SAN_CM_REQ, s->now_ns);
 }
 
 /*
@@ -178,7 +161,6 @@ act_rejected(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 	setup->private_len = s->msg->msg == SAN_CM_REJ ? s->msg->private_len : 0;
 	memcpy(setup->private_data, s->msg->private_data, setup->private_len);
-	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, s->reason);
 }
 
 /* The peer accepted, but disconnected before the REP reached us. */
@@ -192,13 +174,6 @@ act_withdrawn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	fsm_finish_conn(cm, c, SAN_CM_EV_REJECTED, RTSAN_R_REFUSED);
 }
 
-static void
-act_unreachable(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	(void)s;
-	fsm_finish_conn(cm, c, SAN_CM_EV_UNREACHABLE, RTSAN_R_TIMEOUT);
-}
-
 /* ---- accepting ---- */
 
 /** Wait longer for our ULP than the peer repeats its REQ. */
@@ -210,32 +185,11 @@ act_keep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	san_cm_timer(cm, c, s->now_ns + n * retry_wait_ns(cm, n));
 }
 
-/* The slot is free at once; a ghost recognises copies of the REQ. */
-static void
-act_moved(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	san_cm_conn_free(cm, c, cm->conf.timewait_ns, s->now_ns);
-}
-
 static void
 act_request(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
 	act_keep(cm, c, s);
 	san_cm_event_add(cm, c, SAN_CM_EV_CONNECT_REQUEST);
-}
-
-static void
-act_accept(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	fsm_send_msg(cm, c, SAN_CM_REP, s->now_ns);
-}
-
-/* Send the REP again. This does not count as a retry. */
-static void
-act_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	(void)s;
-	san_cm_tx_add(cm, c);
 }
 
 /* The slot is free at once; a ghost repeats the REJ while the REQ is repeated. */
@@ -259,10 +213,11 @@ act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), &rej);
 }
 
+/* The slot is free at once; of a request that has moved, a ghost recognises copies of the REQ. */
 static void
 act_forget(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	san_cm_conn_free(cm, c, 0, s->now_ns);
+	san_cm_conn_free(cm, c, s->in == CM_IN_MOVED ? cm->conf.timewait_ns : 0, s->now_ns);
 }
 
 /* ---- open ---- */
@@ -289,12 +244,8 @@ fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_lim
 
 	a->pdl.mtu = RTE_MIN(a->pdl.mtu, own->mtu);
 	a->pdl.msg_limit = msg_limit;
-	a->rx_req_win = own->req_win;
-	a->rx_data_win = own->data_win;
-	a->first_rsn_tx = own->first_rsn;
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
-	a->rnr_tx_ms = own->rnr_ms;
 	a->features &= cm->conf.features | SAN_CM_FEAT_STREAM; /* set on both sides or on neither */
 }
 
@@ -312,10 +263,10 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 /*
- * The peer repeats its REQ although the connection is open here. Either another packet was taken
- * for its RTU, or the REQ is a late copy. In both cases send the REP, which the peer answers by an
- * RTU. If the memory of the set-up has been reused, the REP cannot be built. Then the peer has no
- * connection, and keep-alive detects that.
+ * The peer repeats its REQ, perhaps although the connection is open here. Then another packet was
+ * taken for its RTU, or the REQ is a late copy. In all cases send the REP, which the peer answers
+ * by an RTU; this is no retry. If the memory of the set-up has been reused, the REP cannot be
+ * built. Then the peer has no connection, and keep-alive detects that.
  */
 static void
 act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
@@ -362,154 +313,104 @@ act_drain(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 static void
 act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
+	(void)s;
 	san_pdl_conn_close(cm->pdl, san_cm_pdl_conn(cm, c));
-	fsm_send_msg(cm, c, SAN_CM_DREQ, s->now_ns);
-}
-
-static void
-act_none(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	(void)cm;
-	(void)c;
-	(void)s;
-}
-
-/* Our close ends: by a DREP, by a RESET, or because there is no answer. */
-static void
-act_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED,
-			s->in == CM_IN_EXPIRED ? RTSAN_R_TIMEOUT : RTSAN_R_NONE);
-}
-
-/* Both sides closed. */
-static void
-act_both_closed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	(void)s;
-	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
-	fsm_finish_conn(cm, c, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
-}
-
-static void
-act_drep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	/* A repeated DREQ is answered until the core releases the slot. */
-	(void)s;
-	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
-}
-
-static void
-act_ended(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	san_cm_tx_farewell(cm, c, SAN_CM_DREP, RTSAN_R_NONE);
-	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
-}
-
-static void
-act_lost(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, s->reason);
-}
-
-/* Send a DREQ: if only one direction fails, it still reports the end to the peer. */
-static void
-act_failed(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
-{
-	uint8_t reason = s->in == CM_IN_EXPIRED ? RTSAN_R_TIMEOUT : s->reason;
-
-	san_cm_tx_farewell(cm, c, SAN_CM_DREQ, reason);
-	fsm_finish_conn(cm, c, SAN_CM_EV_DISCONNECTED, reason);
 }
 
 /* ---- the table ---- */
 
 struct cm_rule {
-	enum san_cm_state next;
-	cm_action action; /**< NULL: the state ignores this input */
+	enum san_cm_state next; /**< IDLE: the state ignores this input */
+	void (*action)(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s);
+	enum san_wire_cm_msg send;     /**< until the state changes */
+	enum san_wire_cm_msg farewell; /**< sent once */
+	enum san_cm_event_type end;
 };
+
+#define PEER_ENDS .farewell = SAN_CM_DREP, .end = SAN_CM_EV_DISCONNECTED
+/* If only one direction fails, a DREQ still reports the end to the peer. */
+#define FAILS .farewell = SAN_CM_DREQ, .end = SAN_CM_EV_DISCONNECTED
+/* What ends an attempt to connect. */
+#define CONNECTING_ENDS                                                           \
+	[CM_IN_REJ] = {SAN_CM_TIMEWAIT, act_rejected, .end = SAN_CM_EV_REJECTED}, \
+	[CM_IN_CLOSE] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_CLOSED},               \
+	[CM_IN_CLOSE_NOW] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_CLOSED},           \
+	[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_UNREACHABLE}
 
 static const struct cm_rule rules[][CM_IN_MAX] = {
 	[SAN_CM_IDLE] = {
-		[CM_IN_CONNECT] = {SAN_CM_RESOLVING, act_ask},
+		[CM_IN_CONNECT] = {SAN_CM_RESOLVING, .send = SAN_CM_REQ},
 		[CM_IN_REQUEST] = {SAN_CM_WAIT_ACCEPT, act_request},
-		[CM_IN_ADOPT] = {SAN_CM_REP_SENT, act_accept},
+		[CM_IN_ADOPT] = {SAN_CM_REP_SENT, .send = SAN_CM_REP},
 	},
 	[SAN_CM_RESOLVING] = {
-		[CM_IN_RESOLVED] = {SAN_CM_REQ_SENT, act_ask},
-		[CM_IN_COOKIE] = {SAN_CM_REQ_COOKIE_SENT, act_cookie},
-		[CM_IN_REJ] = {SAN_CM_TIMEWAIT, act_rejected},
-		[CM_IN_CLOSE] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_unreachable},
+		[CM_IN_RESOLVED] = {SAN_CM_REQ_SENT, .send = SAN_CM_REQ},
+		[CM_IN_COOKIE] = {SAN_CM_REQ_COOKIE_SENT, act_cookie, .send = SAN_CM_REQ},
+		CONNECTING_ENDS,
 	},
 	[SAN_CM_REQ_SENT] = {
-		[CM_IN_COOKIE] = {SAN_CM_REQ_COOKIE_SENT, act_cookie},
-		[CM_IN_REJ] = {SAN_CM_TIMEWAIT, act_rejected},
-		[CM_IN_CLOSE] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_unreachable},
+		[CM_IN_COOKIE] = {SAN_CM_REQ_COOKIE_SENT, act_cookie, .send = SAN_CM_REQ},
+		CONNECTING_ENDS,
 	},
 	[SAN_CM_REQ_COOKIE_SENT] = {
 		[CM_IN_COOKIE] = {SAN_CM_REQ_COOKIE_SENT, act_fresh_cookie},
 		[CM_IN_REP] = {SAN_CM_ESTABLISHED, act_ready},
-		[CM_IN_REJ] = {SAN_CM_TIMEWAIT, act_rejected},
 		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_withdrawn},
-		[CM_IN_CLOSE] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_unreachable},
+		CONNECTING_ENDS,
 	},
 	[SAN_CM_WAIT_ACCEPT] = {
 		[CM_IN_REQUEST] = {SAN_CM_WAIT_ACCEPT, act_keep},
-		[CM_IN_ACCEPT] = {SAN_CM_REP_SENT, act_accept},
-		[CM_IN_MOVED] = {SAN_CM_TIMEWAIT, act_moved},
+		[CM_IN_ACCEPT] = {SAN_CM_REP_SENT, .send = SAN_CM_REP},
+		[CM_IN_MOVED] = {SAN_CM_TIMEWAIT, act_forget},
 		[CM_IN_REJECT] = {SAN_CM_TIMEWAIT, act_reject},
-		[CM_IN_EXPIRED] = {SAN_CM_IDLE, act_forget},
+		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_forget},
 	},
 	[SAN_CM_REP_SENT] = {
-		[CM_IN_REQUEST] = {SAN_CM_REP_SENT, act_again},
+		[CM_IN_REQUEST] = {SAN_CM_REP_SENT, act_rep_again},
 		[CM_IN_RTU] = {SAN_CM_ESTABLISHED, act_open},
-		[CM_IN_REJ] = {SAN_CM_TIMEWAIT, act_lost},
-		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_ended},
-		[CM_IN_CLOSE] = {SAN_CM_DREQ_SENT, act_dreq},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq},
-		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, act_failed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_failed},
+		[CM_IN_REJ] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_DISCONNECTED},
+		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, PEER_ENDS},
+		[CM_IN_CLOSE] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
+		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
+		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, FAILS},
+		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, FAILS},
 	},
 	[SAN_CM_ESTABLISHED] = {
 		[CM_IN_REQUEST] = {SAN_CM_ESTABLISHED, act_rep_again},
 		[CM_IN_REP] = {SAN_CM_ESTABLISHED, act_rtu_again},
-		[CM_IN_RTU] = {SAN_CM_ESTABLISHED, act_none},
-		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_ended},
-		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, act_lost},
+		[CM_IN_RTU] = {SAN_CM_ESTABLISHED},
+		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, PEER_ENDS},
+		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_DISCONNECTED},
 		[CM_IN_CLOSE] = {SAN_CM_DRAINING, act_drain},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq},
-		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, act_failed},
+		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
+		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, FAILS},
 	},
 	[SAN_CM_DRAINING] = {
 		[CM_IN_REP] = {SAN_CM_DRAINING, act_rtu_again},
-		[CM_IN_RTU] = {SAN_CM_DRAINING, act_none},
-		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_both_closed},
-		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, act_lost},
-		[CM_IN_CLOSE] = {SAN_CM_DRAINING, act_none},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq},
-		[CM_IN_DRAINED] = {SAN_CM_DREQ_SENT, act_dreq},
-		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, act_failed},
-		[CM_IN_EXPIRED] = {SAN_CM_DREQ_SENT, act_dreq},
+		[CM_IN_RTU] = {SAN_CM_DRAINING},
+		/* both sides close */
+		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, .farewell = SAN_CM_DREP, .end = SAN_CM_EV_CLOSED},
+		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_DISCONNECTED},
+		[CM_IN_CLOSE] = {SAN_CM_DRAINING},
+		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
+		[CM_IN_DRAINED] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
+		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, FAILS},
+		[CM_IN_EXPIRED] = {SAN_CM_DREQ_SENT, act_dreq, .send = SAN_CM_DREQ},
 	},
 	[SAN_CM_DREQ_SENT] = {
-		[CM_IN_RTU] = {SAN_CM_DREQ_SENT, act_none},
-		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_both_closed},
-		[CM_IN_DREP] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, act_closed},
-		[CM_IN_CLOSE] = {SAN_CM_DREQ_SENT, act_none},
-		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT, act_none},
-		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, act_failed},
-		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, act_closed},
+		[CM_IN_RTU] = {SAN_CM_DREQ_SENT},
+		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, .farewell = SAN_CM_DREP, .end = SAN_CM_EV_CLOSED},
+		[CM_IN_DREP] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_CLOSED},
+		[CM_IN_RESET] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_CLOSED},
+		[CM_IN_CLOSE] = {SAN_CM_DREQ_SENT},
+		[CM_IN_CLOSE_NOW] = {SAN_CM_DREQ_SENT},
+		[CM_IN_FAILED] = {SAN_CM_TIMEWAIT, FAILS},
+		[CM_IN_EXPIRED] = {SAN_CM_TIMEWAIT, .end = SAN_CM_EV_CLOSED},
 	},
 	[SAN_CM_TIMEWAIT] = {
 		[CM_IN_REQUEST] = {SAN_CM_TIMEWAIT, act_refuse_again},
-		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, act_drep},
+		/* repeated: it is answered until the core releases the slot */
+		[CM_IN_DREQ] = {SAN_CM_TIMEWAIT, .farewell = SAN_CM_DREP},
 	},
 };
 static_assert(RTE_DIM(rules) == SAN_CM_STATE_MAX, "a state has no rules");
@@ -519,10 +420,21 @@ san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 {
 	const struct cm_rule *rule = &rules[c->state][s->in];
 
-	if (rule->action == NULL)
+	/* what a peer's message says about the end that we have asked for is of no interest */
+	uint8_t reason = rule->end == SAN_CM_EV_CLOSED && s->msg != NULL ? RTSAN_R_NONE : s->reason;
+
+	if (rule->next == SAN_CM_IDLE)
 		return false;
 	set_state(cm, c, rule->next);
-	rule->action(cm, c, s);
+	if (rule->action != NULL)
+		rule->action(cm, c, s);
+	if (rule->send != 0)
+		fsm_send_msg(cm, c, rule->send, s->now_ns);
+	if (rule->farewell != 0)
+		san_cm_tx_farewell(cm, c, rule->farewell,
+				   rule->farewell == SAN_CM_DREQ ? reason : RTSAN_R_NONE);
+	if (rule->end != 0)
+		fsm_finish_conn(cm, c, rule->end, reason);
 	return true;
 }
 
@@ -537,13 +449,14 @@ fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_par
 	const struct san_pdl_conf *conf = &cm->pdl->conf;
 	struct cm_setup *own = san_cm_setup(cm, c);
 
-	own->first_rsn = conf->fixed_psn ? conf->first_psn : conf->secret32(conf->secret_arg);
+	own->agreed.first_rsn_tx =
+		conf->fixed_psn ? conf->first_psn : conf->secret32(conf->secret_arg);
+	own->agreed.rx_req_win = param->req_win;
+	own->agreed.rx_data_win = param->data_win;
+	own->agreed.rnr_tx_ms = param->rnr_ms;
 	own->mtu = param->mtu;
-	own->req_win = param->req_win;
-	own->data_win = param->data_win;
 	own->first_win = param->first_win;
 	own->max_txn = param->max_txn;
-	own->rnr_ms = param->rnr_ms;
 	own->is_stream = param->stream;
 	c->uid = param->uid;
 	own->private_len = param->private_len;
@@ -596,14 +509,14 @@ san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
 	return 0;
 }
 
-/*
- * A request can be answered once the ULP has taken its event. If the ULP passes the number of its
- * slot before, it means an earlier request.
- */
-static bool
-is_answerable(const struct san_cm_conn *c)
+struct san_cm_conn *
+san_cm_fsm_request_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
-	return c != NULL && c->state == SAN_CM_WAIT_ACCEPT && !c->in_ev && !c->is_taken;
+	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
+
+	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->events != 0 || c->is_taken)
+		return NULL;
+	return c;
 }
 
 void
@@ -622,9 +535,9 @@ int
 san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
 		       uint64_t cookie, uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_request_at(cm, slot, now_ns);
 
-	if (!is_answerable(c))
+	if (c == NULL)
 		return -ENOENT;
 	/* param->ordered is not compared: the connecting side decides it */
 	if (!san_cm_param_valid(param))
@@ -640,10 +553,10 @@ san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *
 		  uint16_t private_len, uint64_t now_ns)
 {
 	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
-	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
+	struct san_cm_conn *c = san_cm_fsm_request_at(cm, slot, now_ns);
 	struct cm_setup *setup;
 
-	if (!is_answerable(c))
+	if (c == NULL)
 		return -ENOENT;
 	if (private_len > SAN_WIRE_CM_PRIVATE || reason >= SAN_CM_R_MAX)
 		return -EINVAL;
@@ -701,19 +614,10 @@ san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte
 	}
 }
 
-/** True if the state repeats its message. */
-static bool
-is_repeating(uint8_t state)
-{
-	return state == SAN_CM_RESOLVING || state == SAN_CM_REQ_SENT ||
-		state == SAN_CM_REQ_COOKIE_SENT || state == SAN_CM_REP_SENT ||
-		state == SAN_CM_DREQ_SENT;
-}
-
 void
 san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 {
-	struct cm_step s = {.in = CM_IN_EXPIRED, .now_ns = now_ns};
+	struct cm_step s = {.in = CM_IN_EXPIRED, .reason = RTSAN_R_TIMEOUT, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
 	const struct san_pdl_conn *pc;
 
@@ -727,11 +631,11 @@ san_cm_fsm_on_timer(struct san_cm *cm, uint16_t slot, uint64_t now_ns)
 		if (san_cm_keepalive_on_timer(cm, c, now_ns))
 			return;
 		s.in = CM_IN_FAILED;
-		s.reason = RTSAN_R_TIMEOUT;
 	} else if (c->state == SAN_CM_DRAINING && fsm_progress_of(pc) != c->drained_to) {
 		act_drain(cm, c, &s);
 		return;
-	} else if (is_repeating(c->state) && c->retries < cm->conf.max_retries) {
+	} else if (c->state != SAN_CM_DRAINING && c->state != SAN_CM_WAIT_ACCEPT &&
+		   c->retries < cm->conf.max_retries) {
 		c->retries++;
 		fsm_send_msg(cm, c, c->msg, now_ns);
 		return;

@@ -17,23 +17,19 @@
 int
 san_cm_move_out(struct san_cm *cm, uint16_t slot, struct san_cm_moved *out, uint64_t now_ns)
 {
-	struct san_cm_conn *c = san_cm_conn_at(cm, slot, now_ns);
-	const struct cm_setup *setup;
-	const struct san_pdl_conn *pc;
+	struct san_cm_conn *c = san_cm_fsm_request_at(cm, slot, now_ns);
 
-	if (c == NULL || c->state != SAN_CM_WAIT_ACCEPT || c->in_ev || c->is_taken)
+	if (c == NULL)
 		return -ENOENT;
-	pc = san_cm_pdl_conn(cm, c);
 	c->is_taken = true;
-	out->path = pc->path;
-	out->pkey = pc->pkey;
-	setup = san_cm_setup(cm, c);
-	out->flags = setup->flags;
-	out->xid = c->xid;
-	out->peer_cid = c->peer_cid;
-	out->peer_tag = c->peer_tag;
-	out->peer_uid = c->peer_uid;
-	out->offer = setup->agreed;
+	*out = (struct san_cm_moved){
+		.path = san_cm_pdl_conn(cm, c)->path,
+		.pkey = san_cm_pdl_conn(cm, c)->pkey,
+		.flags = san_cm_setup(cm, c)->flags,
+		.xid = c->xid,
+		.peer_uid = c->peer_uid,
+		.offer = san_cm_setup(cm, c)->agreed,
+	};
 	return 0;
 }
 
@@ -50,15 +46,15 @@ san_cm_move_in(struct san_cm *cm, const struct san_cm_moved *in, const struct sa
 		return -EINVAL;
 	if (san_cm_has_stream(in->offer.features) != param->stream)
 		return -EPROTOTYPE;
-	if (!san_cm_hash_free(cm, &in->path.dst, in->peer_cid, in->peer_tag))
+	if (!san_cm_hash_free(cm, &in->path.dst, in->offer.pdl.dcid, in->offer.pdl.dtag))
 		return -ENOSPC;
 	rc = san_cm_conn_add(cm, &in->path.src, &in->path.dst, in->pkey, &c);
 	if (rc != 0)
 		return rc;
 	san_cm_pdl_conn(cm, c)->path = in->path;
 	c->passive = true;
-	c->peer_cid = in->peer_cid;
-	c->peer_tag = in->peer_tag;
+	c->peer_cid = in->offer.pdl.dcid;
+	c->peer_tag = in->offer.pdl.dtag;
 	c->peer_uid = in->peer_uid;
 	c->xid = in->xid;
 	setup = san_cm_setup(cm, c);

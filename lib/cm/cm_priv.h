@@ -60,7 +60,7 @@ enum cm_input {
 /** One input and its arguments; unused ones are zero. */
 struct cm_step {
 	enum cm_input in;
-	uint8_t reason; /**< REJECT, FAILED: enum rtsan_reason */
+	uint8_t reason; /**< of an end: enum rtsan_reason */
 	const struct san_wire_pkt *pkt;
 	const struct san_wire_cm *msg;
 	uint64_t now_ns;
@@ -72,11 +72,9 @@ struct cm_step {
  */
 struct cm_setup {
 	uint64_t service;
-	uint64_t asked_ns;           /**< when it was sent; 0: not yet; SAN_TIME_NEVER: twice */
-	struct san_cm_agreed agreed; /**< offer of the peer until *is_agreed* */
-	/* our offer; packet delivery has the rest of it */
-	uint32_t first_rsn;
-	uint16_t mtu, req_win, data_win, first_win, max_txn, rnr_ms;
+	uint64_t asked_ns;                /**< time of sending; 0: not yet; SAN_TIME_NEVER: twice */
+	struct san_cm_agreed agreed;      /**< until *is_agreed*: parts of both offers */
+	uint16_t mtu, first_win, max_txn; /**< of our offer; pdl has some, too */
 	uint16_t private_len;
 	uint8_t flags;  /**< enum san_wire_cm_flag */
 	bool is_stream; /**< our side uses SAN_CM_FEAT_STREAM */
@@ -102,7 +100,7 @@ struct san_cm_conn {
 	bool is_ghost:1;        /**< released; recognises late REQs until the slot is reused */
 	bool is_refused:1;      /**< by our ULP: a repeated REQ gets the REJ again */
 	bool is_taken:1;        /**< moving to another lcore (cm_move.c) */
-	bool in_tx:1, in_ev:1, in_change:1, in_hash:1;
+	bool in_tx:1, in_hash:1;
 	uint16_t slot;
 	uint16_t listener;     /**< WAIT_ACCEPT: index of the listener */
 	uint16_t keepalive_ms; /**< value offered */
@@ -172,7 +170,6 @@ struct san_cm {
 	struct cm_private *privates; /**< CM_PRIVATES */
 	struct san_pool free_privates;
 	uint64_t now_ns; /**< time of the latest call, for calls without one */
-	uint64_t nb_half_open;
 	uint64_t drops[SAN_DROP_MAX];
 	struct san_inet_rate answers;  /**< rate limit of stateless answers */
 	struct san_inet_rate checks;   /**< rate limit of cookie checks: each computes a MAC */
@@ -231,6 +228,12 @@ san_cm_reply_udp_port(const struct san_wire_pkt *p, const struct san_wire_cm *ms
 
 /* ---- cm_fsm.c ---- */
 
+/**
+ * The request of *slot*, to be answered; NULL: there is none. A request can be answered once the
+ * ULP has taken its event. If the ULP passes the number of its slot before, it means an earlier
+ * request.
+ */
+struct san_cm_conn *san_cm_fsm_request_at(struct san_cm *cm, uint16_t slot, uint64_t now_ns);
 /** Feed the state machine. False: the input has no meaning in this state. */
 bool san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s);
 /** Accept with our offer, by *in*: ACCEPT or ADOPT. */
@@ -245,8 +248,7 @@ struct san_cm_conn *san_cm_conn_at(struct san_cm *cm, uint16_t slot, uint64_t no
 int san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_ip *peer,
 		    uint16_t pkey, struct san_cm_conn **out);
 /** Return slot and CID. *ghost_ns*: how long to recognise copies of the peer's REQ. */
-void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns,
-		      uint64_t now_ns);
+void san_cm_conn_free(struct san_cm *cm, struct san_cm_conn *c, uint64_t ghost_ns, uint64_t now_ns);
 /** Look up by the peer's address, CID and tag, which are unique. */
 struct san_cm_conn *san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer,
 				     uint32_t peer_cid, uint32_t peer_tag);

@@ -75,16 +75,16 @@ cm_tx_fill_offer(const struct san_cm *cm, const struct san_cm_conn *c, struct sa
 	/* The first PSNs: none is acknowledged while the peer still needs the offer. */
 	msg->req_psn = pc->tx[SAN_WIN_REQ].base;
 	msg->data_psn = pc->tx[SAN_WIN_DATA].base;
-	msg->first_rsn = setup->first_rsn;
+	msg->first_rsn = setup->agreed.first_rsn_tx;
 	msg->features = cm->conf.features | (setup->is_stream ? SAN_CM_FEAT_STREAM : 0) |
 		(c->uid != RTSAN_UID_NONE ? SAN_CM_FEAT_USER : 0);
 	msg->uid = c->uid;
 	msg->mtu = setup->mtu;
-	msg->req_win = setup->req_win;
-	msg->data_win = setup->data_win;
+	msg->req_win = setup->agreed.rx_req_win;
+	msg->data_win = setup->agreed.rx_data_win;
 	msg->first_win = setup->first_win;
 	msg->max_txn = setup->max_txn;
-	msg->rnr_ms = setup->rnr_ms;
+	msg->rnr_ms = setup->agreed.rnr_tx_ms;
 	msg->keepalive_ms = c->keepalive_ms;
 	msg->service = setup->service;
 	memcpy(msg->cookie, setup->cookie, sizeof(msg->cookie));

@@ -324,7 +324,7 @@ teardown(void)
 		take_messages(255);
 	}
 	san_cm_check(cm);
-	SAN_VERIFY(pdl->nb_conns == 0 && cm->nb_half_open == 0);
+	SAN_VERIFY(pdl->nb_conns == 0);
 	san_cm_destroy(cm);
 	san_pdl_destroy(pdl);
 	SAN_VERIFY(rte_mempool_in_use_count(pool) == 0);

@@ -282,7 +282,7 @@ run(uint64_t seed)
 	PROP_CHECK(check_open() == 0);
 	for (uint32_t i = 0; i < nb_ends; i++)
 		PROP_CHECK(ends[i].nb_final == 1);
-	PROP_CHECK(net.h[0].cm->nb_half_open + net.h[1].cm->nb_half_open == 0);
+	PROP_CHECK(net.h[0].pdl->nb_conns + net.h[1].pdl->nb_conns == 0);
 	cm_net_fini(&net);
 	PROP_CHECK(rte_mempool_in_use_count(pool) == 0);
 }

@@ -70,7 +70,6 @@ struct snapshot {
 	struct san_pdl_conn c;
 	struct san_tl_conn tc;
 	struct san_cm_conn cc;
-	uint64_t nb_half_open;
 	uint64_t nb_taken;
 	uint8_t bytes[LEN];
 };
@@ -87,7 +86,6 @@ take_snapshot(struct snapshot *s)
 	s->c = victim->pdl->conns[slot];
 	s->tc = victim->tl->conns[slot];
 	s->cc = victim->cm->conns[slot];
-	s->nb_half_open = victim->cm->nb_half_open;
 	s->nb_taken = victim->drops[SAN_DROP_NONE];
 	memcpy(s->bytes, pair.b, sizeof(s->bytes));
 }

@@ -118,9 +118,9 @@ UNIT_CASE(unlisten__before_the_event)
 		assert_true(san_cm_tx_next(net.h[from].cm, &path, &pkt, &msg, net.now_ns));
 		cm_net_rx(&net, 1 - from, cm_net_build(&net, &path, &pkt, &msg));
 	}
-	assert_int_equal(net.h[1].cm->nb_half_open, 1);
+	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 	san_cm_listen_end(net.h[1].cm, CM_NET_SERVICE, CM_NET_PKEY);
-	assert_int_equal(net.h[1].cm->nb_half_open, 0);
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
 	cm_net_run(&net, 1 * MS);
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 0);
 	assert_events(0, SAN_CM_EV_REJECTED, 1);

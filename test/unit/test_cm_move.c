@@ -181,11 +181,11 @@ UNIT_CASE(move_in__says_no)
 	there.param.first_win = 2;
 	for (uint16_t i = 0; i < CONNS; i++) {
 		moved.xid++;
-		moved.peer_tag++;
+		moved.offer.pdl.dtag++;
 		assert_int_equal(
 			san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot), 0);
 	}
-	moved.peer_tag++;
+	moved.offer.pdl.dtag++;
 	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
 			 -ENOSPC);
 }

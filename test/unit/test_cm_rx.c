@@ -40,7 +40,6 @@ static void
 assert_nothing_kept(void)
 {
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
-	assert_int_equal(net.h[1].cm->nb_half_open, 0);
 	cm_net_check(&net);
 }
 
@@ -117,7 +116,6 @@ UNIT_CASE(req__with_cookie_is_a_request)
 	struct san_cm_event ev;
 
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
-	assert_int_equal(net.h[1].cm->nb_half_open, 1);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 	/* copies of it are the same request */
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
