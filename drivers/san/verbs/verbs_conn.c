@@ -35,21 +35,22 @@ verbs_conn_tcp_port_of(const struct verbs_ctx *ctx, uint64_t service)
 	return (uint16_t)(ctx->is_plain ? service : FIRST_PORT + (mixed >> 32) % NB_PORTS);
 }
 
+/* Whether there may be such a listener or connection. *what*: the call. */
 static int
-check_service(const struct verbs_ctx *ctx, uint64_t service)
+check_request(const struct verbs_ctx *ctx, const char *what, const struct shmq_req *req)
 {
-	if (ctx->is_plain && (service == 0 || service > UINT16_MAX))
+	uint64_t service = req->conn.service;
+	uint16_t pkey = req->conn.pkey;
+
+	if (ctx->is_plain && req->type != SHMQ_ACCEPT && (service == 0 || service > UINT16_MAX))
 		return ctx->host->fail(-EINVAL, "service %llu: with plain it is a port, 1 to 65535",
 				       (unsigned long long)service);
+	if (pkey != 0 && pkey != 0xffff)
+		return ctx->host->fail(-EOPNOTSUPP,
+				       "partition 0x%x: verbs has the default one only", pkey);
+	if (atomic_load(&ctx->is_lost))
+		return ctx->host->fail(-EIO, "%s: %s has failed", what, ctx->device);
 	return 0;
-}
-
-static int
-check_pkey(const struct verbs_ctx *ctx, uint16_t pkey)
-{
-	if (pkey == 0 || pkey == 0xffff)
-		return 0;
-	return ctx->host->fail(-EOPNOTSUPP, "partition 0x%x: verbs has the default one only", pkey);
 }
 
 static int
@@ -159,26 +160,17 @@ san_verbs_conn_refuse(struct verbs_ctx *ctx, struct rdma_cm_id *id, uint8_t reas
 
 /* ---- both sides, under the lock of the queue pair ---- */
 
-/* Whether it may begin a connection. */
 static int
-verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_conn *conn)
+verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_conn *conn,
+		       bool is_acceptor)
 {
-	struct verbs_ctx *ctx = q->ctx;
-	int rc = check_pkey(ctx, conn->pkey);
+	int rc;
 
-	if (rc != 0)
-		return rc;
-	if (atomic_load(&ctx->is_lost))
-		return ctx->host->fail(-EIO, "%s: %s has failed", what, ctx->device);
 	if (san_verbs_end_is_connected(q))
-		return ctx->host->fail(-EISCONN, "%s: it has a connection", what);
+		return q->ctx->host->fail(-EISCONN, "%s: it has a connection", what);
 	rc = q->stream != NULL ? san_verbs_stream_renew(q) : 0;
-	return rc != 0 ? ctx->host->fail(rc, "%s: %s", what, strerror(-rc)) : 0;
-}
-
-static void
-verbs_conn_take_param(struct verbs_qp *q, const struct shmq_conn *conn, bool is_acceptor)
-{
+	if (rc != 0)
+		return q->ctx->host->fail(rc, "%s: %s", what, strerror(-rc));
 	q->private_len = conn->private_len;
 	memcpy(q->private_data, conn->private_data, conn->private_len);
 	q->keepalive_ms = conn->keepalive_ms != 0 ? conn->keepalive_ms : KEEPALIVE_MS;
@@ -191,18 +183,18 @@ verbs_conn_take_param(struct verbs_qp *q, const struct shmq_conn *conn, bool is_
 	atomic_store(&q->blame, 0);
 	q->blame_send = q->blame_recv = 0;
 	atomic_store(&q->was_up, false);
+	return 0;
 }
 
 void
 san_verbs_conn_param(const struct verbs_ctx *ctx, uint8_t reads_in, uint8_t reads_out,
 		     struct rdma_conn_param *p)
 {
-	int in = ctx->attr.max_qp_rd_atom < READS_MAX ? ctx->attr.max_qp_rd_atom : READS_MAX;
-	int out = ctx->attr.max_qp_init_rd_atom < READS_MAX ? ctx->attr.max_qp_init_rd_atom :
-							      READS_MAX;
+	int in = MIN(ctx->attr.max_qp_rd_atom, READS_MAX);
+	int out = MIN(ctx->attr.max_qp_init_rd_atom, READS_MAX);
 
-	p->responder_resources = (uint8_t)(in < reads_in ? in : reads_in);
-	p->initiator_depth = (uint8_t)(out < reads_out ? out : reads_out);
+	p->responder_resources = (uint8_t)MIN(in, reads_in);
+	p->initiator_depth = (uint8_t)MIN(out, reads_out);
 	p->retry_count = RETRIES;
 	p->rnr_retry_count = RNR_FOREVER;
 }
@@ -335,15 +327,15 @@ static int
 do_set_up(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
 	bool accepts = req->type == SHMQ_ACCEPT;
+	const char *what = accepts ? "accept" : "connect";
 	struct verbs_qp *q = san_verbs_qp_of(ctx, req->id);
-	int rc = accepts ? 0 : check_service(ctx, req->conn.service);
+	int rc = check_request(ctx, what, req);
 
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, accepts ? "accept" : "connect", &req->conn);
+	rc = verbs_conn_begin_setup(q, what, &req->conn, accepts);
 	if (rc == 0) {
-		verbs_conn_take_param(q, &req->conn, accepts);
 		rc = accepts ? verbs_conn_accept_request(q, req->conn.request) :
 			       verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
 		san_verbs_thread_look(q);
@@ -396,14 +388,10 @@ static int
 do_listen(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
 	uint16_t port = verbs_conn_tcp_port_of(ctx, req->conn.service);
-	int rc = check_service(ctx, req->conn.service);
+	int rc = check_request(ctx, "listen", req);
 	struct sockaddr_storage at;
 	struct verbs_listener *l;
 
-	if (rc == 0)
-		rc = check_pkey(ctx, req->conn.pkey);
-	if (rc == 0 && atomic_load(&ctx->is_lost))
-		rc = ctx->host->fail(-EIO, "listen: %s has failed", ctx->device);
 	if (rc != 0)
 		return rc;
 	l = calloc(1, sizeof(*l));

@@ -28,35 +28,32 @@
 
 /* ---- meaning of a completion, as in the table of doc/providers.md ---- */
 
+/* Others: RTSAN_WC_INVALID. */
+static const uint8_t statuses[] = {
+	[IBV_WC_RNR_RETRY_EXC_ERR] = RTSAN_WC_RNR_RETRY_EXC,
+	[IBV_WC_REM_ACCESS_ERR] = RTSAN_WC_REM_ACCESS,
+	[IBV_WC_REM_INV_REQ_ERR] = RTSAN_WC_REM_REFUSED,
+	[IBV_WC_REM_OP_ERR] = RTSAN_WC_REM_RESOURCE,
+	[IBV_WC_REM_ABORT_ERR] = RTSAN_WC_ABORTED,
+	[IBV_WC_RETRY_EXC_ERR] = RTSAN_WC_RETRY_EXC,
+	[IBV_WC_RESP_TIMEOUT_ERR] = RTSAN_WC_RETRY_EXC,
+	[IBV_WC_LOC_LEN_ERR] = RTSAN_WC_LOC_LENGTH,
+	[IBV_WC_WR_FLUSH_ERR] = RTSAN_WC_FLUSHED,
+};
+
 static uint8_t
 status_of(enum ibv_wc_status status, uint8_t op)
 {
-	switch (status) {
-	case IBV_WC_SUCCESS:
+	if (status == IBV_WC_SUCCESS)
 		return RTSAN_WC_SUCCESS;
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return RTSAN_WC_RNR_RETRY_EXC;
-	case IBV_WC_REM_ACCESS_ERR:
-		return RTSAN_WC_REM_ACCESS;
-	case IBV_WC_REM_INV_REQ_ERR: /* the peer's device has refused the request as invalid */
-		if (op >= RTSAN_WR_FETCH_ADD)
-			return RTSAN_WC_REM_ALIGN;
-		return op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM ? RTSAN_WC_REM_LENGTH :
-									RTSAN_WC_REM_REFUSED;
-	case IBV_WC_REM_OP_ERR:
-		return RTSAN_WC_REM_RESOURCE;
-	case IBV_WC_REM_ABORT_ERR:
-		return RTSAN_WC_ABORTED;
-	case IBV_WC_RETRY_EXC_ERR:
-	case IBV_WC_RESP_TIMEOUT_ERR:
-		return RTSAN_WC_RETRY_EXC;
-	case IBV_WC_LOC_LEN_ERR:
-		return RTSAN_WC_LOC_LENGTH;
-	case IBV_WC_WR_FLUSH_ERR:
-		return RTSAN_WC_FLUSHED;
-	default:
-		return RTSAN_WC_INVALID;
-	}
+	/* the peer's device has refused the request as invalid */
+	if (status == IBV_WC_REM_INV_REQ_ERR && op >= RTSAN_WR_FETCH_ADD)
+		return RTSAN_WC_REM_ALIGN;
+	if (status == IBV_WC_REM_INV_REQ_ERR && (op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM))
+		return RTSAN_WC_REM_LENGTH;
+	if (status < sizeof(statuses) && statuses[status] != 0)
+		return statuses[status];
+	return RTSAN_WC_INVALID;
 }
 
 static const uint8_t ops[] = {
@@ -272,7 +269,7 @@ san_verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 	pthread_mutex_lock(&cq->lock);
 	done = poll_kept(cq, wc, n);
 	while (done < n) {
-		want = n - done < HARVEST ? n - done : HARVEST;
+		want = MIN(n - done, HARVEST);
 		nb = ibv_poll_cq(cq->cq, want, got);
 		for (i = 0; i < nb; i++)
 			done += verbs_cq_translate_wc(cq, &got[i], &wc[done]);
@@ -378,22 +375,20 @@ int
 san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 {
 	struct san_ulp_wc *kept;
-	uint32_t need, count;
+	uint32_t need;
 	int rc = 0;
 
 	pthread_mutex_lock(&cq->lock);
 	need = cq->used + n;
 	if (need > cq->depth) {
-		count = cq->nb_kept;
 		kept = calloc(need, sizeof(*kept));
 		rc = kept == NULL ? ENOMEM : ibv_resize_cq(cq->cq, (int)need);
 		if (rc == 0) {
-			poll_kept(cq, kept, (int)count);
+			cq->nb_kept = (uint32_t)poll_kept(cq, kept, (int)cq->nb_kept);
+			cq->kept_head = 0;
+			cq->depth = need;
 			free(cq->kept);
 			cq->kept = kept;
-			cq->kept_head = 0;
-			cq->nb_kept = count;
-			cq->depth = need;
 		} else {
 			free(kept);
 		}
@@ -434,24 +429,6 @@ verbs_cq_release(struct verbs_cq *cq)
 	free(cq);
 }
 
-static struct verbs_cq *
-verbs_cq_make(struct verbs_ctx *ctx, uint32_t depth)
-{
-	struct verbs_cq *cq = calloc(1, sizeof(*cq));
-
-	if (cq == NULL)
-		return NULL;
-	cq->ctx = ctx;
-	cq->depth = depth;
-	cq->fd = cq->wake_fd = -1;
-	pthread_mutex_init(&cq->lock, NULL);
-	cq->kept = calloc(depth, sizeof(*cq->kept));
-	if (cq->kept != NULL)
-		return cq;
-	verbs_cq_release(cq);
-	return NULL;
-}
-
 static int
 verbs_cq_watch(int epoll, int fd)
 {
@@ -460,54 +437,63 @@ verbs_cq_watch(int epoll, int fd)
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
+/* What programs wait for. */
+static int
+verbs_cq_make_fd(struct verbs_cq *cq)
+{
+	cq->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (cq->fd >= 0)
+		cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (cq->wake_fd >= 0)
+		cq->channel = ibv_create_comp_channel(cq->ctx->dev);
+	if (cq->channel == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+	    verbs_cq_watch(cq->fd, cq->channel->fd) != 0)
+		return -1;
+	return verbs_cq_watch(cq->fd, cq->wake_fd);
+}
+
+int
+san_verbs_cq_make(struct verbs_ctx *ctx, uint32_t depth, const struct verbs_qp *stream,
+		  struct verbs_cq **out)
+{
+	struct verbs_cq *cq = calloc(1, sizeof(*cq));
+	int rc;
+
+	if (cq == NULL)
+		return -ENOMEM;
+	cq->ctx = ctx;
+	cq->depth = depth;
+	cq->fd = cq->wake_fd = -1;
+	pthread_mutex_init(&cq->lock, NULL);
+	cq->kept = calloc(depth, sizeof(*cq->kept));
+	if (cq->kept != NULL && stream != NULL)
+		cq->cq = ibv_create_cq(ctx->dev, (int)depth, (void *)(uintptr_t)stream->index,
+				       ctx->channel, 0);
+	else if (cq->kept != NULL && verbs_cq_make_fd(cq) == 0)
+		cq->cq = ibv_create_cq(ctx->dev, (int)depth, NULL, cq->channel, 0);
+	if (cq->cq != NULL) {
+		*out = cq;
+		return 0;
+	}
+	rc = -errno;
+	verbs_cq_release(cq);
+	return rc;
+}
+
 int
 san_verbs_cq_create(void *priv, uint32_t depth, void **out)
 {
 	struct verbs_ctx *ctx = priv;
 	/* not every device can resize a queue, so it has room for marks of some queue pairs */
 	uint32_t most = (uint32_t)ctx->attr.max_cqe;
-	struct verbs_cq *cq = verbs_cq_make(ctx, depth + MARKS < most ? depth + MARKS : most);
-	int err;
+	struct verbs_cq *cq;
+	int rc = san_verbs_cq_make(ctx, MIN(depth + MARKS, most), NULL, &cq);
 
-	if (cq == NULL)
-		return -ENOMEM;
-	cq->fd = epoll_create1(EPOLL_CLOEXEC);
-	if (cq->fd >= 0)
-		cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (cq->wake_fd >= 0)
-		cq->channel = ibv_create_comp_channel(ctx->dev);
-	if (cq->channel != NULL)
-		cq->cq = ibv_create_cq(ctx->dev, (int)cq->depth, NULL, cq->channel, 0);
-	if (cq->cq == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
-	    verbs_cq_watch(cq->fd, cq->channel->fd) != 0 ||
-	    verbs_cq_watch(cq->fd, cq->wake_fd) != 0) {
-		err = errno;
-		verbs_cq_release(cq);
-		return ctx->host->fail(-err, "completion queue: %s: %s", ctx->device,
-				       strerror(err));
-	}
+	if (rc != 0)
+		return ctx->host->fail(rc, "completion queue: %s: %s", ctx->device, strerror(-rc));
 	pthread_mutex_lock(&ctx->lock);
 	LIST_INSERT_HEAD(&ctx->cqs, cq, link);
 	pthread_mutex_unlock(&ctx->lock);
-	*out = cq;
-	return 0;
-}
-
-int
-san_verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth,
-			  struct verbs_cq **out)
-{
-	struct verbs_cq *cq = verbs_cq_make(ctx, depth);
-	int err;
-
-	if (cq == NULL)
-		return -ENOMEM;
-	cq->cq = ibv_create_cq(ctx->dev, (int)depth, (void *)(uintptr_t)index, ctx->channel, 0);
-	if (cq->cq == NULL) {
-		err = errno;
-		verbs_cq_release(cq);
-		return -err;
-	}
 	*out = cq;
 	return 0;
 }

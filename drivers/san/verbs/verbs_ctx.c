@@ -21,42 +21,43 @@ static LIST_HEAD(, verbs_ctx) all = LIST_HEAD_INITIALIZER(all);
 /* ---- spec: DEVICE[,ip=ADDRESS][,plain] ---- */
 
 static int
-read_word(struct verbs_ctx *ctx, const char *word, size_t len)
+read_word(struct verbs_ctx *ctx, const char *word)
 {
 	unsigned char buf[sizeof(struct in6_addr)];
+	int family = AF_INET;
 
-	if (len == strlen("plain") && strncmp(word, "plain", len) == 0) {
+	if (strcmp(word, "plain") == 0) {
 		ctx->is_plain = true;
 		return 0;
 	}
 	if (strncmp(word, "ip=", 3) != 0)
-		return ctx->host->fail(-EINVAL, "verbs: \"%.*s\": ip=ADDRESS or plain is expected",
-				       (int)len, word);
-	snprintf(ctx->ip, sizeof(ctx->ip), "%.*s", (int)len - 3, word + 3);
-	if (inet_pton(AF_INET, ctx->ip, buf) == 1)
-		return 0;
-	if (inet_pton(AF_INET6, ctx->ip, buf) == 1) { /* normalized, as those of the device below */
-		inet_ntop(AF_INET6, buf, ctx->ip, sizeof(ctx->ip));
-		return 0;
+		return ctx->host->fail(-EINVAL, "verbs: \"%s\": ip=ADDRESS or plain is expected",
+				       word);
+	if (inet_pton(AF_INET, word + 3, buf) != 1) {
+		family = AF_INET6;
+		if (inet_pton(AF_INET6, word + 3, buf) != 1)
+			return ctx->host->fail(-EINVAL, "verbs: \"%s\" is no address", word + 3);
 	}
-	return ctx->host->fail(-EINVAL, "verbs: \"%.*s\" is no address", (int)len - 3, word + 3);
+	inet_ntop(family, buf, ctx->ip, sizeof(ctx->ip)); /* normalized, as the device's below */
+	return 0;
 }
 
 static int
 read_spec(struct verbs_ctx *ctx, const char *args)
 {
-	size_t len = strcspn(args, ",");
+	char *copy = strdup(args), *rest = copy, *word = strsep(&rest, ",");
 	int rc = 0;
 
-	if (len == 0 || len >= sizeof(ctx->device))
-		return ctx->host->fail(-EINVAL, "verbs: a device is to be named, as in verbs:%s",
-				       "mlx5_0");
-	memcpy(ctx->device, args, len);
-	for (args += len; rc == 0 && *args == ','; args += len) {
-		args++;
-		len = strcspn(args, ",");
-		rc = read_word(ctx, args, len);
-	}
+	if (word == NULL)
+		return -ENOMEM;
+	if (word[0] == '\0' || strlen(word) >= sizeof(ctx->device))
+		rc = ctx->host->fail(-EINVAL, "verbs: a device is to be named, as in "
+					      "verbs:mlx5_0");
+	else
+		strcpy(ctx->device, word);
+	while (rc == 0 && (word = strsep(&rest, ",")) != NULL)
+		rc = read_word(ctx, word);
+	free(copy);
 	return rc;
 }
 
@@ -92,32 +93,24 @@ verbs_ctx_find_device(struct verbs_ctx *ctx)
 static bool
 has_address(struct verbs_ctx *ctx, uint8_t port)
 {
-	char found[VERBS_IP_MAX] = "";
+	char text[VERBS_IP_MAX], found[VERBS_IP_MAX] = "";
 	const struct in6_addr *a;
 	union ibv_gid gid;
+	bool is_v4;
 	int i;
 
 	for (i = 0; i < GIDS && ibv_query_gid(ctx->dev, port, i, &gid) == 0; i++) {
-		char text[VERBS_IP_MAX];
-
 		a = (const struct in6_addr *)gid.raw;
-		if (IN6_IS_ADDR_V4MAPPED(a))
-			inet_ntop(AF_INET, gid.raw + 12, text, sizeof(text));
-		else
-			inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
-		if (ctx->ip[0] != '\0' && strcmp(text, ctx->ip) == 0)
-			return true;
-		if (ctx->ip[0] != '\0' || IN6_IS_ADDR_UNSPECIFIED(a) ||
-		    IN6_IS_ADDR_LINKLOCAL(a))
-			continue;
-		if (IN6_IS_ADDR_V4MAPPED(a)) {
+		is_v4 = IN6_IS_ADDR_V4MAPPED(a);
+		inet_ntop(is_v4 ? AF_INET : AF_INET6, &gid.raw[is_v4 ? 12 : 0], text, sizeof(text));
+		if (ctx->ip[0] != '\0' ? strcmp(text, ctx->ip) == 0 : is_v4) {
 			strcpy(ctx->ip, text);
 			return true;
 		}
-		if (found[0] == '\0')
+		if (found[0] == '\0' && !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_LINKLOCAL(a))
 			strcpy(found, text);
 	}
-	if (found[0] == '\0')
+	if (ctx->ip[0] != '\0' || found[0] == '\0')
 		return false;
 	strcpy(ctx->ip, found);
 	return true;
@@ -163,8 +156,7 @@ check_device(struct verbs_ctx *ctx)
 		return ctx->host->fail(-EOPNOTSUPP, "verbs: %s has no reads, or no parts of "
 						    "a request",
 				       ctx->device);
-	ctx->max_sge = ctx->attr.max_sge < RTSAN_SGE_MAX ? (uint32_t)ctx->attr.max_sge :
-							   RTSAN_SGE_MAX;
+	ctx->max_sge = (uint32_t)MIN(ctx->attr.max_sge, RTSAN_SGE_MAX);
 	atomic_store(&ctx->max_inline, RTSAN_INLINE_MAX); /* san_verbs_qp_make() may reduce it */
 	return verbs_ctx_find_port(ctx);
 }
@@ -366,29 +358,21 @@ verbs_ctx_progress(void *priv)
 	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
 
-static uint32_t
-verbs_ctx_least(int64_t a, uint32_t b)
-{
-	if (a < 0)
-		return 0;
-	return a < b ? (uint32_t)a : b;
-}
-
 static void
 verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 {
 	const struct verbs_ctx *ctx = priv;
 	const struct ibv_device_attr *a = &ctx->attr;
 	/* a completion queue has room for both queues of a queue pair */
-	int64_t wr = a->max_qp_wr < a->max_cqe / 2 ? a->max_qp_wr : a->max_cqe / 2;
+	int64_t wr = MIN(a->max_qp_wr, a->max_cqe / 2);
 	uint32_t depth = VERBS_WR_MAX;
 
 	while (depth > 1 && depth > wr - VERBS_MARKS)
 		depth /= 2;
 	*caps = (struct rtsan_caps){
-		.max_qps = verbs_ctx_least(a->max_qp, VERBS_QPS),
-		.max_cqs = verbs_ctx_least(a->max_cq, VERBS_CQS),
-		.max_mrs = verbs_ctx_least(a->max_mr, VERBS_MRS),
+		.max_qps = (uint32_t)MAX(MIN(a->max_qp, VERBS_QPS), 0),
+		.max_cqs = (uint32_t)MAX(MIN(a->max_cq, VERBS_CQS), 0),
+		.max_mrs = (uint32_t)MAX(MIN(a->max_mr, VERBS_MRS), 0),
 		.max_wr = depth,
 		.max_sge = ctx->max_sge,
 		.max_inline = RTSAN_INLINE_MAX,

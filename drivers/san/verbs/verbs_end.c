@@ -67,7 +67,7 @@ verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, ui
 static void
 verbs_end_tell_event(struct verbs_qp *q, struct verbs_event *e)
 {
-	if (q->stream != NULL && san_verbs_stream_is_orphan(q->stream))
+	if (san_verbs_stream_is_orphan(q))
 		return;
 	pthread_mutex_lock(&q->ctx->lock);
 	san_verbs_conn_put(q->ctx, e);
@@ -97,13 +97,11 @@ san_verbs_end_fail(struct verbs_qp *q, uint8_t status)
 void
 san_verbs_end_leave(struct verbs_qp *q)
 {
-	struct rdma_cm_id *id = q->id;
-
-	if (id == NULL)
+	if (q->id == NULL)
 		return;
 	san_verbs_qp_unmake(q);
+	san_verbs_thread_retire(q->ctx, q->id, false);
 	q->id = NULL;
-	san_verbs_thread_retire(q->ctx, id, false);
 }
 
 bool
@@ -186,7 +184,7 @@ verbs_end_finish(struct verbs_qp *q)
 	if (q->stream != NULL && !was_never_up(q))
 		san_verbs_stream_over(q, is_late ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	verbs_end_tell_event(q, &q->events[1]);
-	if (q->stream != NULL && san_verbs_stream_is_orphan(q->stream))
+	if (san_verbs_stream_is_orphan(q))
 		san_verbs_qp_free(q);
 }
 

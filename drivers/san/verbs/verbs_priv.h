@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h> /* MIN, MAX */
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -281,9 +282,9 @@ int san_verbs_cq_destroy(void *priv, void *cq);
 int san_verbs_cq_poll(void *cq, struct san_ulp_wc *wc, int n);
 int san_verbs_cq_fd(void *priv, void *cq);
 int san_verbs_cq_arm(void *priv, void *cq);
-/** Create the queue of the requests of stream *index*. Completions wake the thread. */
-int san_verbs_cq_create_inner(struct verbs_ctx *ctx, uint32_t index, uint32_t depth,
-			      struct verbs_cq **cq);
+/** Create a queue of programs, or that of the requests of *stream*, which wake the thread. */
+int san_verbs_cq_make(struct verbs_ctx *ctx, uint32_t depth, const struct verbs_qp *stream,
+		      struct verbs_cq **out);
 /** Add a queue pair, which may have *n* completions at the device. 0 or -errno. */
 int san_verbs_cq_join(struct verbs_cq *cq, uint32_t n);
 void san_verbs_cq_leave(struct verbs_cq *cq, uint32_t n);
@@ -396,7 +397,7 @@ void san_verbs_stream_over(struct verbs_qp *q, uint8_t status);
 void san_verbs_stream_close(struct verbs_qp *q);
 /** Its program destroys it. True: it lingers to send what it has, and is destroyed then. */
 bool san_verbs_stream_orphan(struct verbs_qp *q);
-bool san_verbs_stream_is_orphan(const struct verbs_stream *s);
+bool san_verbs_stream_is_orphan(const struct verbs_qp *q);
 /** Whether posted work names *key*. */
 bool san_verbs_stream_names(const struct verbs_stream *s, uint32_t key);
 /** The region of memory of the session; NULL: it is not the session's. */

@@ -71,11 +71,9 @@ verbs_qp_fill_conf(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	q->armed_ns = SAN_TIME_NEVER;
 	atomic_store(&q->failed, 0);
 	if (conf->req->qp.is_stream)
-		rc = san_verbs_stream_create(q, conf);
-	else
-		rc = san_verbs_qp_make_queues(q);
-	if (rc == 0 && !conf->req->qp.is_stream)
-		conf->wq = q->wq;
+		return san_verbs_stream_create(q, conf);
+	rc = san_verbs_qp_make_queues(q);
+	conf->wq = q->wq;
 	return rc;
 }
 
@@ -87,7 +85,7 @@ san_verbs_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	uint32_t nb_sends = qp->is_stream ? 0 : qp->sq_depth + VERBS_MARKS;
 	uint32_t nb_recvs = qp->is_stream ? 0 : qp->rq_depth;
 	struct verbs_ctx *ctx = priv;
-	uint32_t i, most = ctx->attr.max_qp < VERBS_QPS ? (uint32_t)ctx->attr.max_qp : VERBS_QPS;
+	uint32_t i, most = (uint32_t)MIN(ctx->attr.max_qp, VERBS_QPS);
 	struct verbs_qp *q = NULL;
 	int rc;
 
@@ -352,7 +350,7 @@ verbs_qp_post_sends(struct verbs_qp *q)
 		tail = atomic_load_explicit(&q->wq->sq_tail, memory_order_acquire);
 		if (tail == q->sq_posted)
 			return;
-		n = tail - q->sq_posted < BURST ? tail - q->sq_posted : BURST;
+		n = MIN(tail - q->sq_posted, BURST);
 		for (i = 0; i < n; i++) {
 			is_good = verbs_qp_fill_send(q, &w[i], sge[i], q->sq_posted + i);
 			if (!is_good)

@@ -267,7 +267,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	if (rc == 0) { /* the queue pair's rings become those of the session */
 		san_stream_depths(&s->conf, &q->sq_depth, &q->rq_depth);
 		depth = q->sq_depth + q->rq_depth + VERBS_MARKS;
-		rc = san_verbs_cq_create_inner(q->ctx, q->index, depth, &s->own);
+		rc = san_verbs_cq_make(q->ctx, depth, q, &s->own);
 		q->send_cq = q->recv_cq = s->own;
 	}
 	if (rc == 0)
@@ -493,19 +493,16 @@ san_verbs_stream_orphan(struct verbs_qp *q)
 }
 
 bool
-san_verbs_stream_is_orphan(const struct verbs_stream *s)
+san_verbs_stream_is_orphan(const struct verbs_qp *q)
 {
-	return s->send_cq == NULL;
+	return q->stream != NULL && q->stream->send_cq == NULL;
 }
 
 bool
 san_verbs_stream_names(const struct verbs_stream *s, uint32_t key)
 {
-	enum verbs_naming by = VERBS_NAMED_NOT;
-
-	if (s->wq.wq != NULL)
-		by = san_verbs_mr_named_by(s->wq.wq, s->wq.sq.mask + 1, s->wq.rq.mask + 1, key);
-	if (by != VERBS_NAMED_NOT)
-		return true;
-	return san_stream_show_names_key(s->session, key);
+	return san_stream_show_names_key(s->session, key) ||
+		(s->wq.wq != NULL &&
+		 san_verbs_mr_named_by(s->wq.wq, s->wq.sq.mask + 1, s->wq.rq.mask + 1, key) !=
+			 VERBS_NAMED_NOT);
 }
