@@ -310,7 +310,7 @@ san_key_set(const struct san_key *k, void *base, const char *name, const char *t
 
 	if (k->set_list != NULL) {
 		n = snprintf(err, err_len, "%s: ", name);
-		return k->set_list(base, text, err + n, err_len - (size_t)n);
+		return k->set_list((char *)base + k->offset, text, err + n, err_len - (size_t)n);
 	}
 	if (k->type == SAN_KEY_OWN) {
 		valid = k->set(base, text);

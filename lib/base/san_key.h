@@ -39,7 +39,7 @@ struct san_key {
 	/** SAN_KEY_OWN: returns NULL, or a text of what is valid. *size* 0: it is not written. */
 	const char *(*set)(void *base, const char *text);
 	/** Instead of set(), for a list: 0, or -EINVAL and which element is wrong, and why. */
-	int (*set_list)(void *base, const char *text, char *err, size_t err_len);
+	int (*set_list)(void *field, const char *text, char *err, size_t err_len);
 	const char *form; /**< SAN_KEY_OWN: what is valid */
 	const char *old;  /**< a name of before, which is still read; NULL: none */
 	bool is_live;     /**< may change while the program runs */

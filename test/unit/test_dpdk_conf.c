@@ -286,7 +286,7 @@ UNIT_CASE(san_dpdk_conf_read__units)
 static int
 impair(const char *spec, struct san_engine_impair_conf *out)
 {
-	return san_dpdk_conf_impair(spec, out, text, sizeof(text));
+	return san_dpdk_conf_impair(out, spec, text, sizeof(text));
 }
 
 UNIT_CASE(san_dpdk_conf_impair__values)

@@ -97,8 +97,7 @@ call_lcore(const struct dpdk_ctx *ctx, uint32_t lcore, struct dpdk_call *call, u
 
 /* Convert the parameters of a record, with the context's defaults, for the core. */
 static int
-call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p,
-		struct san_cm_param *out)
+call_fill_param(const struct dpdk_ctx *ctx, const struct shmq_conn *p, struct san_cm_param *out)
 {
 	const struct san_cm_param *d = &ctx->param;
 	uint16_t window = p->window != 0 ? p->window : d->data_win;

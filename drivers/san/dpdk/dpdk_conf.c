@@ -136,20 +136,6 @@ set_lcores(void *base, const char *text, char *err, size_t err_len)
 	return conf->has_lcores ? 0 : -EINVAL;
 }
 
-static int
-set_impair_tx(void *conf, const char *text, char *err, size_t err_len)
-{
-	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_tx, err,
-				    err_len);
-}
-
-static int
-set_impair_rx(void *conf, const char *text, char *err, size_t err_len)
-{
-	return san_dpdk_conf_impair(text, &((struct dpdk_conf *)conf)->engine.impair_rx, err,
-				    err_len);
-}
-
 /* ---- the table ---- */
 
 #define CORE(f)          engine.core.f
@@ -158,6 +144,8 @@ set_impair_rx(void *conf, const char *text, char *err, size_t err_len)
 #define USEC(f, lo, hi)  SAN_KEY_US(dpdk_conf, f, lo, hi)
 #define BYTES(f, lo, hi) SAN_KEY_BYTES(dpdk_conf, f, lo, hi)
 #define WORD(f, w)       SAN_KEY_CHOICE(dpdk_conf, f, w)
+#define FAULTS(f) \
+	SAN_KEY_LIST(san_dpdk_conf_impair, IMPAIR), .offset = offsetof(struct dpdk_conf, f)
 
 const struct san_key dpdk_conf_keys[] = {
 	{"port", "ip", "an address of the port, up to eight",
@@ -208,8 +196,8 @@ const struct san_key dpdk_conf_keys[] = {
 	SAN_CONN_KEYS("port", dpdk_conf, param),
 	SAN_CORE_KEYS("port", dpdk_conf, engine.core),
 	/* tests */
-	{"port", "impair_tx", "faults before transmission", SAN_KEY_LIST(set_impair_tx, IMPAIR)},
-	{"port", "impair_rx", "faults after reception", SAN_KEY_LIST(set_impair_rx, IMPAIR)},
+	{"port", "impair_tx", "faults before transmission", FAULTS(engine.impair_tx)},
+	{"port", "impair_rx", "faults after reception", FAULTS(engine.impair_rx)},
 	{"port", "capture", "file for every packet of the port", SAN_KEY_CHARS(dpdk_conf, capture)},
 	{"port", "seed", "seed of keys and tags, which makes them predictable; 0: none",
 	 NUM(engine.secret_seed, 0, UINT64_MAX)},
@@ -409,13 +397,13 @@ static const struct san_key impair_keys[] = {
 };
 
 int
-san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out, char *err,
-		     size_t err_len)
+san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len)
 {
 	char buf[DPDK_WORD_MAX], *save = NULL, *word, *value;
+	struct san_engine_impair_conf *conf = out;
 	const struct san_key *k;
 
-	*out = (struct san_engine_impair_conf){.seed = IMPAIR_SEED};
+	*conf = (struct san_engine_impair_conf){.seed = IMPAIR_SEED};
 	if (strlen(text) >= sizeof(buf)) {
 		snprintf(err, err_len, "at most %zu characters", sizeof(buf) - 1);
 		return -EINVAL;

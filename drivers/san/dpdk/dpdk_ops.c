@@ -83,8 +83,7 @@ dpdk_ops_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 
 	if (index >= inet->nb_addrs)
 		return -ENOENT;
-	snprintf(text, RTSAN_ADDRESS_MAX, "%s",
-		 san_inet_addr_text(&inet->addrs[index].ip, buf));
+	snprintf(text, RTSAN_ADDRESS_MAX, "%s", san_inet_addr_text(&inet->addrs[index].ip, buf));
 	return 0;
 }
 

@@ -67,9 +67,8 @@ int san_dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host);
 /** Read "key=value" words over the defaults, and derive the rest. -EINVAL with a text by *host*. */
 int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		       const struct rtsan_host *host);
-/** Read "drop=0.01,dup=...". -EINVAL: *err* has the element that is wrong, and why. */
-int san_dpdk_conf_impair(const char *text, struct san_engine_impair_conf *out, char *err,
-			 size_t err_len);
+/** Read "drop=0.01,dup=..." into *out*, a struct san_engine_impair_conf, as san_key.set_list(). */
+int san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len);
 /** Convert it for the engine. -EINVAL: a probability is out of range. */
 int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
 				struct san_engine_impair_conf *out);
@@ -89,8 +88,7 @@ bool san_dpdk_eal_workers(char *const *words, int nb, bool workers[RTE_MAX_LCORE
 /** Start EAL, or check that it runs with the same arguments. 0, or -errno with a text by *host*. */
 int san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host);
 /**
- * The device of a port. san_dpdk_eal_remove() removes it, and san_dpdk_eal_start() adds it
- * again.
+ * The device of a port. san_dpdk_eal_remove() removes it, and san_dpdk_eal_start() adds it again.
  */
 struct rte_device;
 struct rte_device *san_dpdk_eal_device(uint16_t port_id);
@@ -172,8 +170,7 @@ void san_dpdk_ctx_halt(void);
  */
 
 /**
- * Add an application of *user*. *doorbells*, *wake_fds*: one per engine; see
- * san_engine_app_add().
+ * Add an application of *user*. *doorbells*, *wake_fds*: one per engine; see san_engine_app_add().
  */
 int san_dpdk_ops_app_add(struct dpdk_ctx *ctx, uint16_t app, uint32_t user,
 			 struct san_doorbells *const doorbells[], const int wake_fds[]);

@@ -60,7 +60,7 @@ rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
 	struct san_engine_impair_conf conf;
 	char err[SAN_KEY_TEXT];
 
-	if (san_dpdk_conf_impair(text, &conf, err, sizeof(err)) != 0)
+	if (san_dpdk_conf_impair(&conf, text, err, sizeof(err)) != 0)
 		return rtsan_provider_host()->fail(-EINVAL, "%s", err);
 	if (conf.delay_ns % SAN_NS_PER_US != 0)
 		return rtsan_provider_host()->fail(-EINVAL, "%s: delay is not a multiple of 1us",
@@ -113,7 +113,6 @@ int
 rtsan_dpdk_capture(struct rtsan_ctx *ctx, const char *file)
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
-
 	int rc = p != NULL ? san_view_capture(p, file) : -EINVAL;
 
 	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "%s", strerror(-rc));
