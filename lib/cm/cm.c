@@ -502,9 +502,7 @@ san_cm_event_next(struct san_cm *cm, struct san_cm_event *ev)
 	return true;
 }
 
-/*
- * ---- queries and check ----
- */
+/* ---- queries and check ---- */
 
 enum san_cm_state
 san_cm_state(const struct san_cm *cm, uint16_t slot)

@@ -2,8 +2,7 @@
 
 /*
  * The cookie that a peer must return before it costs any memory: a keyed BLAKE2b over everything
- * that both REQs must have in common, and the number of a time slot in clear. (RT-24;
- * RULE-17)
+ * that both REQs must have in common, and the number of a time slot in clear. (RT-24; RULE-17)
  *
  * The fields are written one by one: the bytes of a struct would include its padding in the MAC.
  */

@@ -438,9 +438,7 @@ san_cm_fsm_step(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *
 	return true;
 }
 
-/*
- * ---- calls of our ULP and the core ----
- */
+/* ---- calls of our ULP and the core ---- */
 
 /** Store our offer, for the messages that carry it. */
 static void

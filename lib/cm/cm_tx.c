@@ -13,9 +13,7 @@
 #include "cm_priv.h"
 #include "san_assert.h"
 
-/*
- * ---- hosts that have proved their address: by a cookie, or by a connection's tag ----
- */
+/* ---- hosts that have proved their address: by a cookie, or by a connection's tag ---- */
 
 /** The network of a host: 24 bits of an IPv4 address, 64 of an IPv6 address. */
 static struct san_ip

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Loaded before a program: its RDMA device can do less. By environment, each a number:
- * POOR_SGE, POOR_INLINE, POOR_WR, POOR_RD_ATOM, POOR_CQE, POOR_MR; POOR_ATOMIC: 0, there are none.
- * What is asked for beyond that is refused, as a device of that kind would. And with POOR_COUNT it
- * says at the end how often memory was registered for the peer to write to, and to read from.
- * (SYS-4)
+ * Loaded before a program: its RDMA device can do less. By environment, each a number: POOR_SGE,
+ * POOR_INLINE, POOR_WR, POOR_RD_ATOM, POOR_CQE, POOR_MR; POOR_ATOMIC: 0, there are none. What is
+ * asked for beyond that is refused, as a device of that kind would. And with POOR_COUNT it says at
+ * the end how often memory was registered for the peer to write to, and to read from. (SYS-4)
  */
 
 #include <dlfcn.h>
