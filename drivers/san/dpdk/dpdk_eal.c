@@ -25,15 +25,8 @@
 
 #include "dpdk_priv.h"
 
-#define DEVICE_ARGS 512
-
-static bool started;
-static char *started_args;
-static struct {
-	char bus[32];
-	char name[RTE_DEV_NAME_MAX_LEN];
-	char args[DEVICE_ARGS];
-} removed; /* empty *name*: none */
+static char *started_args; /* NULL: EAL does not run */
+static char removed[640];  /* "bus:name,args" of the device; empty: none */
 
 static bool
 is_blank(char c)
@@ -229,47 +222,32 @@ eal_prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 	return rc;
 }
 
-int
-san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
+static int
+eal_probe(const char *device, const struct rtsan_host *host)
 {
-	char *args = dpdk_eal_join_args(argc, argv);
-	/*
-	 * EAL registers log types when it starts; this silences telemetry's "No legacy callbacks"
-	 */
+	int rc = rte_dev_probe(device);
+
+	if (rc == 0 || rc == -EEXIST)
+		return 0;
+	return host->fail(-ENODEV, "device %s: %s", device, rte_strerror(-rc));
+}
+
+static int
+eal_init(int argc, char *const *argv, const struct rtsan_host *host)
+{
+	/* EAL registers log types when it starts; this is for telemetry's "No legacy callbacks" */
 	static char telemetry_level[] = "--log-level=lib.telemetry:error";
 	char *copy[DPDK_ARGS_MAX + 2] = {NULL};
-	uint16_t port_id;
-	int rc, i;
+	int rc = eal_prepare_devices(argc, argv, host), i;
 
-	if (args == NULL || argc > DPDK_ARGS_MAX) {
-		free(args);
-		return host->fail(-EINVAL, "too many EAL arguments");
-	}
-	if (started) {
-		rc = strcmp(args, started_args);
-		free(args);
-		if (rc != 0)
-			return host->fail(-EINVAL,
-					  "EAL runs with other arguments; it starts only once");
-		if (removed.name[0] != '\0' &&
-		    rte_eth_dev_get_port_by_name(removed.name, &port_id) != 0 &&
-		    rte_eal_hotplug_add(removed.bus, removed.name, removed.args) != 0)
-			return host->fail(-ENODEV, "device %s cannot be probed again: %s",
-					  removed.name, rte_strerror(rte_errno));
-		return 0;
-	}
-	rc = eal_prepare_devices(argc, argv, host);
-	if (rc != 0) {
-		free(args);
+	if (rc != 0)
 		return rc;
-	}
 	for (i = 0; i < argc; i++)
 		copy[i] = argv[i];    /* EAL reorders them */
 	copy[argc] = telemetry_level; /* the first level of a type wins: the caller's, if any */
 	/* only warnings; --log-level=lib.*:info among the arguments shows more */
 	rte_log_set_level_pattern("lib.*", RTE_LOG_WARNING);
-	if (rte_eal_init(argc + 1, copy) < 0) {
-		free(args);
+	if (rte_eal_init(argc + 1, copy) < 0)
 		return host->fail(rte_errno == ENOMEM ? -ENOMEM : -EINVAL,
 				  "EAL does not start%s%s; its own message says more%s",
 				  rte_errno != 0 ? ": " : "",
@@ -277,9 +255,6 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 				  rte_errno == EACCES || rte_errno == ENOMEM ?
 					  " (without hugepages: --no-huge -m 512)" :
 					  " (is there another program with this --file-prefix?)");
-	}
-	started = true;
-	started_args = args;
 	/*
 	 * Not rte_eal_cleanup(). It unmaps memory that EAL's interrupt thread still uses, because
 	 * memif leaves its listener among the sources (DPDK 22.11), and the process crashes at its
@@ -287,6 +262,29 @@ san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
 	 */
 	atexit(san_dpdk_ctx_halt);
 	return 0;
+}
+
+int
+san_dpdk_eal_start(int argc, char *const *argv, const struct rtsan_host *host)
+{
+	char *args = dpdk_eal_join_args(argc, argv);
+	int rc;
+
+	if (args == NULL || argc > DPDK_ARGS_MAX)
+		rc = host->fail(-EINVAL, "too many EAL arguments");
+	else if (started_args == NULL)
+		rc = eal_init(argc, argv, host);
+	else if (strcmp(args, started_args) != 0)
+		rc = host->fail(-EINVAL, "EAL runs with other arguments; it starts only once");
+	else
+		rc = removed[0] != '\0' ? eal_probe(removed, host) : 0;
+	if (rc == 0)
+		removed[0] = '\0';
+	if (rc == 0 && started_args == NULL)
+		started_args = args;
+	else
+		free(args);
+	return rc;
 }
 
 struct rte_device *
@@ -323,12 +321,7 @@ san_dpdk_eal_probe(const char *device, const struct rtsan_host *host)
 {
 	int rc = eal_prepare_device(device, false, host);
 
-	if (rc != 0)
-		return rc;
-	rc = rte_dev_probe(device);
-	if (rc == 0 || rc == -EEXIST)
-		return 0;
-	return host->fail(-ENODEV, "device %s: %s", device, rte_strerror(-rc));
+	return rc == 0 ? eal_probe(device, host) : rc;
 }
 
 void
@@ -339,9 +332,7 @@ san_dpdk_eal_remove(struct rte_device *dev)
 	if (dev == NULL)
 		return;
 	args = rte_dev_devargs(dev);
-	snprintf(removed.bus, sizeof(removed.bus), "%s", rte_bus_name(rte_dev_bus(dev)));
-	snprintf(removed.name, sizeof(removed.name), "%s", rte_dev_name(dev));
-	snprintf(removed.args, sizeof(removed.args), "%s",
-		 args != NULL && args->args != NULL ? args->args : "");
+	snprintf(removed, sizeof(removed), "%s:%s,%s", rte_bus_name(rte_dev_bus(dev)),
+		 rte_dev_name(dev), args != NULL && args->args != NULL ? args->args : "");
 	rte_dev_remove(dev);
 }
