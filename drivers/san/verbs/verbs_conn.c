@@ -370,9 +370,9 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 
 	pthread_mutex_lock(&q->lock);
 	if (q->state == VERBS_UP && q->stream != NULL)
-		san_verbs_stream_close(q);
+		q->stream->is_closing = true;
 	else if (q->state == VERBS_UP)
-		san_verbs_end_drain(q);
+		q->state = VERBS_DRAINING;
 	else if (q->state == VERBS_RESOLVING || q->state == VERBS_CONNECTING)
 		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 	else if (!san_verbs_end_is_connected(q))

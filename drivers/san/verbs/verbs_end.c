@@ -67,7 +67,7 @@ verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, ui
 static void
 verbs_end_tell_event(struct verbs_qp *q, struct verbs_event *e)
 {
-	if (san_verbs_stream_is_orphan(q))
+	if (san_verbs_qp_is_orphan(q))
 		return;
 	pthread_mutex_lock(&q->ctx->lock);
 	san_verbs_conn_put(q->ctx, e);
@@ -108,13 +108,6 @@ bool
 san_verbs_end_is_connected(const struct verbs_qp *q)
 {
 	return q->state != VERBS_IDLE && q->state != VERBS_ENDED;
-}
-
-void
-san_verbs_end_drain(struct verbs_qp *q)
-{
-	q->state = VERBS_DRAINING;
-	san_verbs_thread_look(q);
 }
 
 /* It was never established: posted work stays for the next connection. */
@@ -184,7 +177,7 @@ verbs_end_finish(struct verbs_qp *q)
 	if (q->stream != NULL && !was_never_up(q))
 		san_verbs_stream_over(q, is_late ? RTSAN_WC_RETRY_EXC : RTSAN_WC_FLUSHED);
 	verbs_end_tell_event(q, &q->events[1]);
-	if (san_verbs_stream_is_orphan(q))
+	if (san_verbs_qp_is_orphan(q))
 		san_verbs_qp_free(q);
 }
 

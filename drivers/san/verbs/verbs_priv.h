@@ -54,7 +54,7 @@
 #define VERBS_MARK           0x80000000u /* bit of the place: see san_verbs_qp_mark() */
 
 struct verbs_ctx;
-struct verbs_stream;
+struct verbs_qp;
 
 /** A completion queue: the device's, and completions that were taken from there before a poll. */
 struct verbs_cq {
@@ -75,6 +75,30 @@ struct verbs_cq {
 	LIST_ENTRY(verbs_cq) link;
 };
 
+/** Memory of the session; or memory of the program that its peer may access. */
+struct verbs_chunk {
+	void *mem;
+	size_t bytes;
+	struct ibv_mr *mr;
+	struct verbs_chunk *next;
+};
+
+struct verbs_stream {
+	struct verbs_qp *q;
+	struct san_stream *session;
+	struct san_stream_conf conf;
+	struct verbs_cq *send_cq, *recv_cq; /**< the program's; NULL: orphaned */
+	struct verbs_cq *own;               /**< of the session's requests */
+	struct san_wq_cons wq;              /**< the program's queues */
+	struct verbs_chunk *chunks, *shared;
+	bool lingers;
+	bool is_armed; /**< the device reports the next completion */
+	bool is_open, is_over;
+	bool is_closing; /**< the end of the stream is sent, then the connection ends in order */
+	bool is_blocked; /**< a completion queue of the program is full */
+	uint64_t linger_ns;
+};
+
 /** An event that the program has not polled yet. */
 struct verbs_event {
 	struct shmq_event ev;
@@ -87,7 +111,7 @@ enum verbs_state {
 	VERBS_RESOLVING,  /**< the peer's address, then the route */
 	VERBS_CONNECTING, /**< has requested, or has accepted */
 	VERBS_UP,
-	VERBS_DRAINING, /**< ends when posted work is done */
+	VERBS_DRAINING, /**< ends in order, when posted work is done */
 	VERBS_ENDING,   /**< posted work comes back */
 	VERBS_ENDED,    /**< the same for late work, until it connects again; not for streams */
 };
@@ -243,6 +267,13 @@ san_verbs_qp_of(const struct verbs_ctx *ctx, uint32_t qpn)
 	return &ctx->qps[SAN_QPN_INDEX(qpn)];
 }
 
+/** Whether it is a stream that its program has destroyed. */
+static inline bool
+san_verbs_qp_is_orphan(const struct verbs_qp *q)
+{
+	return q->stream != NULL && q->stream->send_cq == NULL;
+}
+
 /** Whether it has a queue pair of the device. */
 static inline bool
 san_verbs_qp_is_made(const struct verbs_qp *q)
@@ -352,8 +383,6 @@ void san_verbs_end_peer_text(struct rdma_cm_id *id, char text[RTSAN_ADDRESS_MAX]
 void san_verbs_end_tell_up(struct verbs_qp *q, const struct verbs_hello *h);
 /** Whether it has a connection, or one that begins or ends. */
 bool san_verbs_end_is_connected(const struct verbs_qp *q);
-/** End in order, when posted work is done. */
-void san_verbs_end_drain(struct verbs_qp *q);
 /** End now: posted work comes back, then the program gets *type*, *reason* and *h*. */
 void san_verbs_end_begin(struct verbs_qp *q, uint8_t type, uint8_t reason,
 			 const struct verbs_hello *h);
@@ -393,16 +422,11 @@ int san_verbs_stream_renew(struct verbs_qp *q);
 void san_verbs_stream_opened(struct verbs_qp *q);
 /** The connection has ended, and all requests have come back. */
 void san_verbs_stream_over(struct verbs_qp *q, uint8_t status);
-/** End it in order: the end of the stream is sent first. */
-void san_verbs_stream_close(struct verbs_qp *q);
 /** Its program destroys it. True: it lingers to send what it has, and is destroyed then. */
 bool san_verbs_stream_orphan(struct verbs_qp *q);
-bool san_verbs_stream_is_orphan(const struct verbs_qp *q);
 /** Whether posted work names *key*. */
 bool san_verbs_stream_names(const struct verbs_stream *s, uint32_t key);
 /** The region of memory of the session; NULL: it is not the session's. */
 struct ibv_mr *san_verbs_stream_find(const struct verbs_stream *s, const void *addr);
-/** The completion queue has reported completions. */
-void san_verbs_stream_doorbell(struct verbs_stream *s);
 
 #endif /* VERBS_PRIV_H */

@@ -29,30 +29,6 @@
 #define HAND_OVER 32                      /* completions at a time */
 #define OWN_END   (~UINT64_C(0))          /* wr_id of an end that the program has not posted */
 
-/** Memory of the session; or memory of the program that its peer may access. */
-struct chunk {
-	void *mem;
-	size_t bytes;
-	struct ibv_mr *mr;
-	struct chunk *next;
-};
-
-struct verbs_stream {
-	struct verbs_qp *q;
-	struct san_stream *session;
-	struct san_stream_conf conf;
-	struct verbs_cq *send_cq, *recv_cq; /* the program's; NULL: orphaned */
-	struct verbs_cq *own;               /* of the session's requests */
-	struct san_wq_cons wq;              /* the program's queues */
-	struct chunk *chunks, *shared;
-	bool lingers;
-	bool is_armed; /* the device reports the next completion */
-	bool is_open, is_over;
-	bool is_closing;
-	bool is_blocked; /* a completion queue of the program is full */
-	uint64_t linger_ns;
-};
-
 /* ---- operations for the session ---- */
 
 static void
@@ -135,15 +111,15 @@ verbs_stream_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8
 	return verbs_stream_post_wr(arg, RTSAN_WR_PULL, cookie, sge, nb_sge, addr, key);
 }
 
-static struct chunk *
-verbs_stream_chunk_add(struct verbs_stream *s, struct chunk **list, void *mem, size_t bytes,
+static struct verbs_chunk *
+verbs_stream_chunk_add(struct verbs_stream *s, struct verbs_chunk **list, void *mem, size_t bytes,
 		       int access)
 {
-	struct chunk *c = calloc(1, sizeof(*c));
+	struct verbs_chunk *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return NULL;
-	*c = (struct chunk){.mem = mem, .bytes = bytes, .next = *list};
+	*c = (struct verbs_chunk){.mem = mem, .bytes = bytes, .next = *list};
 	c->mr = ibv_reg_mr(s->q->ctx->pd, mem, bytes, access);
 	if (c->mr == NULL) {
 		free(c);
@@ -154,9 +130,9 @@ verbs_stream_chunk_add(struct verbs_stream *s, struct chunk **list, void *mem, s
 }
 
 static void
-verbs_stream_chunk_end(struct chunk **at)
+verbs_stream_chunk_end(struct verbs_chunk **at)
 {
-	struct chunk *c = *at;
+	struct verbs_chunk *c = *at;
 
 	*at = c->next;
 	ibv_dereg_mr(c->mr);
@@ -172,7 +148,7 @@ verbs_stream_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right 
 		[SAN_STREAM_PULL] = IBV_ACCESS_REMOTE_READ,
 	};
 	struct verbs_stream *s = arg;
-	const struct chunk *c;
+	const struct verbs_chunk *c;
 
 	*key = 0;
 	*addr = (uintptr_t)part->addr;
@@ -188,7 +164,7 @@ verbs_stream_reg(void *arg, const struct rtsan_sge *part, enum san_stream_right 
 static void
 verbs_stream_dereg(void *arg, uint32_t key)
 {
-	struct chunk **at = &((struct verbs_stream *)arg)->shared;
+	struct verbs_chunk **at = &((struct verbs_stream *)arg)->shared;
 
 	while (*at != NULL && (*at)->mr->rkey != key)
 		at = &(*at)->next;
@@ -213,7 +189,7 @@ verbs_stream_alloc(void *arg, size_t bytes)
 static void
 verbs_stream_free(void *arg, void *mem, size_t bytes)
 {
-	struct chunk **at = &((struct verbs_stream *)arg)->chunks;
+	struct verbs_chunk **at = &((struct verbs_stream *)arg)->chunks;
 
 	(void)bytes;
 	while (*at != NULL && (*at)->mem != mem)
@@ -239,7 +215,7 @@ static const struct san_stream_ops stream_ops = {
 struct ibv_mr *
 san_verbs_stream_find(const struct verbs_stream *s, const void *addr)
 {
-	const struct chunk *c;
+	const struct verbs_chunk *c;
 
 	for (c = s->chunks; c != NULL; c = c->next)
 		if ((uintptr_t)addr - (uintptr_t)c->mem < c->bytes)
@@ -434,18 +410,14 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 	if (is_up && (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns))
 		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
 	else if (is_up && san_stream_is_drained(s->session) &&
-		 (s->is_closing || san_stream_has_fin(s->session)))
-		san_verbs_end_drain(q);
+		 (s->is_closing || san_stream_has_fin(s->session))) {
+		q->state = VERBS_DRAINING;
+		san_verbs_thread_look(q);
+	}
 	verbs_stream_give_wcs(s);
 	if (left == 0)
 		return now_ns;
 	return san_time_min(san_stream_deadline_ns(s->session), s->linger_ns);
-}
-
-void
-san_verbs_stream_doorbell(struct verbs_stream *s)
-{
-	s->is_armed = false;
 }
 
 /* ---- the connection ---- */
@@ -472,12 +444,6 @@ san_verbs_stream_over(struct verbs_qp *q, uint8_t status)
 	verbs_stream_give_wcs(s);
 }
 
-void
-san_verbs_stream_close(struct verbs_qp *q)
-{
-	q->stream->is_closing = true;
-}
-
 bool
 san_verbs_stream_orphan(struct verbs_qp *q)
 {
@@ -490,12 +456,6 @@ san_verbs_stream_orphan(struct verbs_qp *q)
 	s->linger_ns = san_verbs_now_ns() + LINGER_NS;
 	san_verbs_thread_look(q);
 	return true;
-}
-
-bool
-san_verbs_stream_is_orphan(const struct verbs_qp *q)
-{
-	return q->stream != NULL && q->stream->send_cq == NULL;
 }
 
 bool

@@ -127,7 +127,7 @@ take_completions(struct verbs_ctx *ctx)
 		ibv_ack_cq_events(which, 1);
 		pthread_mutex_lock(&q->lock);
 		if (q->stream != NULL)
-			san_verbs_stream_doorbell(q->stream);
+			q->stream->is_armed = false;
 		pthread_mutex_unlock(&q->lock);
 		verbs_thread_serve_qp(q);
 	}
