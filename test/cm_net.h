@@ -41,6 +41,8 @@ typedef void (*cm_net_on_event)(struct cm_net *net, int i, const struct san_cm_e
 struct cm_host {
 	struct san_pdl *pdl;
 	struct san_cm *cm;
+	struct san_pdl_conf pdl_conf; /**< tests may change both before cm_net_start() */
+	struct san_cm_conf cm_conf;
 	struct san_prng secret;
 	struct san_ip ip;
 	struct rte_ether_addr mac;
@@ -98,59 +100,41 @@ cm_net_param(void)
 	};
 }
 
+/** (Re)start a host: nothing of an earlier life is left but address and name. */
 static inline void
-cm_net_pdl_conf(struct cm_host *h, uint32_t max_conns, struct san_pdl_conf *conf)
+cm_net_start(const struct cm_net *net, struct cm_host *h)
 {
-	san_pdl_conf_default(conf);
-	conf->max_conns = max_conns;
-	conf->secret32 = cm_net_secret32;
-	conf->secret_arg = &h->secret;
-	conf->prng_seed = 1;
+	san_cm_destroy(h->cm);
+	san_pdl_destroy(h->pdl);
+	h->cm = NULL;
+	h->pdl = NULL;
+	SAN_VERIFY(san_pdl_create(&h->pdl_conf, net->now_ns, &h->pdl) == 0);
+	SAN_VERIFY(san_cm_create(&h->cm_conf, h->pdl, &h->cm) == 0);
 }
 
-/** Configuration of host *i*; a test may change it before cm_net_start(). */
+/** The host with number *i*, which cm_net_start() starts. */
 static inline void
-cm_net_cm_conf(const struct cm_host *h, uint32_t max_conns, struct san_cm_conf *conf)
+cm_net_host_init(struct cm_host *h, int i, uint32_t max_conns, bool v6)
 {
+	struct san_cm_conf *conf = &h->cm_conf;
+
+	h->ip = cm_net_ip(i, v6);
+	h->mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)}};
+	h->param = cm_net_param();
+	san_pdl_conf_default(&h->pdl_conf);
+	h->pdl_conf.max_conns = max_conns;
+	h->pdl_conf.secret32 = cm_net_secret32;
+	h->pdl_conf.secret_arg = &h->secret;
+	h->pdl_conf.prng_seed = 1;
 	san_cm_conf_default(conf);
 	conf->max_conns = max_conns;
 	conf->max_listeners = 4;
 	conf->path.src_mac = h->mac;
 	conf->path.dscp = 26;
-	conf->ports[0] = (uint16_t)(50000 + h->mac.addr_bytes[5]);
-	conf->ports[1] = (uint16_t)(51000 + h->mac.addr_bytes[5]);
+	conf->ports[0] = (uint16_t)(50001 + i);
+	conf->ports[1] = (uint16_t)(51001 + i);
 	conf->nb_ports = 2;
-	memset(conf->secret, 0x40 + h->mac.addr_bytes[5], sizeof(conf->secret));
-}
-
-/** (Re)start host *i*: nothing of an earlier life is left but address and name. */
-static inline void
-cm_net_start(struct cm_net *net, int i, const struct san_pdl_conf *pdl_conf,
-	     const struct san_cm_conf *cm_conf)
-{
-	struct cm_host *h = &net->h[i];
-
-	san_cm_destroy(h->cm);
-	san_pdl_destroy(h->pdl);
-	h->cm = NULL;
-	h->pdl = NULL;
-	SAN_VERIFY(san_pdl_create(pdl_conf, net->now_ns, &h->pdl) == 0);
-	SAN_VERIFY(san_cm_create(cm_conf, h->pdl, &h->cm) == 0);
-}
-
-static inline void
-cm_net_host_init(struct cm_net *net, int i, uint32_t max_conns, bool v6)
-{
-	struct cm_host *h = &net->h[i];
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	h->ip = cm_net_ip(i, v6);
-	h->mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, (uint8_t)(i + 1)}};
-	h->param = cm_net_param();
-	cm_net_pdl_conf(h, max_conns, &pdl_conf);
-	cm_net_cm_conf(h, max_conns, &cm_conf);
-	cm_net_start(net, i, &pdl_conf, &cm_conf);
+	memset(conf->secret, 0x41 + i, sizeof(conf->secret));
 }
 
 static inline void
@@ -160,10 +144,11 @@ cm_net_init(struct cm_net *net, struct rte_mempool *pool, uint64_t seed, uint32_
 	memset(net, 0, sizeof(*net));
 	cable_init(&net->cable, pool, seed + 1);
 	net->now_ns = 1000 * SAN_NS_PER_S;
-	san_prng_seed(&net->h[0].secret, seed);
-	san_prng_seed(&net->h[1].secret, ~seed);
-	cm_net_host_init(net, 0, max_conns, v6);
-	cm_net_host_init(net, 1, max_conns, v6);
+	for (int i = 0; i < 2; i++) {
+		san_prng_seed(&net->h[i].secret, i == 0 ? seed : ~seed);
+		cm_net_host_init(&net->h[i], i, max_conns, v6);
+		cm_net_start(net, &net->h[i]);
+	}
 }
 
 static inline void

@@ -60,12 +60,7 @@ cm_anew(uint64_t seed)
 static inline void
 cm_restart(int i)
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	cm_net_pdl_conf(&net.h[i], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[i], 16, &cm_conf);
-	cm_net_start(&net, i, &pdl_conf, &cm_conf);
+	cm_net_start(&net, &net.h[i]);
 }
 
 /* ---- what the link does ---- */

@@ -15,13 +15,12 @@ UNIT_FIXTURE(.setup = setup, .teardown = cm_teardown);
 
 UNIT_CASE(create__configuration)
 {
-	struct san_cm_conf good, conf;
+	struct san_cm_conf conf;
 	struct san_cm *cm;
 
-	cm_net_cm_conf(&net.h[0], 64, &good);
 #define BAD(change)                                                                 \
 	do {                                                                        \
-		conf = good;                                                        \
+		conf = net.h[0].cm_conf;                                            \
 		change;                                                             \
 		assert_int_equal(san_cm_create(&conf, net.h[0].pdl, &cm), -EINVAL); \
 	} while (0)
@@ -36,7 +35,7 @@ UNIT_CASE(create__configuration)
 	/* a secret that is publicly known */
 	BAD(memset(conf.secret, 0, sizeof(conf.secret)));
 #undef BAD
-	assert_int_equal(san_cm_create(&good, net.h[0].pdl, &cm), 0);
+	assert_int_equal(san_cm_create(&net.h[0].cm_conf, net.h[0].pdl, &cm), 0);
 	san_cm_destroy(cm);
 	san_cm_destroy(NULL);
 }

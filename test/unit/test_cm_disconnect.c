@@ -436,6 +436,17 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_RESET_STALE);
 }
 
+/** The RESET for our packet *psn* ends our side, with *type* and *reason*. */
+static void
+assert_reset(uint32_t psn, uint8_t type, uint8_t reason)
+{
+	struct san_wire_cm msg = reset_for(psn);
+
+	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
+	cm_net_settle(&net);
+	assert_ended(0, type, reason);
+}
+
 UNIT_CASE(reset__nothing_outstanding)
 {
 	struct san_wire_cm msg = reset_for(net.h[0].pdl->conns[slot[0]].tx[SAN_WIN_REQ].next - 1);
@@ -450,41 +461,29 @@ UNIT_CASE(reset__data_window)
 	struct san_pdl_conn *c = &net.h[0].pdl->conns[slot[0]];
 	struct san_pdl_entry e = {.op = SAN_OP_PUSH_UNSLCTD_DATA};
 	struct san_pdl_room room;
-	struct san_wire_cm msg;
 
 	san_pdl_tx_room(net.h[0].pdl, c, net.now_ns, &room);
 	san_pdl_tx_assign(net.h[0].pdl, c, &e, net.now_ns);
 	san_pdl_sched_end(net.h[0].pdl, c, false);
-	msg = reset_for(e.psn);
-	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
-	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
+	assert_reset(e.psn, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 }
 
 /* After our DREQ, the RESET of a peer that does not know the connection replaces the DREP. */
 UNIT_CASE(reset__stands_for_drep)
 {
-	struct san_wire_cm msg;
-
 	net.h[1].dead = true;
 	disconnect(0, true);
 	cm_net_run(&net, 1 * MS);
-	msg = reset_for(0);
-	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
-	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
+	assert_reset(0, SAN_CM_EV_CLOSED, RTSAN_R_NONE);
 }
 
 UNIT_CASE(reset__while_draining)
 {
-	struct san_wire_cm msg;
+	uint32_t psn = cm_net_tx_data(&net, 0, slot[0]);
 
 	net.h[1].dead = true;
-	msg = reset_for(cm_net_tx_data(&net, 0, slot[0]));
 	disconnect(0, false);
-	assert_int_equal(cm_net_forge(&net, 1, &msg), SAN_DROP_NONE);
-	cm_net_settle(&net);
-	assert_ended(0, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
+	assert_reset(psn, SAN_CM_EV_DISCONNECTED, RTSAN_R_STALE);
 }
 
 /* ---- packets of other senders ---- */

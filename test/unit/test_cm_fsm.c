@@ -146,15 +146,11 @@ UNIT_CASE(connect__unordered)
 
 UNIT_CASE(connect__fixed_sequence_numbers)
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
 	uint16_t slot[2];
 
-	cm_net_pdl_conf(&net.h[0], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[0], 16, &cm_conf);
-	pdl_conf.fixed_psn = true;
-	pdl_conf.first_psn = 0xfffffffe;
-	cm_net_start(&net, 0, &pdl_conf, &cm_conf);
+	net.h[0].pdl_conf.fixed_psn = true;
+	net.h[0].pdl_conf.first_psn = 0xfffffffe;
+	cm_restart(0);
 	cm_net_open(&net, slot);
 	assert_int_equal(san_cm_agreed(net.h[0].cm, slot[0])->first_rsn_tx, 0xfffffffe);
 	assert_int_equal(san_cm_agreed(net.h[1].cm, slot[1])->first_rsn_rx, 0xfffffffe);

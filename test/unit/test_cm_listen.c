@@ -45,15 +45,11 @@ UNIT_CASE(listen__twice_and_too_many)
 UNIT_CASE(find__short_lists)
 {
 	static const unsigned int shifts[] = {0, 8, 16, 32, 56};
-	struct san_cm_conf conf;
-	struct san_pdl_conf pdl;
 	struct san_cm *cm;
 	uint32_t n;
 
-	cm_net_pdl_conf(&net.h[1], 16, &pdl);
-	cm_net_cm_conf(&net.h[1], 16, &conf);
-	conf.max_listeners = 256;
-	cm_net_start(&net, 1, &pdl, &conf);
+	net.h[1].cm_conf.max_listeners = 256;
+	cm_restart(1);
 	cm = net.h[1].cm;
 	for (uint32_t s = 0; s < RTE_DIM(shifts); s++) {
 		for (uint32_t i = 0; i < 256; i++)

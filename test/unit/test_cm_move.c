@@ -45,23 +45,15 @@ send_from_there(void)
 static void
 setup(void)
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
 	cm_net_init(&net, test_pool(), 1, CONNS, false);
 	net.h[1].no_accept = true;
 	net.hook = steer;
 	cm_net_listen(&net, 1);
 	memset(&there, 0, sizeof(there));
-	there.ip = net.h[1].ip;
-	there.mac = net.h[1].mac;
-	there.param = cm_net_param();
 	san_prng_seed(&there.secret, 99);
-	cm_net_pdl_conf(&there, CONNS, &pdl_conf);
-	pdl_conf.lcore_id = TO_HERE;
-	cm_net_cm_conf(&there, CONNS, &cm_conf);
-	assert_int_equal(san_pdl_create(&pdl_conf, net.now_ns, &there.pdl), 0);
-	assert_int_equal(san_cm_create(&cm_conf, there.pdl, &there.cm), 0);
+	cm_net_host_init(&there, 1, CONNS, false);
+	there.pdl_conf.lcore_id = TO_HERE;
+	cm_net_start(&net, &there);
 }
 
 static void

@@ -142,14 +142,10 @@ UNIT_CASE(req__with_cookie_is_a_request)
 UNIT_CASE(req__again_when_data_went)
 {
 	struct san_wire_cm msg = cm_net_req(7);
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
 	struct san_cm_event ev;
 
-	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	pdl_conf.max_wide = 0; /* there is no other memory for the offer */
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	net.h[1].pdl_conf.max_wide = 0; /* there is no other memory for the offer */
+	cm_restart(1);
 	cm_net_listen(&net, 1);
 	assert_int_equal(with_cookie(&msg), SAN_DROP_NONE);
 	assert_true(san_cm_event_next(net.h[1].cm, &ev));
@@ -213,13 +209,8 @@ UNIT_CASE(req__old_cookie)
 static void
 restart_with_slot(uint64_t cookie_slot_ns)
 {
-	struct san_pdl_conf pdl_conf;
-	struct san_cm_conf cm_conf;
-
-	cm_net_pdl_conf(&net.h[1], 16, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 16, &cm_conf);
-	cm_conf.cookie_slot_ns = cookie_slot_ns;
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	net.h[1].cm_conf.cookie_slot_ns = cookie_slot_ns;
+	cm_restart(1);
 	cm_net_listen(&net, 1);
 }
 

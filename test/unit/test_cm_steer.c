@@ -137,19 +137,15 @@ UNIT_CASE(ports__none)
 UNIT_CASE(offer__carries_them)
 {
 	struct rte_mempool *pool = test_eal_pool("steer", 128, 2048);
-	struct san_pdl_conf pdl_conf;
 	const struct san_pdl_conn *c;
-	struct san_cm_conf cm_conf;
 	static struct cm_net net;
 	uint16_t slot[2];
 
 	cm_net_init(&net, pool, 1, 4, false);
-	cm_net_pdl_conf(&net.h[1], 4, &pdl_conf);
-	cm_net_cm_conf(&net.h[1], 4, &cm_conf);
-	cm_conf.steer = &steer;
-	cm_conf.queue = 77;
+	net.h[1].cm_conf.steer = &steer;
+	net.h[1].cm_conf.queue = 77;
 	steer.table_size = 128;
-	cm_net_start(&net, 1, &pdl_conf, &cm_conf);
+	cm_net_start(&net, &net.h[1]);
 	cm_net_listen(&net, 1);
 	cm_net_open(&net, slot);
 	c = &net.h[0].pdl->conns[slot[0]];
@@ -161,7 +157,8 @@ UNIT_CASE(offer__carries_them)
 	/* host 0 uses any port */
 	assert_int_equal(net.h[1].pdl->conns[slot[1]].nb_ports, 2);
 	steer.table_size = 100;
-	assert_int_equal(san_cm_create(&cm_conf, net.h[1].pdl, &(struct san_cm *){NULL}), -EINVAL);
+	assert_int_equal(san_cm_create(&net.h[1].cm_conf, net.h[1].pdl, &(struct san_cm *){NULL}),
+			 -EINVAL);
 	cm_net_fini(&net);
 	rte_mempool_free(pool);
 }
