@@ -89,10 +89,9 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	struct verbs_listener *l;
 	uint32_t i;
 
-	LIST_FOREACH(l, &ctx->listeners, link) {
+	LIST_FOREACH(l, &ctx->listeners, link)
 		if (l->id == e->ev.listen_id && (ctx->is_plain || l->service == h->service))
 			break;
-	}
 	if (l == NULL)
 		return RTSAN_R_NO_LISTENER;
 	for (i = 0; i < VERBS_REQUESTS && r == NULL; i++)
@@ -154,10 +153,9 @@ on_unowned(struct verbs_ctx *ctx, struct rdma_cm_id *id)
 	struct verbs_listener *l;
 
 	pthread_mutex_lock(&ctx->lock);
-	LIST_FOREACH(l, &ctx->listeners, link) {
+	LIST_FOREACH(l, &ctx->listeners, link)
 		if (l->id == id)
 			break;
-	}
 	if (l != NULL)
 		l->id = NULL;
 	pthread_mutex_unlock(&ctx->lock);

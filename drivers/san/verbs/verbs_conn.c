@@ -59,15 +59,14 @@ verbs_conn_to_sockaddr(const char *text, uint16_t tcp_port, struct sockaddr_stor
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
 	struct sockaddr_in *in = (struct sockaddr_in *)ss;
 
+	bool is_v6 = strchr(text, ':') != NULL;
+
 	memset(ss, 0, sizeof(*ss));
-	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(tcp_port);
-		return 0;
-	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(tcp_port);
-	return inet_pton(AF_INET6, text, &in6->sin6_addr) == 1 ? 0 : -EINVAL;
+	ss->ss_family = is_v6 ? AF_INET6 : AF_INET;
+	in->sin_port = htons(tcp_port); /* sin6_port is at the same place */
+	if (is_v6)
+		return inet_pton(AF_INET6, text, &in6->sin6_addr) == 1 ? 0 : -EINVAL;
+	return inet_pton(AF_INET, text, &in->sin_addr) == 1 ? 0 : -EINVAL;
 }
 
 /* ---- events ---- */
@@ -446,10 +445,9 @@ do_unlisten(struct verbs_ctx *ctx, const struct shmq_req *req)
 	struct verbs_listener *l;
 
 	pthread_mutex_lock(&ctx->lock);
-	LIST_FOREACH(l, &ctx->listeners, link) {
+	LIST_FOREACH(l, &ctx->listeners, link)
 		if (l->service == req->conn.service)
 			break;
-	}
 	if (l != NULL)
 		LIST_REMOVE(l, link);
 	pthread_mutex_unlock(&ctx->lock);

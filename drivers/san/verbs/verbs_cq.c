@@ -171,31 +171,25 @@ verbs_cq_translate_wc(const struct verbs_cq *cq, const struct ibv_wc *wc, struct
 
 /* ---- kept completions, under the lock ---- */
 
-static bool
-verbs_cq_has_place(const struct verbs_cq *cq)
-{
-	return cq->nb_kept < cq->depth;
-}
-
-/* The next entry to write; the caller increments nb_kept when it is valid. */
+/* The next entry to write; the caller increments nb_kept when it is valid. NULL: no room. */
 static struct san_ulp_wc *
 verbs_cq_place(struct verbs_cq *cq)
 {
-	uint32_t at = cq->kept_head + cq->nb_kept;
-
-	return &cq->kept[at < cq->depth ? at : at - cq->depth];
+	if (cq->nb_kept == cq->depth)
+		return NULL;
+	return &cq->kept[(cq->kept_head + cq->nb_kept) % cq->depth];
 }
 
 static bool
 verbs_cq_harvest_one(struct verbs_cq *cq)
 {
+	struct san_ulp_wc *to;
 	struct ibv_wc wc;
 
-	while (verbs_cq_has_place(cq)) {
+	while ((to = verbs_cq_place(cq)) != NULL) {
 		if (ibv_poll_cq(cq->cq, 1, &wc) != 1)
 			return true;
-		if (verbs_cq_translate_wc(cq, &wc, verbs_cq_place(cq)))
-			cq->nb_kept++;
+		cq->nb_kept += verbs_cq_translate_wc(cq, &wc, to);
 	}
 	return false;
 }
@@ -244,19 +238,19 @@ san_verbs_cq_harvest(struct verbs_cq *cq)
 bool
 san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 {
-	bool has;
+	struct san_ulp_wc *to;
 
 	pthread_mutex_lock(&cq->lock);
-	has = verbs_cq_has_place(cq);
-	if (has) {
-		*verbs_cq_place(cq) = *wc;
+	to = verbs_cq_place(cq);
+	if (to != NULL) {
+		*to = *wc;
 		cq->nb_kept++;
 		verbs_cq_wake_waiter(cq);
 	} else {
 		cq->has_waiter = true;
 	}
 	pthread_mutex_unlock(&cq->lock);
-	return has;
+	return to != NULL;
 }
 
 int
@@ -322,17 +316,17 @@ flush_sends(struct verbs_qp *q)
 {
 	struct verbs_cq *cq = q->send_cq;
 	uint32_t at = atomic_load(&q->wq->sq_head), tail = atomic_load(&q->wq->sq_tail);
+	struct san_ulp_wc *to;
 	uint8_t blame;
 
-	for (; at != tail && verbs_cq_has_place(cq); at++) {
+	for (; at != tail && (to = verbs_cq_place(cq)) != NULL; at++) {
 		if (at == q->sq_posted) {
 			blame = q->blame_send;
 			q->blame_send = 0;
 		} else {
 			blame = atomic_exchange(&q->blame, 0);
 		}
-		verbs_cq_fill_sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED,
-				   verbs_cq_place(cq));
+		verbs_cq_fill_sent(q, at, blame != 0 ? blame : RTSAN_WC_FLUSHED, to);
 		cq->nb_kept++;
 	}
 	q->sq_posted = at;
@@ -344,10 +338,11 @@ verbs_cq_flush_recvs(struct verbs_qp *q)
 {
 	struct verbs_cq *cq = q->recv_cq;
 	uint32_t at = atomic_load(&q->wq->rq_head), tail = atomic_load(&q->wq->rq_tail);
+	struct san_ulp_wc *to;
 
-	for (; at != tail && verbs_cq_has_place(cq); at++) {
+	for (; at != tail && (to = verbs_cq_place(cq)) != NULL; at++) {
 		verbs_cq_fill_received(q, at, q->blame_recv != 0 ? q->blame_recv : RTSAN_WC_FLUSHED,
-				       NULL, verbs_cq_place(cq));
+				       NULL, to);
 		q->blame_recv = 0;
 		cq->nb_kept++;
 	}

@@ -18,17 +18,12 @@ san_verbs_mr_find(const struct verbs_ctx *ctx, uint32_t key)
 	return atomic_load_explicit(&ctx->mrs[key - 1], memory_order_acquire);
 }
 
-static struct ibv_mr *
-verbs_mr_register(const struct verbs_ctx *ctx, const struct shmq_req *req, int access)
-{
-	return ibv_reg_mr(ctx->pd, (void *)(uintptr_t)req->mr.addr, req->mr.length, access);
-}
-
 int
 san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
 	struct verbs_ctx *ctx = priv;
 	const int reads = IBV_ACCESS_REMOTE_READ, local = IBV_ACCESS_LOCAL_WRITE;
+	void *addr = (void *)(uintptr_t)req->mr.addr;
 	int access = local;
 	struct ibv_mr *mr, *none;
 	uint32_t i, at;
@@ -40,9 +35,9 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 		access |= IBV_ACCESS_REMOTE_READ;
 	if ((req->mr.access & RTSAN_REMOTE_ATOMIC) != 0)
 		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	mr = verbs_mr_register(ctx, req, access);
+	mr = ibv_reg_mr(ctx->pd, addr, req->mr.length, access);
 	if (mr == NULL && errno == EFAULT && (access & ~reads) == local) /* read-only memory */
-		mr = verbs_mr_register(ctx, req, access & reads);
+		mr = ibv_reg_mr(ctx->pd, addr, req->mr.length, access & reads);
 	if (mr == NULL)
 		return ctx->host->fail(-errno, "region of %llu bytes: %s: %s%s",
 				       (unsigned long long)req->mr.length,
