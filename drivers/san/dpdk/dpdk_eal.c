@@ -25,14 +25,10 @@
 
 #include "dpdk_priv.h"
 
+#define BLANKS " \t\n"
+
 static char *started_args; /* NULL: EAL does not run */
 static char removed[640];  /* "bus:name,args" of the device; empty: none */
-
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n';
-}
 
 /* Copy one word of *text* to *to*. NULL: a quote is open, or there is no room. */
 static const char *
@@ -40,7 +36,7 @@ take_word(const char *text, char **to, const char *end)
 {
 	char quote = '\0', *at = *to;
 
-	for (; *text != '\0' && (quote != '\0' || !is_blank(*text)); text++) {
+	for (; *text != '\0' && (quote != '\0' || strchr(BLANKS, *text) == NULL); text++) {
 		if (quote == '\0' && (*text == '\'' || *text == '"')) {
 			quote = *text;
 			continue;
@@ -67,8 +63,7 @@ san_dpdk_eal_split(const char *text, char *buf, size_t size, char **words, int m
 	int n = 0;
 
 	for (;;) {
-		while (is_blank(*text))
-			text++;
+		text += strspn(text, BLANKS);
 		if (*text == '\0')
 			return n;
 		if (n == max)
