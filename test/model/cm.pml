@@ -6,18 +6,18 @@
  *
  * What mirrors what
  *
- *   connecting()   cm_fsm.c: san_cm_fsm_connect(), act_ask(), act_unreachable(),
- *                  san_cm_fsm_disconnect(), act_drain(), act_dreq(), act_closed(),
- *                  act_failed(); san_cm_fsm_on_timer(); cm_keepalive.c; data of pdl
+ *   connecting()   cm_fsm.c: san_cm_fsm_connect(), san_cm_fsm_disconnect(), act_drain(),
+ *                  act_dreq(), san_cm_fsm_on_timer(); the ends in its table; cm_keepalive.c;
+ *                  data of pdl
  *   accepting()    the same for one record of the other side. cm_fsm.c: san_cm_fsm_accept_peer(),
  *                  san_cm_fsm_reject(), act_forget(), act_refuse_again()
  *   attempt()      what names an attempt and no acceptor yet. cm_rx.c: rx_req(),
- *                  add_request(), answer_cookie(), answer_rej(),
+ *                  add_request(), cm_rx_answer(), answer_rej(),
  *                  rx_reset() at the accepting side; cm_fsm.c: act_cookie(), act_rejected()
  *   pair()         what names both. cm_rx.c: find_conn(), rx_rep(), cm_rx_conn_msg(),
  *                  rx_reset(), san_cm_rx_implicit_rtu(), san_cm_rx_answer_reset();
  *                  cm_fsm.c: act_ready(), act_rtu_again(), act_withdrawn(),
- *                  act_open(), act_ended(), act_both_closed(), act_lost()
+ *                  act_open(), and the ends in its table
  *   acc_end()      san_cm_conn_free(): a ghost stays. core_conn.c polls the events after
  *                  every call, so TIMEWAIT of a live slot lasts no time
  *
@@ -263,10 +263,10 @@ end:	do
 		put(TO_ACC(ctag, cpeer), DREQ) } }
 	:: atomic { !quiet && is_open(con) && !(TO_ACC(ctag, cpeer) & DATA) -> d_step {
 		put(TO_ACC(ctag, cpeer), DATA) } }
-	/* act_unreachable(), or the ULP does not want to any more */
+	/* UNREACHABLE, or the ULP does not want to any more */
 	:: atomic { con == REQ_SENT || con == COOKIE_SENT -> d_step {
 		con_end() } }
-	/* act_closed(): nobody answered */
+	/* CLOSED: nobody answered */
 	:: atomic { con == DREQ_SENT -> d_step {
 #ifdef BREAK_CHURN /* a disconnect that nobody answers is taken back */
 		con = ESTABLISHED
@@ -279,7 +279,7 @@ end:	do
 	/* drained, drained long enough, or a hard disconnect */
 	:: atomic { con == DRAINING || (may_close && con == ESTABLISHED) -> d_step {
 		con = DREQ_SENT } }
-	/* act_failed(): its farewell is lost, or not */
+	/* FAILED: its farewell is lost, or not */
 	:: atomic { con_gone -> d_step {
 		con_end() } }
 	:: atomic { !quiet && con_gone -> d_step {
@@ -326,7 +326,7 @@ end:	do
 	:: atomic { !quiet && A_.refused && !(air[A_.peer] & REJ_REQ) &&
 		    con_has(A_.peer) && con == COOKIE_SENT -> d_step {
 		put(air[A_.peer], REJ_REQ) } }
-	/* act_failed(), act_closed(): nobody answered */
+	/* FAILED, CLOSED: nobody answered */
 #ifndef BREAK_REP_FOREVER /* REP is repeated without end */
 	:: atomic { A_.state == REP_SENT -> d_step {
 		acc_end(s) } }
@@ -343,7 +343,7 @@ end:	do
 	:: atomic { A_.state == DRAINING ||
 		    (may_close && (A_.state == ESTABLISHED || A_.state == REP_SENT)) -> d_step {
 		A_.state = DREQ_SENT } }
-	/* act_failed() */
+	/* FAILED */
 	:: atomic { acc_gone(s) -> d_step {
 		acc_end(s) } }
 	:: atomic { !quiet && acc_gone(s) -> d_step {
@@ -382,7 +382,7 @@ end:	do
 	/* act_rejected() */
 	:: atomic { !quiet && (air[x] & REJ_REQ) && con_has(x) && con < ESTABLISHED -> d_step {
 		con_end() } }
-	/* act_lost(), act_closed() */
+	/* DISCONNECTED, CLOSED: by a RESET */
 	:: atomic { !quiet && resets(0) -> d_step {
 		assert(!con_has(x)); /* property: old */
 		acc_end(0) } }
@@ -439,7 +439,7 @@ end:	do
 	/* cm_rx_conn_msg(): we no longer know it */
 	:: atomic { in_con(REP) && !con_takes && acc_has(p) && !(TO_ACC(x, p) & REJ_REP) -> d_step {
 		put(TO_ACC(x, p), REJ_REP) } }
-	/* act_withdrawn(), act_ended(), act_both_closed(); their DREP is the next step's */
+	/* act_withdrawn(), DISCONNECTED, CLOSED; their DREP is the next step's */
 	:: atomic { in_con(DREQ) && con_takes && con == COOKIE_SENT -> d_step {
 		con_end() } }
 	:: atomic { in_con(DREQ) && con_takes && con == ESTABLISHED -> d_step {
@@ -468,7 +468,7 @@ end:	do
 	:: atomic { in_acc(REJ_REP) && acc_has(p) && ACC == REP_SENT -> d_step {
 		assert(!(con_has(x) && cpeer == p)); /* property: old */
 		acc_end(SLOT(p)) } }
-	/* act_ended(), act_both_closed() */
+	/* DISCONNECTED, CLOSED */
 	:: atomic { in_acc(DREQ) && acc_has(p) &&
 		    (ACC == REP_SENT || ACC == ESTABLISHED) -> d_step {
 		acc_end(SLOT(p)) } }
