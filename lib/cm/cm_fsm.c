@@ -238,12 +238,11 @@ open_conn(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 
 /** Complete *agreed*, which holds the peer's offer so far, by our offer. */
 static void
-fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_limit)
+fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own)
 {
 	struct san_cm_agreed *a = &own->agreed;
 
 	a->pdl.mtu = RTE_MIN(a->pdl.mtu, own->mtu);
-	a->pdl.msg_limit = msg_limit;
 	a->n_tx = RTE_MIN(a->n_tx, own->max_txn);
 	a->n_rx = a->n_tx;
 	a->features &= cm->conf.features | SAN_CM_FEAT_STREAM; /* set on both sides or on neither */
@@ -252,10 +251,7 @@ fsm_agree_limits(const struct san_cm *cm, struct cm_setup *own, uint16_t msg_lim
 static void
 act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 {
-	struct cm_setup *own = san_cm_setup(cm, c);
-
-	san_cm_agree_order(own);
-	fsm_agree_limits(cm, own, own->agreed.pdl.msg_limit);
+	fsm_agree_limits(cm, san_cm_setup(cm, c));
 	c->msg = SAN_CM_RTU;
 	san_cm_hash_add(cm, c);
 	san_cm_tx_add(cm, c);
@@ -452,6 +448,7 @@ fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_par
 	own->agreed.rx_req_win = param->req_win;
 	own->agreed.rx_data_win = param->data_win;
 	own->agreed.rnr_tx_ms = param->rnr_ms;
+	own->agreed.pdl.msg_limit = param->msg_limit;
 	own->mtu = param->mtu;
 	own->first_win = param->first_win;
 	own->max_txn = param->max_txn;
@@ -466,14 +463,11 @@ fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_par
 static bool
 is_peer_valid(const struct san_ip *local, const struct san_ip *peer)
 {
-	static const struct san_ip none;
-	static const uint8_t none_v4[4];
+	static const struct san_ip none, none_v4 = {.b = {[10] = 0xff, [11] = 0xff}};
 
-	if (san_wire_ip_is_v4(local) != san_wire_ip_is_v4(peer))
-		return false;
-	if (san_wire_ip_is_v4(peer))
-		return memcmp(peer->b + 12, none_v4, sizeof(none_v4)) != 0 && peer->b[12] < 224;
-	return !san_wire_ip_eq(peer, &none) && peer->b[0] != 0xff;
+	return san_wire_ip_is_v4(local) == san_wire_ip_is_v4(peer) &&
+		!san_wire_ip_eq(peer, &none) && !san_wire_ip_eq(peer, &none_v4) &&
+		!san_cm_is_multicast(peer);
 }
 
 int
@@ -500,7 +494,6 @@ san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const struct s
 	setup->flags = (uint8_t)((param->ordered ? SAN_CM_F_ORDERED : 0) |
 				 (param->relaxed ? SAN_CM_F_RELAXED : 0) |
 				 (param->ends ? SAN_CM_F_ENDS : 0));
-	setup->agreed.pdl.msg_limit = param->msg_limit;
 	fsm_fill_offer(cm, c, param);
 	san_cm_fsm_step(cm, c, &s);
 	*slot = c->slot;
@@ -525,7 +518,7 @@ san_cm_fsm_accept(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_
 
 	c->cookie = cookie;
 	fsm_fill_offer(cm, c, param);
-	fsm_agree_limits(cm, san_cm_setup(cm, c), param->msg_limit);
+	fsm_agree_limits(cm, san_cm_setup(cm, c));
 	san_cm_fsm_step(cm, c, &s);
 }
 

@@ -188,22 +188,18 @@ san_cm_has_stream(uint32_t features)
 	return (features & SAN_CM_FEAT_STREAM) != 0;
 }
 
+/** True for an address that no peer has: multicast; over IPv4 also reserved or broadcast. */
+static inline bool
+san_cm_is_multicast(const struct san_ip *ip)
+{
+	return san_wire_ip_is_v4(ip) ? ip->b[12] >= 224 : ip->b[0] == 0xff;
+}
+
 /** Valid only if san_cm_is_setup(), or for a ghost that never was open. */
 static inline struct cm_setup *
 san_cm_setup(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	return (struct cm_setup *)(void *)san_cm_pdl_conn(cm, c)->setup;
-}
-
-/** The connecting side decides the order. */
-static inline void
-san_cm_agree_order(struct cm_setup *setup)
-{
-	struct san_pdl_peer *peer = &setup->agreed.pdl;
-
-	peer->ordered = (setup->flags & SAN_CM_F_ORDERED) != 0;
-	peer->relaxed = (setup->flags & SAN_CM_F_RELAXED) != 0;
-	peer->ends = (setup->flags & SAN_CM_F_ENDS) != 0;
 }
 
 static inline bool

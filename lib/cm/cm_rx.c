@@ -48,8 +48,15 @@ answer_rej(struct san_cm *cm, const struct cm_step *s, uint8_t reason)
 static void
 keep_offer(const struct san_cm *cm, struct san_cm_conn *c, const struct san_wire_cm *msg)
 {
-	struct san_cm_agreed *a = &san_cm_setup(cm, c)->agreed;
+	struct cm_setup *setup = san_cm_setup(cm, c);
+	struct san_cm_agreed *a = &setup->agreed;
 
+	/* the connecting side decides the order */
+	if (c->passive)
+		setup->flags = msg->flags & SAN_CM_F_ORDER;
+	a->pdl.ordered = (setup->flags & SAN_CM_F_ORDERED) != 0;
+	a->pdl.relaxed = (setup->flags & SAN_CM_F_RELAXED) != 0;
+	a->pdl.ends = (setup->flags & SAN_CM_F_ENDS) != 0;
 	c->peer_cid = msg->src_cid;
 	c->peer_tag = msg->src_tag;
 	c->peer_uid = msg->uid;
@@ -91,8 +98,6 @@ add_request(struct san_cm *cm, struct cm_listener *l, const struct cm_step *s)
 	keep_offer(cm, c, msg);
 	c->xid = msg->xid;
 	setup = san_cm_setup(cm, c);
-	setup->flags = msg->flags & SAN_CM_F_ORDER;
-	san_cm_agree_order(setup);
 	setup->private_len = msg->private_len;
 	memcpy(setup->private_data, msg->private_data, msg->private_len);
 	san_cm_hash_add(cm, c);
@@ -250,14 +255,6 @@ rx_reset(struct san_cm *cm, const struct cm_step *s)
 	return san_cm_fsm_step(cm, c, s) ? SAN_DROP_NONE : SAN_DROP_RESET_STALE;
 }
 
-static bool
-is_multicast(const struct san_ip *ip)
-{
-	if (san_wire_ip_is_v4(ip))
-		return ip->b[12] >= 224; /* also reserved and broadcast addresses */
-	return ip->b[0] == 0xff;
-}
-
 __rte_noinline void
 san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t now_ns)
 {
@@ -266,7 +263,7 @@ san_cm_rx_answer_reset(struct san_cm *cm, const struct san_wire_pkt *p, uint64_t
 	cm->now_ns = now_ns;
 	/* A RESET is never answered, so two sides cannot answer each other forever. */
 	if (p->op == SAN_OP_CM || p->op == SAN_OP_NACK || p->op == SAN_OP_CNP ||
-	    is_multicast(&p->src))
+	    san_cm_is_multicast(&p->src))
 		return;
 	reset.src_cid = p->dcid;
 	reset.src_tag = p->tag;
@@ -301,7 +298,7 @@ san_cm_rx(struct san_cm *cm, const struct rte_mbuf *m, const struct san_wire_pkt
 	drop = san_wire_cm_parse(m, p, &msg);
 	if (drop != SAN_DROP_NONE)
 		return drop;
-	if (is_multicast(&p->src))
+	if (san_cm_is_multicast(&p->src))
 		return SAN_DROP_PEER;
 	s.in = input_of[msg.msg];
 	s.reason = msg.reason;
