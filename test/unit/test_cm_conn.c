@@ -171,10 +171,7 @@ UNIT_CASE(event__two_at_once)
 	net.h[1].no_accept = true;
 	slot = cm_net_connect(&net, 0, 1);
 	cm_net_run(&net, 1 * MS);
-	assert_int_equal(
-		san_cm_fsm_accept_peer(cm, cm_requested(), &net.h[1].param, 9,
-				       net.now_ns),
-		0);
+	assert_int_equal(cm_accept(cm_requested()), 0);
 	assert_true(san_cm_tx_next(cm, &path, &pkt, &msg, net.now_ns));
 	assert_int_equal(cm_net_rx(&net, 0, cm_net_build(&net, &path, &pkt, &msg)), 0);
 	assert_true(cm_next(0, &msg));
@@ -186,7 +183,7 @@ UNIT_CASE(event__two_at_once)
 	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)), 0);
 	assert_true(san_cm_event_next(cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_ESTABLISHED);
-	assert_int_equal(ev.cookie, 9);
+	assert_int_equal(ev.cookie, 7);
 	assert_true(san_cm_event_next(cm, &ev));
 	assert_int_equal(ev.type, SAN_CM_EV_DISCONNECTED);
 	assert_false(san_cm_event_next(cm, &ev));

@@ -46,7 +46,6 @@ static void
 setup(void)
 {
 	cm_net_init(&net, test_pool(), 1, CONNS, false);
-	net.h[1].no_accept = true;
 	net.hook = steer;
 	cm_net_listen(&net, 1);
 	memset(&there, 0, sizeof(there));
@@ -66,16 +65,6 @@ teardown(void)
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
-
-/* Host 0 sends a request; returns the slot of it. */
-static uint16_t
-request(void)
-{
-	cm_net_connect(&net, 0, 42);
-	cm_net_run(&net, MS);
-	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
-	return cm_requested();
-}
 
 static uint16_t
 move(uint16_t from)
@@ -101,7 +90,7 @@ UNIT_CASE(move__establishes_there)
 	net.h[0].param.ordered = false;
 	net.h[0].param.mtu = 1000;
 	net.h[0].param.uid = 1000;
-	from = request();
+	from = cm_request();
 	to = move(from);
 	assert_int_equal(san_cm_state(net.h[1].cm, from), SAN_CM_IDLE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);
@@ -130,7 +119,7 @@ UNIT_CASE(move__establishes_there)
 /* Until the peer gets the REP it repeats its REQ: that creates no second connection. */
 UNIT_CASE(move__repeated_requests_are_known)
 {
-	move(request());
+	move(cm_request());
 	cm_net_run(&net, 200 * MS);
 	assert_true(net.h[1].nb_rx[SAN_CM_REQ] > 3);
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
@@ -144,7 +133,7 @@ UNIT_CASE(move__repeated_requests_are_known)
 UNIT_CASE(move_out__once)
 {
 	struct san_cm *cm = net.h[1].cm;
-	uint16_t slot = request();
+	uint16_t slot = cm_request();
 	struct san_cm_moved moved;
 
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), 0);
@@ -166,7 +155,7 @@ UNIT_CASE(move_in__says_no)
 	struct san_cm_moved moved;
 	uint16_t slot;
 
-	assert_int_equal(san_cm_move_out(net.h[1].cm, request(), &moved, net.now_ns), 0);
+	assert_int_equal(san_cm_move_out(net.h[1].cm, cm_request(), &moved, net.now_ns), 0);
 	there.param.first_win = 1;
 	assert_int_equal(san_cm_move_in(there.cm, &moved, &there.param, 1, net.now_ns, &slot),
 			 -EINVAL);
@@ -185,7 +174,7 @@ UNIT_CASE(move_in__says_no)
 /* The listener is removed while the request is moved: the peer gets an answer. */
 UNIT_CASE(move__ended_meanwhile)
 {
-	uint16_t slot = request();
+	uint16_t slot = cm_request();
 	struct san_cm_moved moved;
 
 	assert_int_equal(san_cm_move_out(net.h[1].cm, slot, &moved, net.now_ns), 0);

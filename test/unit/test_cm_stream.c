@@ -4,34 +4,26 @@
 
 #include "test_cm.h"
 
-static void
-setup(void)
-{
-	cm_setup();
-	net.h[1].no_accept = true;
-}
-
-UNIT_FIXTURE(.setup = setup, .teardown = cm_teardown);
+UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
 /* Host 0 sends a request; returns its slot. */
 static uint16_t
 request(bool stream)
 {
-	const struct san_cm_event *ev = &net.h[1].last[SAN_CM_EV_CONNECT_REQUEST];
+	uint16_t slot;
 
 	net.h[0].param.stream = stream;
-	cm_net_connect(&net, 0, 42);
-	cm_net_run(&net, MS);
+	slot = cm_request();
 	assert_events(1, SAN_CM_EV_CONNECT_REQUEST, 1);
-	assert_int_equal(ev->stream, stream);
-	return ev->slot;
+	assert_int_equal(net.h[1].last[SAN_CM_EV_CONNECT_REQUEST].stream, stream);
+	return slot;
 }
 
 static int
 answer(uint16_t slot, bool stream)
 {
 	net.h[1].param.stream = stream;
-	return san_cm_fsm_accept_peer(net.h[1].cm, slot, &net.h[1].param, 7, net.now_ns);
+	return cm_accept(slot);
 }
 
 static uint32_t
