@@ -18,13 +18,13 @@ static const char *const stream_modes[] = {"adaptive", "small", "large", "small-
 static const char *const stream_reads[] = {"auto", "never", "always"};
 const char *const san_args_solicits[] = {"auto", "always", "never"};
 const char *const san_args_orders[] = {"ordered", "unordered", "relaxed", "ending"};
-static const char *const pollers[] = {NULL, "caller", "lcore"};
 
 #define ADDR   "an IPv4 or IPv6 address"
 #define PREFIX "an address and /BITS; at most 8"
+#define POLLER "caller or lcore"
 #define MODES  "send, push, pull, atomic, incast, rpc, connect, idle or stream"
 #define SIZES  "1 to 1G-64 bytes, or MIN-MAX"
-#define PAIR   "KEY=VALUE without blanks; at most 64"
+#define PAIR   "KEY=VALUE without blanks; at most 2 KiB in all"
 #define FAULTS "[rx:|tx:]drop=P,dup=P,reorder=P,corrupt=P,ecn=P,delay=TIME,seed=N, or off"
 #define ATTACH "unix:PATH[,port=NAME] of sanstack-daemon, or verbs:DEVICE"
 
@@ -36,21 +36,26 @@ args_to_text(char *to, size_t size, const char *v)
 	return v[0] != '\0' && (size_t)snprintf(to, size, "%s", v) < size;
 }
 
+static bool
+is_address(const char *v)
+{
+	struct in6_addr a;
+
+	return inet_pton(strchr(v, ':') != NULL ? AF_INET6 : AF_INET, v, &a) == 1;
+}
+
 static const char *
 set_connect(void *conf, const char *v)
 {
 	struct bench_conf *c = conf;
-	struct in6_addr a;
 
-	if (inet_pton(AF_INET, v, &a) != 1 && inet_pton(AF_INET6, v, &a) != 1)
-		return ADDR;
-	return args_to_text(c->peer, sizeof(c->peer), v) ? NULL : ADDR;
+	return is_address(v) && args_to_text(c->peer, sizeof(c->peer), v) ? NULL : ADDR;
 }
 
 static const char *
 args_set_mode(void *conf, const char *v)
 {
-	const struct bench_mode *m = san_mode_by_name(v);
+	const struct bench_mode *m = san_mode_find(v, 0);
 
 	if (m == NULL)
 		return MODES;
@@ -82,38 +87,45 @@ set_size(void *conf, const char *v)
 	return NULL;
 }
 
+/* Add an argument for the provider. */
+static const char *
+add_port_word(struct bench_conf *c, const char *key, const char *v, const char *valid)
+{
+	size_t n = strlen(c->port), room = sizeof(c->port) - n;
+
+	if (strpbrk(v, " \t") != NULL || strlen(key) + strlen(v) + 2 > room)
+		return valid;
+	snprintf(&c->port[n], room, "%s%s ", key, v);
+	return NULL;
+}
+
 static const char *
 args_set_ip(void *conf, const char *v)
 {
-	struct bench_conf *c = conf;
-	char addr[64];
-	struct in6_addr a;
 	bool is_v6 = strchr(v, ':') != NULL;
-	const char *slash = strchr(v, '/');
-	size_t n = slash != NULL ? (size_t)(slash - v) : strlen(v);
-	uint64_t bits;
+	size_t n = strcspn(v, "/");
+	uint64_t bits = 0;
+	char addr[64];
 
-	if (c->nb_ips == BENCH_IPS_MAX || n >= sizeof(addr))
+	snprintf(addr, sizeof(addr), "%.*s", (int)n, v);
+	if (!is_address(addr) ||
+	    (v[n] == '/' && (!san_key_number(&v[n + 1], &bits) || bits > (is_v6 ? 128 : 32))))
 		return PREFIX;
-	memcpy(addr, v, n);
-	addr[n] = '\0';
-	if (inet_pton(is_v6 ? AF_INET6 : AF_INET, addr, &a) != 1 ||
-	    (slash != NULL && (!san_key_number(slash + 1, &bits) || bits > (is_v6 ? 128 : 32))))
-		return PREFIX;
-	c->ips[c->nb_ips++] = v;
-	return NULL;
+	return add_port_word(conf, "ip=", v, PREFIX);
+}
+
+static const char *
+set_poll(void *conf, const char *v)
+{
+	if (strcmp(v, "caller") != 0 && strcmp(v, "lcore") != 0)
+		return POLLER;
+	return add_port_word(conf, "poll=", v, POLLER);
 }
 
 static const char *
 set_set(void *conf, const char *v)
 {
-	struct bench_conf *c = conf;
-
-	if (strchr(v, '=') == NULL || v[0] == '=' || strpbrk(v, " \t") != NULL ||
-	    c->nb_sets == BENCH_SETS_MAX)
-		return PAIR;
-	c->sets[c->nb_sets++] = v;
-	return NULL;
+	return strchr(v, '=') == NULL || v[0] == '=' ? PAIR : add_port_word(conf, "", v, PAIR);
 }
 
 static int
@@ -234,8 +246,7 @@ static const struct san_key args[] = {
 	{"sanbench", "impair", "faults on the port; may be repeated",
 	 SAN_KEY_LIST(args_set_impair, FAULTS), SET},
 	{"sanbench", "capture", "write every packet to this pcapng file", TEXT(capture)},
-	{"sanbench", "poll", "the thread that polls the engine",
-	 SAN_KEY_UINT(SAN_KEY_WORD, bench_conf, poll, 1, 2, 1, 1), .words = pollers},
+	{"sanbench", "poll", "the thread that polls the engine", READ(set_poll, POLLER)},
 	{"sanbench", "set", "argument of the provider, see rtsan-dpdk(7); may be repeated",
 	 READ(set_set, PAIR)},
 	{"sanbench", "wait", "sleep when there is nothing to do", ON(wait), SET},
@@ -266,12 +277,6 @@ static bool
 is_given(const struct bench_conf *conf, const char *name)
 {
 	return conf->given >> (san_key_find(args, NULL, name) - args) & 1;
-}
-
-bool
-san_args_is_device(const struct bench_conf *conf)
-{
-	return strncmp(conf->attach, "verbs:", 6) == 0;
 }
 
 bool
@@ -395,13 +400,13 @@ from_mode(struct bench_conf *conf)
 	const struct bench_mode *m = conf->mode;
 
 	if (!is_given(conf, "size"))
-		conf->size_min = conf->size_max = m->size;
+		conf->size_min = conf->size_max = m->defaults.size;
 	if (!is_given(conf, "depth"))
-		conf->depth = m->depth;
+		conf->depth = m->defaults.depth;
 	if (!is_given(conf, "conns"))
-		conf->conns = m->conns;
+		conf->conns = m->defaults.conns;
 	if (!is_given(conf, "solicit"))
-		conf->solicit = m->solicit;
+		conf->solicit = m->defaults.solicit;
 }
 
 static const char *
@@ -426,37 +431,31 @@ batches_wrong(const struct bench_conf *conf)
 static const char *
 attached_wrong(const struct bench_conf *conf)
 {
-	bool is_device = san_args_is_device(conf);
-
 	if (conf->attach[0] == '\0')
 		return NULL;
-	if (conf->nb_ips > 0 || conf->nb_sets > 0 || conf->poll != 0)
-		return is_device ? "--attach: not with --ip, --set or --poll: an RDMA device has "
-				   "its own addresses and no engine, see rtsan-verbs(7)" :
-				   "--attach: not with --ip, --set or --poll: the port is the "
-				   "daemon's, see sanstack.conf(5)";
+	if (conf->port[0] != '\0')
+		return "--attach: not with --ip, --set or --poll";
 	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
-		return is_device ? "--attach: not with --impair or --capture: an RDMA device does "
-				   "not hand out packets, see rtsan-verbs(7)" :
-				   "--attach: not with --impair or --capture: the port is the "
-				   "daemon's, see sanstack.conf(5) and sanctl(1)";
+		return "--attach: not with --impair or --capture";
 	return NULL;
 }
 
 int
 san_args_finish(struct bench_conf *conf, char *error, size_t size)
 {
-	const char *wrong = NULL;
+	const char *wrong = attached_wrong(conf);
 	struct hello hello;
 
+	if (wrong != NULL) {
+		snprintf(error, size, "%s: %s", wrong, san_port_attached(conf));
+		return -1;
+	}
 	from_mode(conf);
 	san_client_hello(conf, &hello);
 	if (conf->mode->check != NULL)
 		wrong = conf->mode->check(&hello);
 	if (wrong == NULL)
 		wrong = batches_wrong(conf);
-	if (wrong == NULL)
-		wrong = attached_wrong(conf);
 	if (wrong == NULL && is_given(conf, "mode") && conf->peer[0] == '\0' &&
 	    !conf->interactive && conf->cmdline_file[0] == '\0' && !conf->server)
 		wrong = "--mode: where is the server? --connect ADDR";
@@ -562,22 +561,4 @@ san_args_show(struct bench_conf *conf, FILE *f)
 		fprintf(f, "duration %.3f s\n", (double)conf->duration_ms / 1000);
 	fprintf(f, "impair rx %s tx %s\n", conf->has_impair[0] ? "on" : "off",
 		conf->has_impair[1] ? "on" : "off");
-}
-
-int
-san_args_port_conf(const struct bench_conf *conf, char *out, size_t size)
-{
-	size_t n = 0;
-	uint32_t i;
-
-	out[0] = '\0';
-	for (i = 0; i < conf->nb_ips && n < size; i++)
-		n += (size_t)snprintf(out + n, size - n, "%s=%s ",
-				      strchr(conf->ips[i], ':') != NULL ? "ip6" : "ip",
-				      conf->ips[i]);
-	if (conf->poll != 0 && n < size)
-		n += (size_t)snprintf(out + n, size - n, "poll=%s ", pollers[conf->poll]);
-	for (i = 0; i < conf->nb_sets && n < size; i++)
-		n += (size_t)snprintf(out + n, size - n, "%s ", conf->sets[i]);
-	return n < size ? 0 : -1;
 }

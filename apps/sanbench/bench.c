@@ -71,7 +71,7 @@ san_bench_step(struct bench *b)
 	if (b->client != NULL && !b->is_client_reported && b->client->state == CLIENT_OVER) {
 		b->is_client_reported = true;
 		/* leaks are counted only if nothing else is open */
-		if (b->server == NULL || san_port_attached(b) != NULL)
+		if (b->server == NULL || san_port_attached(&b->conf) != NULL)
 			leaks = san_port_check_leaks(b);
 		/* only JSON goes to standard output */
 		san_report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
@@ -169,7 +169,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "sanbench: %s\n", error);
 		return BENCH_EXIT_USAGE;
 	}
-	if (san_port_attached(&b) != NULL && split > 1) {
+	if (san_port_attached(&b.conf) != NULL && split > 1) {
 		fprintf(stderr, "sanbench: --attach: there is no EAL, and no arguments for it\n");
 		return BENCH_EXIT_USAGE;
 	}

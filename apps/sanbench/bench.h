@@ -54,9 +54,8 @@ bool san_content_seen_add(struct seen *s, uint64_t msg);
 #define BENCH_CONNS_MAX 16384
 #define BENCH_DEPTH_MAX 16384
 #define BENCH_BATCH_MAX 256
-#define BENCH_IPS_MAX   8
-#define BENCH_SETS_MAX  64
-#define BENCH_TEXT      192 /**< size of an error text */
+#define BENCH_PORT      2048 /**< bytes of the arguments for the provider */
+#define BENCH_TEXT      192  /**< size of an error text */
 #define BENCH_SERVICE   4791
 
 enum bench_exit {
@@ -100,11 +99,7 @@ struct bench_conf {
 	uint32_t sessions; /**< exit after so many; 0: never */
 	uint32_t memory_mib;
 	/* port */
-	const char *ips[BENCH_IPS_MAX];
-	uint32_t nb_ips;
-	const char *sets[BENCH_SETS_MAX];
-	uint32_t nb_sets;
-	uint8_t poll;                       /**< 0: not given, 1: caller, 2: lcore */
+	char port[BENCH_PORT];              /**< --ip, --set, --poll: for rtsan_dpdk_open() */
 	struct rtsan_dpdk_impair impair[2]; /**< 0: rx, 1: tx */
 	bool has_impair[2];
 	char capture[256];
@@ -165,26 +160,16 @@ san_bench_ticks_of_ms(const struct bench *b, uint64_t ms)
 /* ---- args.c ---- */
 
 void san_args_defaults(struct bench_conf *conf);
-/** True if --attach names an RDMA device. */
-bool san_args_is_device(const struct bench_conf *conf);
 /** True if *word* is an option of sanbench, not of EAL. */
 bool san_args_is_ours(const char *word);
 /** Names of enum rtsan_order and of enum bench_solicit. */
 extern const char *const san_args_orders[], *const san_args_solicits[];
-/**
- * Parse the arguments behind "--".
- *
- * @return
- *   0, or -1 with a text in *error*.
- */
+/** Parse the arguments behind "--". 0, or -1 with a text in *error*. */
 int san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
 /** Set one value by its name without dashes, for the prompt. Returns like san_args_parse(). */
 int san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
 		 size_t size);
-/**
- * Names of all arguments, or of those that san_args_set() accepts, separated by # for
- * rte_cmdline.
- */
+/** Names of all arguments or of those that san_args_set() accepts, for rte_cmdline: "one#two". */
 const char *san_args_names(bool only_settings);
 /** The *i*-th allowed value of a setting, or NULL. */
 const char *san_args_word(const char *name, int i);
@@ -196,8 +181,6 @@ void san_args_usage(FILE *f);
 /** Print every argument as a comment, with meaning, range and default, for devtools/keys.py. */
 void san_args_keys(FILE *f);
 void san_args_show(struct bench_conf *conf, FILE *f);
-/** Arguments for rtsan_dpdk_open(). -1: they don't fit. */
-int san_args_port_conf(const struct bench_conf *conf, char *out, size_t size);
 
 /* ---- cmd.c ---- */
 
@@ -270,11 +253,11 @@ struct welcome {
 _Static_assert(sizeof(struct hello) <= RTSAN_PRIVATE_MAX, "hello fits");
 _Static_assert(sizeof(struct welcome) <= RTSAN_PRIVATE_MAX, "welcome fits");
 
-/** What one end of a connection has done, in a mode that has step(). */
+/** What one end of a connection has done: the client, and the server in a mode that has step(). */
 struct bench_did {
 	uint64_t msgs, bytes; /**< posted */
-	uint64_t done;        /**< completed sends; answered requests */
-	uint64_t received;    /**< bytes of a stream; requests of the peer */
+	uint64_t done;        /**< completed: in a mode with fill() all messages below */
+	uint64_t received;    /**< bytes of a stream; peer's requests; atomics: sum of values */
 	const char *error;    /**< text of the last error, or NULL */
 };
 
@@ -289,9 +272,10 @@ struct bench_qp {
 	bool is_over; /**< it was up, or was being set up, and has ended */
 	void (*on_wc)(struct bench_qp *q, const struct rtsan_wc *wc);
 	void (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
+	struct rtsan_mr *mr; /**< memory of its own, or NULL; released with it */
 	/* of a data connection */
 	struct hello hello;
-	uint8_t *mem;    /**< slots, or data to be pulled */
+	uint8_t *mem;    /**< slots, data to be pulled, or the buffers of receives */
 	uint32_t stride; /**< of slots: they are aligned, so that copies are aligned for any size */
 	struct hist *lat;
 	struct bench_did did;
@@ -299,15 +283,14 @@ struct bench_qp {
 };
 
 /**
- * Create a queue pair. Completion queues are shared as far as their depth permits.
- *
- * @param under_way
- *   Maximum number of its work requests that may complete between two polls.
+ * Create a queue pair. Completion queues are shared as far as their depth permits: *under_way* of
+ * its work requests may complete between two polls.
  */
-int san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
-		    uint32_t under_way);
-/** Close a queue pair; a connection is aborted. Not allowed in a callback. */
+int san_net_qp_open(struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth, uint32_t under_way);
+/** Close it and release its memory; a connection is aborted. Not allowed in a callback. */
 void san_net_qp_close(struct bench_qp *q);
+/** Post a receive of *len* bytes of the queue pair's own memory. 0 or a negative errno. */
+int san_net_post_recv(struct bench_qp *q, uint64_t wr_id, void *addr, uint32_t len);
 /** Poll all events and completions once. Returns their number. */
 uint32_t san_net_poll(struct bench *b);
 /** Sleep until san_net_poll() has work, or the time is over. The caller polls in both cases. */
@@ -349,12 +332,14 @@ san_net_size(const struct hello *h, uint64_t i)
 	return san_content_size(h->seed, h->index, i, h->size_min, h->size_max);
 }
 
-/** Content of message *i* of the client, or of the server, which differs. */
-static inline uint64_t
-san_net_base(const struct hello *h, bool of_server, uint64_t i)
-{
-	return san_content_base(h->seed + of_server, h->index, i);
-}
+/**
+ * With verification: write the content of message *i* of the client, or of the server, which
+ * differs, or check it. Offset in *buf* of the first wrong byte, or -1.
+ */
+void san_net_fill(const struct hello *h, bool of_server, uint64_t i, uint64_t off, void *buf,
+		  size_t len);
+int64_t san_net_check(const struct hello *h, bool of_server, uint64_t i, uint64_t off,
+		      const void *buf, size_t len);
 
 /*
  * ---- net.c: control messages between the two ends of a run ----
@@ -400,16 +385,14 @@ struct ctl_report {
 
 struct ctl {
 	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl; on_event is the owner's */
-	struct rtsan_mr *mr;
 	uint8_t *rx, *tx;
-	uint32_t free_tx[CTL_TX];
-	uint32_t nb_free_tx;
+	uint32_t next_tx, nb_tx; /**< next place in *tx*; messages in flight, which end in order */
 	void *owner;
 	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
 };
 
+/** 0 or a negative errno; san_net_qp_close() closes it. */
 int san_net_ctl_open(struct bench *b, struct ctl *c);
-void san_net_ctl_close(struct ctl *c);
 /** 0; -EAGAIN: no room, try again in a later step; -ENOTCONN. */
 int san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload);
 
@@ -425,19 +408,15 @@ int san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *paylo
 #define PORT_UNKNOWN UINT64_MAX
 
 /**
- * Open the context according to the settings.
- *
- * @param argc, argv
- *   EAL arguments, including argv[0]; not used with --attach.
- * @return
- *   0, or -errno after printing an error; -EINVAL: wrong arguments.
+ * Open the context according to the settings, without --attach with these arguments for EAL. 0, or
+ * -errno after printing an error; -EINVAL: wrong arguments.
  */
 int san_port_open(struct bench *b, int argc, char **argv);
 void san_port_close(struct bench *b);
 /** NULL, or why there is no engine in this process. */
-const char *san_port_attached(const struct bench *b);
-/** All counters with their names. Returns their number and fills at most *max*; 0 when attached. */
-int san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max);
+const char *san_port_attached(const struct bench_conf *conf);
+/** All counters with their names, *nb* of them, until the next call. NULL when attached. */
+const struct rtsan_dpdk_counter *san_port_counters(struct bench *b, int *nb);
 /** Value of the counter *name*, or 0 if there is none. */
 uint64_t san_port_counter(struct bench *b, const char *name);
 /** Increase of the counter since it was *begin*, or PORT_UNKNOWN. */
@@ -457,10 +436,8 @@ struct peer {
 	struct session *session;
 	struct ctl_report *report; /**< of the session */
 	bool is_open;
-	uint64_t request; /**< mode connect: waits for the last connection to end; 0: none */
-	struct rtsan_mr *recv_mr;
-	uint8_t *recv_mem;
-	uint32_t rq, recv_stride;
+	uint64_t request;  /**< mode connect: waits for the last connection to end; 0: none */
+	uint32_t rq;       /**< number of receives */
 	struct seen *seen; /**< messages that have arrived by receives */
 	uint64_t placed;   /**< messages in place, as the client reports */
 	uint64_t looked;   /**< messages below were checked */
@@ -508,14 +485,10 @@ struct client_conn {
 	uint64_t *stamp;           /**< per slot: time of posting; 0: free */
 	struct rtsan_send_wr *wrs; /**< prepared work requests per slot, or NULL */
 	struct rtsan_sge *sges;    /**< their elements */
-	uint64_t next;             /**< next message to post */
-	uint64_t lowest;           /**< all messages below have completed */
 	uint64_t credit;           /**< the server has checked all messages below */
 	uint64_t reported;         /**< value of the last PLACED */
 	uint64_t limit;            /**< number of messages to post */
-	uint64_t bytes;
-	uint64_t sum;   /**< atomics: sum of the old values; streams: received bytes */
-	uint64_t begin; /**< connect: start of the set-up, ticks */
+	uint64_t begin;            /**< connect: start of the set-up, ticks */
 	bool is_end_sent;
 	bool is_leaving; /**< connect: it is being disconnected */
 };
@@ -615,9 +588,10 @@ struct bench_mode {
 	uint8_t id;     /**< enum mode_id */
 	uint8_t flags;  /**< enum mode_flags */
 	uint8_t rights; /**< enum rtsan_access of the server's region; 0: no region */
-	/* defaults */
-	uint32_t size, depth, conns;
-	uint8_t solicit; /**< enum bench_solicit */
+	struct {
+		uint32_t size, depth, conns;
+		uint8_t solicit; /**< enum bench_solicit */
+	} defaults;
 
 	/** Check what a client wants, at both ends. NULL, or what is wrong. Optional. */
 	const char *(*check)(const struct hello *h);
@@ -633,17 +607,13 @@ struct bench_mode {
 	 * False: nothing happened. Optional.
 	 */
 	bool (*step)(struct bench_qp *q, uint64_t max);
-	/** Handle an event of the client, or of the server. False: it is unexpected. Optional. */
+	/** Handle an event of either end. False: it is unexpected. Optional. */
 	bool (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
-	bool (*peer_event)(struct bench_qp *q, const struct rtsan_event *ev);
 	/** Create content that stays for the whole run. Optional. */
 	void (*init)(struct client_conn *c);
 	/** Make message *i*; *wr* has its slot and the server's region. */
 	void (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr);
-	/**
-	 * Message *i* completed successfully. Returns NULL, or what is wrong with its result.
-	 * Optional.
-	 */
+	/** Message *i* completed successfully. NULL, or what is wrong with its result. Optional. */
 	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
 
 	/** Fill the region, before the connection is accepted. Optional. */
@@ -662,8 +632,8 @@ extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_stream;
 
 /** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];
-const struct bench_mode *san_mode_by_name(const char *name);
-const struct bench_mode *san_mode_by_id(uint8_t id);
+/** Find a mode by its name, or if that is NULL by its id. NULL: there is none. */
+const struct bench_mode *san_mode_find(const char *name, uint8_t id);
 
 /** True if the server checks every slot before the client may reuse it. */
 static inline bool
@@ -672,7 +642,7 @@ san_mode_has_placed(const struct bench_mode *m, const struct hello *h)
 	return (m->flags & MODE_SLOTS) != 0 && (h->flags & HELLO_VERIFY) != 0;
 }
 
-/** Accept a connection of mode connect that was used before. NULL, or why not. */
-const char *san_mode_connect_again(struct peer *p, uint64_t request);
+/** Accept a connection of mode connect that was used before. */
+void san_mode_connect_again(struct peer *p, uint64_t request);
 
 #endif /* BENCH_H */

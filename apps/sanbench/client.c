@@ -165,9 +165,9 @@ conn_open_slots(struct client_conn *conn)
 		c->mode->init(conn);
 	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
-		return san_net_qp_open(c->b, &conn->q, depth, 1,
+		return san_net_qp_open(&conn->q, depth, 1,
 				       conn->q.hello.index == 0 ? c->conf.depth : 0);
-	return san_net_qp_open(c->b, &conn->q, depth, 1, depth + 1);
+	return san_net_qp_open(&conn->q, depth, 1, depth + 1);
 }
 
 static int
@@ -224,7 +224,7 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 		if (msg->index >= c->nb_conns)
 			break;
 		conn = &c->conns[msg->index];
-		if (msg->a > conn->credit && msg->a <= conn->next)
+		if (msg->a > conn->credit && msg->a <= conn->q.did.msgs)
 			conn->credit = msg->a;
 		break;
 	case CTL_REPORT:
@@ -255,9 +255,9 @@ step_end(struct client *c)
 		msg = (struct ctl_msg){
 			.type = CTL_CONN_END,
 			.index = conn->q.hello.index,
-			.a = conn->next,
-			.b = conn->bytes,
-			.c = conn->sum,
+			.a = conn->q.did.msgs,
+			.b = conn->q.did.bytes,
+			.c = conn->q.did.received,
 		};
 		if (!conn->is_end_sent && san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
 			return;
@@ -288,7 +288,7 @@ client_release(struct client *c)
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
 	c->mr = NULL;
-	san_net_ctl_close(&c->ctl);
+	san_net_qp_close(&c->ctl.q);
 	free(c->conns);
 	c->conns = NULL;
 	c->state = CLIENT_OVER;
@@ -324,7 +324,7 @@ step_connect(struct client *c)
 	int ret;
 
 	if (c->retry_at != 0 && rte_rdtsc() >= c->retry_at) {
-		san_net_ctl_close(&c->ctl);
+		san_net_qp_close(&c->ctl.q);
 		if (san_net_ctl_open(c->b, &c->ctl) == 0)
 			connect_ctl(c);
 		else

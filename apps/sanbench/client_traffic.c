@@ -21,6 +21,7 @@ static void
 traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
 {
 	struct client *c = conn->client;
+	struct bench_did *did = &conn->q.did;
 	uint32_t slot = san_net_slot(&c->hello, i);
 	uint64_t ns = san_bench_ns(c->b, c->b->now - conn->stamp[slot]);
 	const char *wrong = NULL;
@@ -35,8 +36,8 @@ traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_w
 		san_hist_add(&c->lat_second, ns);
 	conn->stamp[slot] = 0;
 	c->completed++;
-	while (conn->lowest < conn->next && conn->stamp[san_net_slot(&c->hello, conn->lowest)] == 0)
-		conn->lowest++;
+	while (did->done < did->msgs && conn->stamp[san_net_slot(&c->hello, did->done)] == 0)
+		did->done++;
 }
 
 void
@@ -59,27 +60,14 @@ static uint64_t
 traffic_room(const struct client_conn *conn)
 {
 	const struct client *c = conn->client;
-	uint64_t n = conn->limit - conn->next, left;
+	uint64_t n = conn->limit - conn->q.did.msgs, left;
 
-	left = c->hello.depth - (conn->next - conn->lowest);
+	left = c->hello.depth - (conn->q.did.msgs - conn->q.did.done);
 	n = left < n ? left : n;
 	if (!c->has_placed)
 		return n;
-	left = c->hello.slots - (conn->next - conn->credit);
+	left = c->hello.slots - (conn->q.did.msgs - conn->credit);
 	return left < n ? left : n;
-}
-
-static void
-traffic_count_made(struct client_conn *conn, uint32_t len)
-{
-	struct client *c = conn->client;
-	uint32_t slot = san_net_slot(&c->hello, conn->next);
-
-	conn->stamp[slot] = c->b->now;
-	conn->next++;
-	conn->bytes += len;
-	c->msgs++;
-	c->bytes += len;
 }
 
 static void
@@ -101,46 +89,38 @@ traffic_fill(struct client_conn *conn, uint64_t i, struct rtsan_send_wr *wr, str
 	conn->client->mode->fill(conn, i, wr);
 }
 
-/* Post prepared work requests; each is filled at its first use. */
-static uint32_t
-pump_same(struct client_conn *conn, uint64_t max)
-{
-	struct client *c = conn->client;
-	uint32_t slot = san_net_slot(&c->hello, conn->next), i;
-	uint64_t n = c->hello.slots - slot;
-	int done;
-
-	if (unlikely(conn->next < c->hello.slots))
-		for (i = slot; i < slot + RTE_MIN(n, max); i++)
-			traffic_fill(conn, i, &conn->wrs[i], &conn->sges[i]);
-	c->b->now = rte_rdtsc();
-	done = rtsan_post_send(conn->q.qp, &conn->wrs[slot], (int)RTE_MIN(n, max));
-	if (done < 0 && done != -ENOTCONN)
-		san_client_fail(c, "posting failed: %s", rtsan_error());
-	for (i = 0; (int)i < done; i++)
-		traffic_count_made(conn, c->hello.size_max);
-	return done > 0 ? (uint32_t)done : 0;
-}
-
-/* Post up to *max* messages with one call. Returns the number. */
+/*
+ * Post up to *max* messages with one call. Prepared work requests are filled at their first use.
+ * Returns the number.
+ */
 static uint32_t
 traffic_pump(struct client_conn *conn, uint64_t max)
 {
 	struct client *c = conn->client;
-	struct rtsan_send_wr wr[BENCH_BATCH_MAX];
-	struct rtsan_sge sge[BENCH_BATCH_MAX];
-	int n, done, i;
+	struct rtsan_send_wr own_wrs[BENCH_BATCH_MAX], *wr = own_wrs;
+	struct rtsan_sge own_sges[BENCH_BATCH_MAX], *sge = own_sges;
+	uint64_t next = conn->q.did.msgs;
+	uint32_t slot = san_net_slot(&c->hello, next);
+	int i, done;
 
-	if (conn->wrs != NULL)
-		return pump_same(conn, max);
-	for (n = 0; (uint64_t)n < max; n++)
-		traffic_fill(conn, conn->next + (uint64_t)n, &wr[n], &sge[n]);
+	if (conn->wrs != NULL) {
+		max = RTE_MIN(max, c->hello.slots - (uint64_t)slot);
+		wr = &conn->wrs[slot];
+		sge = &conn->sges[slot];
+	}
+	if (conn->wrs == NULL || unlikely(next < c->hello.slots))
+		for (i = 0; (uint64_t)i < max; i++)
+			traffic_fill(conn, next + (uint64_t)i, &wr[i], &sge[i]);
 	c->b->now = rte_rdtsc();
-	done = rtsan_post_send(conn->q.qp, wr, n);
+	done = rtsan_post_send(conn->q.qp, wr, (int)max);
 	if (done < 0 && done != -ENOTCONN)
 		san_client_fail(c, "posting failed: %s", rtsan_error());
-	for (i = 0; i < done; i++)
-		traffic_count_made(conn, sge[i].length);
+	for (i = 0; i < done; i++) {
+		conn->stamp[san_net_slot(&c->hello, conn->q.did.msgs++)] = c->b->now;
+		conn->q.did.bytes += sge[i].length;
+		c->bytes += sge[i].length;
+		c->msgs++;
+	}
 	return done > 0 ? (uint32_t)done : 0;
 }
 
@@ -156,7 +136,7 @@ pump_all(struct client *c)
 		conn = &c->conns[i];
 		n = traffic_room(conn);
 		/* the last batch may be smaller */
-		batch = RTE_MIN(c->conf.batch, conn->limit - conn->next);
+		batch = RTE_MIN(c->conf.batch, conn->limit - conn->q.did.msgs);
 		if (c->conf.batch == 0)
 			n = RTE_MIN(n, (uint64_t)POST_BURST);
 		else
@@ -177,7 +157,7 @@ pump_turns(struct client *c)
 	while (c->msgs - c->completed + c->conf.turns <= c->conf.depth && !c->is_failed) {
 		conn = &c->conns[c->turn];
 		n = traffic_room(conn);
-		if (n < c->conf.turns && n < conn->limit - conn->next)
+		if (n < c->conf.turns && n < conn->limit - conn->q.did.msgs)
 			break; /* its previous turn is not complete */
 		n = n < c->conf.turns ? n : c->conf.turns;
 		if (n > 0 && traffic_pump(conn, n) != n)
@@ -191,20 +171,28 @@ pump_turns(struct client *c)
 
 /* ---- telling the server ---- */
 
-/* Send PLACED for every quarter of the slots, or at once if the connection waits for slots. */
+/* Send PLACED for every quarter of the slots, or at once if a connection waits for slots. */
 static bool
-report_placed(struct client_conn *conn)
+report_placed(struct client *c)
 {
-	struct client *c = conn->client;
-	uint64_t now = conn->lowest; /* the server may check those before */
-	bool is_due = now - conn->reported >= (c->hello.slots + 3u) / 4 || traffic_room(conn) == 0;
-	struct ctl_msg msg = {.type = CTL_PLACED, .index = conn->q.hello.index, .a = now};
+	struct ctl_msg msg = {.type = CTL_PLACED};
+	bool has_worked = false;
+	uint32_t i;
 
-	if (now == conn->reported || !is_due || c->ctl.nb_free_tx <= CTL_TX - CLIENT_WORK ||
-	    san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
-		return false;
-	conn->reported = now;
-	return true;
+	for (i = 0; i < c->nb_conns && c->has_placed && !c->is_failed; i++) {
+		struct client_conn *conn = &c->conns[i];
+		uint64_t nb = conn->q.did.done - conn->reported;
+
+		msg.index = conn->q.hello.index;
+		msg.a = conn->q.did.done; /* the server may check those before */
+		if (nb == 0 || c->ctl.nb_tx >= CLIENT_WORK ||
+		    (nb < (c->hello.slots + 3u) / 4 && traffic_room(conn) != 0) ||
+		    san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
+			continue;
+		conn->reported = msg.a;
+		has_worked = true;
+	}
+	return has_worked;
 }
 
 /* ---- steps ---- */
@@ -219,20 +207,9 @@ is_all_made(const struct client *c)
 		return c->conf.duration_ms != 0 &&
 			rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
 	for (i = 0; i < c->nb_conns; i++)
-		if (c->conns[i].next < c->conns[i].limit)
+		if (c->conns[i].q.did.msgs < c->conns[i].limit)
 			return false;
 	return true;
-}
-
-static bool
-report_all(struct client *c)
-{
-	bool has_worked = false;
-	uint32_t i;
-
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
-		has_worked |= report_placed(&c->conns[i]);
-	return has_worked;
 }
 
 bool
@@ -241,20 +218,21 @@ san_client_traffic_step_mode(struct client *c, bool is_active)
 	bool has_worked = false;
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && !c->is_failed && c->mode->step != NULL; i++) {
+	if (c->mode->step == NULL)
+		return false;
+	c->msgs = c->bytes = c->completed = 0;
+	for (i = 0; i < c->nb_conns; i++) {
 		struct client_conn *conn = &c->conns[i];
 		const struct bench_did *did = &conn->q.did;
 
-		has_worked |= c->mode->step(&conn->q, is_active ? conn->limit - conn->next : 0);
+		if (!c->is_failed)
+			has_worked |= c->mode->step(&conn->q,
+						    is_active ? conn->limit - did->msgs : 0);
 		if (did->error != NULL)
 			san_client_fail(c, "connection %u: %s", i, did->error);
-		c->msgs += did->msgs - conn->next;
-		c->bytes += did->bytes - conn->bytes;
-		c->completed += did->done - conn->lowest;
-		conn->next = did->msgs;
-		conn->bytes = did->bytes;
-		conn->lowest = did->done;
-		conn->sum = did->received;
+		c->msgs += did->msgs;
+		c->bytes += did->bytes;
+		c->completed += did->done;
 	}
 	return has_worked;
 }
@@ -269,13 +247,12 @@ san_client_traffic_step(struct client *c)
 		has_worked = san_client_traffic_step_mode(c, true);
 	else
 		has_worked = c->conf.turns > 0 ? pump_turns(c) : pump_all(c);
-	if (c->has_placed)
-		has_worked |= report_all(c);
+	has_worked |= report_placed(c);
 	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
 	    !(c->is_stopped || is_all_made(c)))
 		return has_worked;
 	for (i = 0; i < c->nb_conns; i++)
-		c->conns[i].limit = c->conns[i].next;
+		c->conns[i].limit = c->conns[i].q.did.msgs;
 	san_client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
 	return true;
 }
@@ -284,13 +261,15 @@ static bool
 traffic_is_drained(const struct client *c)
 {
 	const struct client_conn *conn;
+	uint64_t posted;
 	uint32_t i;
 
 	if (c->completed < c->msgs)
 		return false;
 	for (i = 0; i < c->nb_conns; i++) {
 		conn = &c->conns[i];
-		if (c->has_placed && (conn->lowest < conn->next || conn->credit < conn->next))
+		posted = conn->q.did.msgs;
+		if (c->has_placed && (conn->q.did.done < posted || conn->credit < posted))
 			return false;
 		if (c->mode->is_over != NULL && !c->mode->is_over(&conn->q))
 			return false;
@@ -303,8 +282,7 @@ san_client_traffic_drain(struct client *c)
 {
 	bool has_worked = san_client_traffic_step_mode(c, false);
 
-	if (c->has_placed)
-		has_worked |= report_all(c);
+	has_worked |= report_placed(c);
 	if (!traffic_is_drained(c) || c->is_failed)
 		return has_worked;
 	c->end = rte_rdtsc();

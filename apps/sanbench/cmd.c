@@ -42,13 +42,18 @@ is_fine(struct cmdline *cl, const char *error)
 	return false;
 }
 
-static bool
+static void
 cmd_set_value(struct cmdline *cl, const char *name, const char *value)
 {
+	bool is_impair = strcmp(name, "impair") == 0;
 	char error[BENCH_TEXT];
-	int ret = san_args_set(&cmd_bench->conf, name, value, error, sizeof(error));
+	int ret;
 
-	return is_fine(cl, ret < 0 ? error : NULL);
+	if (is_impair && !is_fine(cl, san_port_attached(&cmd_bench->conf)))
+		return;
+	ret = san_args_set(&cmd_bench->conf, name, value, error, sizeof(error));
+	if (is_fine(cl, ret < 0 ? error : NULL) && is_impair)
+		san_port_apply_impair(cmd_bench);
 }
 
 static bool
@@ -99,7 +104,7 @@ CMD(capture, "capture", "capture FILE|off: write every packet to a pcapng file",
 {
 	const char *file = ((const struct cmd_result *)parsed)->value;
 
-	if (is_fine(cl, san_port_attached(cmd_bench)) &&
+	if (is_fine(cl, san_port_attached(&cmd_bench->conf)) &&
 	    rtsan_dpdk_capture(cmd_bench->ctx, strcmp(file, "off") == 0 ? NULL : file) < 0)
 		is_fine(cl, rtsan_error());
 }
@@ -107,27 +112,25 @@ CMD(capture, "capture", "capture FILE|off: write every packet to a pcapng file",
 CMD(impair, "impair", "impair [rx:|tx:]SPEC|off: faults, e.g. drop=0.01,reorder=0.05,seed=7",
     &token_any.hdr)
 {
-	const struct cmd_result *r = parsed;
-
-	if (is_fine(cl, san_port_attached(cmd_bench)) && cmd_set_value(cl, "impair", r->value))
-		san_port_apply_impair(cmd_bench);
+	cmd_set_value(cl, "impair", ((const struct cmd_result *)parsed)->value);
 }
 
 /* ---- traffic ---- */
 
 /*
  * The allowed values depend on the name. rte_cmdline asks a token for its values without the
- * preceding token, but has just parsed that one. So the token of the name stores it.
+ * preceding token, but has just parsed that one. So the token of the name stores it. It completes
+ * known names but accepts any, so that an unknown name gets a helpful error.
  */
 static char name_before[sizeof(cmdline_fixed_string_t)];
 
 static int
 parse_name(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigned int size)
 {
-	size_t n = strcspn(text, " \t\r\n#");
+	cmdline_parse_token_string_t any = {.hdr = *tk};
 
-	snprintf(name_before, sizeof(name_before), "%.*s", (int)n, text);
-	return cmdline_parse_string(tk, text, res, size);
+	snprintf(name_before, sizeof(name_before), "%.*s", (int)strcspn(text, " \t\r\n#"), text);
+	return cmdline_parse_string(&any.hdr, text, res, size);
 }
 
 static int
@@ -163,8 +166,7 @@ CMD(set, "set", "set NAME VALUE: as the argument --NAME; on or off where that ha
 {
 	const struct cmd_result *r = parsed;
 
-	if (cmd_set_value(cl, r->name, r->value))
-		san_port_apply_impair(cmd_bench);
+	cmd_set_value(cl, r->name, r->value);
 }
 
 CMD(start, "start", "start: connect and begin traffic, in the background")
@@ -219,7 +221,8 @@ CMD(show, "show", "show port|conn|stream|stats|cam|drops|histogram|config", &tok
 	size_t i;
 
 	for (i = 0; i < RTE_DIM(shown); i++)
-		if (strcmp(r->name, shown[i]) == 0 && is_fine(cl, san_port_attached(cmd_bench)))
+		if (strcmp(r->name, shown[i]) == 0 &&
+		    is_fine(cl, san_port_attached(&cmd_bench->conf)))
 			rtsan_dpdk_show(cmd_bench->ctx, (enum rtsan_dpdk_show)i, stdout);
 	if (strcmp(r->name, "config") == 0)
 		san_args_show(&cmd_bench->conf, stdout);
@@ -237,18 +240,8 @@ CMD(help, "help", "help: this list")
 		cmdline_printf(cl, "%s\n", ((const cmdline_parse_inst_t *)cmd_all[i])->help_str);
 }
 
-/* Completes known names but accepts any, so that an unknown name gets a helpful error. */
-static int
-parse_option(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigned int size)
-{
-	cmdline_parse_token_string_t any = {.hdr = *tk};
-
-	return cmdline_parse_string(&any.hdr, text, res, size);
-}
-
-static struct cmdline_token_ops option_ops;
 static cmdline_parse_token_string_t token_option = {
-	.hdr = {.ops = &option_ops, .offset = offsetof(struct cmd_result, name)},
+	.hdr = {.ops = &name_ops, .offset = offsetof(struct cmd_result, name)},
 };
 
 CMD(help_option, "help", "help OPTION: what --help has of it", &token_option.hdr)
@@ -292,32 +285,23 @@ static void
 cmd_init(struct bench *b)
 {
 	cmd_bench = b;
-	name_ops = value_ops = option_ops = cmdline_token_string_ops;
+	name_ops = value_ops = cmdline_token_string_ops;
 	name_ops.parse = parse_name;
 	value_ops.complete_get_nb = count_values;
 	value_ops.complete_get_elt = get_value;
-	option_ops.parse = parse_option;
 	token_name.string_data.str = san_args_names(true);
 	token_option.string_data.str = san_args_names(false);
-}
-
-static const char *
-parse_error(int status)
-{
-	switch (status) {
-	case CMDLINE_PARSE_AMBIGUOUS:
-		return "ambiguous command";
-	case CMDLINE_PARSE_NOMATCH:
-		return "no such command, see help";
-	default:
-		return "bad arguments, see help";
-	}
 }
 
 /* Line by line, because cmdline_interact() does not report which line is wrong. */
 bool
 san_cmd_run_file(struct bench *b, const char *path)
 {
+	static const char *const errors[] = {
+		[-CMDLINE_PARSE_AMBIGUOUS] = "ambiguous command",
+		[-CMDLINE_PARSE_NOMATCH] = "no such command, see help",
+		[-CMDLINE_PARSE_BAD_ARGS] = "bad arguments, see help",
+	};
 	FILE *f = fopen(path, "r");
 	struct cmdline *cl = cmdline_new(cmd_all, "", STDIN_FILENO, STDOUT_FILENO);
 	char line[LINE_MAX_BYTES + 2];
@@ -341,7 +325,7 @@ san_cmd_run_file(struct bench *b, const char *path)
 		strcat(line, "\n");
 		status = cmdline_parse(cl, line);
 		if (status < 0)
-			san_bench_fail(b, "%s:%u: %s", path, number, parse_error(status));
+			san_bench_fail(b, "%s:%u: %s", path, number, errors[-status]);
 	}
 	if (cl != NULL)
 		cmdline_free(cl);

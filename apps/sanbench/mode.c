@@ -45,8 +45,7 @@ send_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr)
 {
 	const struct hello *h = &c->q.hello;
 
-	if ((h->flags & HELLO_VERIFY) != 0)
-		san_content_fill(san_net_base(h, false, i), 0, wr->sge->addr, wr->sge->length);
+	san_net_fill(h, false, i, 0, wr->sge->addr, wr->sge->length);
 	if (wr->sge->length >= sizeof(i))
 		memcpy(wr->sge->addr, &i, sizeof(i));
 	wr->opcode = RTSAN_WR_SEND;
@@ -77,7 +76,7 @@ send_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
 		san_server_peer_error(p, "message %" PRIu64 " has %u bytes", i, wc->byte_len);
 		return;
 	}
-	wrong = san_content_check(san_net_base(h, false, i), skip, buf + skip, wc->byte_len - skip);
+	wrong = san_net_check(h, false, i, skip, buf + skip, wc->byte_len - skip);
 	if (wrong >= 0)
 		san_server_peer_error(p, "message %" PRIu64 " is wrong at byte %" PRIu64, i,
 				      (uint64_t)wrong + skip);
@@ -97,9 +96,7 @@ static const struct bench_mode mode_send = {
 	.help = "messages into receives that the server posts",
 	.id = MODE_SEND,
 	.flags = MODE_RECVS,
-	.size = 4096,
-	.depth = 32,
-	.conns = 1,
+	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.check = send_check,
 	.fill = send_fill,
 	.on_recv = send_on_recv,
@@ -121,7 +118,8 @@ push_init(struct client_conn *c)
 {
 	const struct hello *h = &c->q.hello;
 
-	san_content_fill(san_net_base(h, false, 0), 0, c->q.mem, san_net_slots_bytes(h));
+	san_content_fill(san_content_base(h->seed, h->index, 0), 0, c->q.mem,
+			 san_net_slots_bytes(h));
 }
 
 static void
@@ -129,8 +127,7 @@ push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr)
 {
 	const struct hello *h = &c->q.hello;
 
-	if ((h->flags & HELLO_VERIFY) != 0)
-		san_content_fill(san_net_base(h, false, i), 0, wr->sge->addr, wr->sge->length);
+	san_net_fill(h, false, i, 0, wr->sge->addr, wr->sge->length);
 	wr->opcode = (h->flags & HELLO_IMM) != 0 ? RTSAN_WR_PUSH_IMM : RTSAN_WR_PUSH;
 	wr->flags = mode_wr_flags(&c->client->conf);
 	wr->imm = (uint32_t)i;
@@ -160,7 +157,7 @@ push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot)
 {
 	const struct hello *h = &p->q.hello;
 	uint32_t len = san_net_size(h, i);
-	int64_t wrong = san_content_check(san_net_base(h, false, i), 0, slot, len);
+	int64_t wrong = san_net_check(h, false, i, 0, slot, len);
 
 	p->bytes += len;
 	if (wrong >= 0)
@@ -189,9 +186,7 @@ const struct bench_mode mode_push = {
 	.id = MODE_PUSH,
 	.flags = MODE_SLOTS | MODE_SAME,
 	.rights = RTSAN_REMOTE_PUSH,
-	.size = 4096,
-	.depth = 32,
-	.conns = 1,
+	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.init = push_init,
 	.fill = push_fill,
 	.on_recv = push_on_recv,
@@ -205,10 +200,7 @@ static const struct bench_mode mode_incast = {
 	.id = MODE_INCAST,
 	.flags = MODE_SLOTS,
 	.rights = RTSAN_REMOTE_PUSH,
-	.size = 65536,
-	.depth = 4,
-	.conns = 32,
-	.solicit = BENCH_SOLICIT_ALWAYS,
+	.defaults = {.size = 65536, .depth = 4, .conns = 32, .solicit = BENCH_SOLICIT_ALWAYS},
 	.init = push_init,
 	.fill = push_fill,
 	.on_recv = push_on_recv,
@@ -240,9 +232,8 @@ pull_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 
 	if (wc->byte_len != san_net_size(h, i))
 		return "a pull has the wrong length";
-	if ((h->flags & HELLO_VERIFY) != 0 &&
-	    san_content_check(san_net_base(h, false, 0), pull_offset(h, i),
-			      san_net_slot_at(&c->q, i), wc->byte_len) >= 0)
+	if (san_net_check(h, false, 0, pull_offset(h, i), san_net_slot_at(&c->q, i),
+			  wc->byte_len) >= 0)
 		return "a pull has the wrong content";
 	return NULL;
 }
@@ -252,7 +243,8 @@ pull_serve(struct peer *p)
 {
 	const struct hello *h = &p->q.hello;
 
-	san_content_fill(san_net_base(h, false, 0), 0, p->q.mem, san_net_slots_bytes(h));
+	san_content_fill(san_content_base(h->seed, h->index, 0), 0, p->q.mem,
+			 san_net_slots_bytes(h));
 }
 
 /* The client has checked the data. Check that the region is unchanged. */
@@ -261,8 +253,7 @@ pull_end(struct peer *p)
 {
 	const struct hello *h = &p->q.hello;
 
-	if ((h->flags & HELLO_VERIFY) != 0 &&
-	    san_content_check(san_net_base(h, false, 0), 0, p->q.mem, san_net_slots_bytes(h)) >= 0)
+	if (san_net_check(h, false, 0, 0, p->q.mem, san_net_slots_bytes(h)) >= 0)
 		san_server_peer_error(p, "a pull changed the region");
 }
 
@@ -271,9 +262,7 @@ static const struct bench_mode mode_pull = {
 	.help = "remote reads from the server's memory",
 	.id = MODE_PULL,
 	.rights = RTSAN_REMOTE_PULL,
-	.size = 4096,
-	.depth = 32,
-	.conns = 1,
+	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.fill = pull_fill,
 	.complete = pull_complete,
 	.serve = pull_serve,
@@ -338,7 +327,7 @@ atomic_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 	}
 	if (c->q.hello.order == RTSAN_ORDERED && old != own_before(i))
 		return "an atomic returned an old value that it can't have met";
-	c->sum += old;
+	c->q.did.received += old;
 	return NULL;
 }
 
@@ -361,9 +350,7 @@ static const struct bench_mode mode_atomic = {
 	.id = MODE_ATOMIC,
 	.flags = MODE_SHARED,
 	.rights = RTSAN_REMOTE_ATOMIC,
-	.size = 8,
-	.depth = 32,
-	.conns = 1,
+	.defaults = {.size = 8, .depth = 32, .conns = 1},
 	.check = atomic_check,
 	.fill = atomic_fill,
 	.complete = atomic_complete,
@@ -381,7 +368,7 @@ static const struct bench_mode mode_atomic = {
 static int
 bare_open(struct bench_qp *q)
 {
-	return san_net_qp_open(q->b, q, 1, 1, 0);
+	return san_net_qp_open(q, 1, 1, 0);
 }
 
 static void
@@ -395,9 +382,7 @@ static const struct bench_mode mode_idle = {
 	.name = "idle",
 	.help = "connections that carry nothing",
 	.id = MODE_IDLE,
-	.size = 1,
-	.depth = 1,
-	.conns = 1,
+	.defaults = {.size = 1, .depth = 1, .conns = 1},
 	.open = bare_open,
 	.end = idle_end,
 };
@@ -432,9 +417,9 @@ connect_step(struct bench_qp *q, uint64_t max)
 }
 
 static bool
-connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
+connect_client_event(struct client_conn *conn, const struct rtsan_event *ev)
 {
-	struct client_conn *conn = (struct client_conn *)q;
+	struct bench_qp *q = &conn->q;
 
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - conn->begin));
@@ -448,16 +433,13 @@ connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 }
 
 static bool
-connect_peer_event(struct bench_qp *q, const struct rtsan_event *ev)
+connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 {
-	struct peer *p = (struct peer *)q;
 	uint64_t request = p->request;
 
 	if (ev->type != RTSAN_EV_DISCONNECTED)
 		return ev->type == RTSAN_EV_ESTABLISHED;
-	/*
-	 * count disconnects: the event that it was up may never come if the client leaves at once
-	 */
+	/* count disconnects: the event that it was up may be missing if it ends at once */
 	p->msgs++;
 	p->request = 0;
 	if (request != 0)
@@ -465,7 +447,14 @@ connect_peer_event(struct bench_qp *q, const struct rtsan_event *ev)
 	return true;
 }
 
-const char *
+static bool
+connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
+{
+	return q->is_server ? connect_peer_event((struct peer *)q, ev) :
+			      connect_client_event((struct client_conn *)q, ev);
+}
+
+void
 san_mode_connect_again(struct peer *p, uint64_t request)
 {
 	struct welcome w = {.magic = HELLO_MAGIC};
@@ -473,13 +462,12 @@ san_mode_connect_again(struct peer *p, uint64_t request)
 
 	if (!p->q.is_over) {
 		p->request = request; /* the event of its end is still pending */
-		return NULL;
+		return;
 	}
 	san_net_param(&p->q.b->conf, &param, &w, sizeof(w));
 	p->q.is_over = false;
 	/* an expired request fails, and the client repeats it */
 	rtsan_accept(p->q.b->ctx, request, p->q.qp, &param);
-	return NULL;
 }
 
 static bool
@@ -502,13 +490,10 @@ const struct bench_mode mode_connect = {
 	.name = "connect",
 	.help = "connections set up and ended, over and over",
 	.id = MODE_CONNECT,
-	.size = 1,
-	.depth = 1,
-	.conns = 64,
+	.defaults = {.size = 1, .depth = 1, .conns = 64},
 	.open = bare_open,
 	.step = connect_step,
 	.on_event = connect_on_event,
-	.peer_event = connect_peer_event,
 	.is_over = connect_is_over,
 	.end = connect_end,
 };
@@ -529,23 +514,11 @@ const struct bench_mode *const mode_all[] = {
 };
 
 const struct bench_mode *
-san_mode_by_name(const char *name)
+san_mode_find(const char *name, uint8_t id)
 {
-	uint32_t i;
+	const struct bench_mode *const *m = mode_all;
 
-	for (i = 0; mode_all[i] != NULL; i++)
-		if (strcmp(mode_all[i]->name, name) == 0)
-			break;
-	return mode_all[i];
-}
-
-const struct bench_mode *
-san_mode_by_id(uint8_t id)
-{
-	uint32_t i;
-
-	for (i = 0; mode_all[i] != NULL; i++)
-		if (mode_all[i]->id == id)
-			break;
-	return mode_all[i];
+	while (*m != NULL && (name != NULL ? strcmp((*m)->name, name) != 0 : (*m)->id != id))
+		m++;
+	return *m;
 }

@@ -25,14 +25,10 @@
 #define ASKED     UINT64_MAX /* wr_id of work requests that are no receives */
 
 struct rpc {
-	uint32_t size, depth, slots; /* as in the hello */
-	uint32_t nb_wrs, nb_recvs;   /* to be posted */
-	uint64_t begin;              /* server: time of the first own request, ticks */
-	struct rtsan_mr *mr;
-	uint8_t *rx, *tx;         /* 2 * depth receives, and *slots* requests */
-	uint64_t *stamp;          /* per slot: time of posting; 0: free */
-	struct rtsan_sge *rx_sge; /* of each receive, and of its answer */
-	struct rtsan_sge *tx_sge;
+	uint32_t nb_wrs, nb_recvs; /* to be posted */
+	uint64_t begin;            /* server: time of the first own request, ticks */
+	uint64_t *stamp;           /* per slot: time of posting; 0: free */
+	struct rtsan_sge *sge;     /* of receives and their answers, then of requests by slot */
 	struct rtsan_send_wr *wrs; /* answers, then requests */
 	struct rtsan_recv_wr *recvs;
 };
@@ -46,36 +42,35 @@ rpc_check(const struct hello *h)
 	return h->depth > RPC_DEPTH_MAX ? "--depth: at most 1024 requests" : NULL;
 }
 
+static uint32_t
+rpc_nb_rx(const struct bench_qp *q)
+{
+	return 2u * q->hello.depth;
+}
+
 /* ---- set-up ---- */
 
 static int
 rpc_alloc(struct bench_qp *q, struct rpc *r)
 {
-	uint32_t nb_rx = 2 * r->depth, i;
-	struct rtsan_sge sge;
-	int ret = rtsan_mr_alloc(q->b->ctx, (uint64_t)q->stride * (nb_rx + r->slots), 0, &r->mr);
+	uint32_t nb_rx = rpc_nb_rx(q), nb = nb_rx + q->hello.slots, i;
+	int ret = rtsan_mr_alloc(q->b->ctx, (uint64_t)q->stride * nb, 0, &q->mr);
 
 	if (ret < 0)
 		return ret;
-	r->rx = rtsan_mr_addr(r->mr);
-	r->tx = r->rx + (size_t)q->stride * nb_rx;
-	r->stamp = calloc(r->slots, sizeof(*r->stamp));
-	r->rx_sge = calloc(nb_rx, sizeof(*r->rx_sge));
-	r->tx_sge = calloc(r->slots, sizeof(*r->tx_sge));
-	r->wrs = calloc(nb_rx + r->depth, sizeof(*r->wrs));
+	q->mem = rtsan_mr_addr(q->mr);
+	r->stamp = calloc(q->hello.slots, sizeof(*r->stamp));
+	r->sge = calloc(nb, sizeof(*r->sge));
+	r->wrs = calloc(nb_rx + q->hello.depth, sizeof(*r->wrs));
 	r->recvs = calloc(nb_rx, sizeof(*r->recvs));
-	if (r->stamp == NULL || r->rx_sge == NULL || r->tx_sge == NULL || r->wrs == NULL ||
-	    r->recvs == NULL)
+	if (r->stamp == NULL || r->sge == NULL || r->wrs == NULL || r->recvs == NULL)
 		return -ENOMEM;
-	sge = (struct rtsan_sge){.length = r->size, .lkey = rtsan_mr_lkey(r->mr)};
-	for (i = 0; i < nb_rx; i++) {
-		sge.addr = r->rx + (size_t)i * q->stride;
-		r->rx_sge[i] = sge;
-	}
-	for (i = 0; i < r->slots; i++) {
-		sge.addr = r->tx + (size_t)i * q->stride;
-		r->tx_sge[i] = sge;
-	}
+	for (i = 0; i < nb; i++)
+		r->sge[i] = (struct rtsan_sge){
+			.addr = q->mem + (size_t)i * q->stride,
+			.length = q->hello.size_max,
+			.lkey = rtsan_mr_lkey(q->mr),
+		};
 	return 0;
 }
 
@@ -83,7 +78,7 @@ static void
 want_recv(struct rpc *r, uint32_t i)
 {
 	r->recvs[r->nb_recvs++] =
-		(struct rtsan_recv_wr){.wr_id = i, .sge = &r->rx_sge[i], .nb_sge = 1};
+		(struct rtsan_recv_wr){.wr_id = i, .sge = &r->sge[i], .nb_sge = 1};
 }
 
 /* Post answers before receives: answers are copied inline from buffers that the receives reuse. */
@@ -116,11 +111,8 @@ rpc_close(struct bench_qp *q)
 
 	if (r == NULL)
 		return;
-	if (r->mr != NULL)
-		rtsan_mr_dereg(r->mr);
 	free(r->stamp);
-	free(r->rx_sge);
-	free(r->tx_sge);
+	free(r->sge);
 	free(r->wrs);
 	free(r->recvs);
 	free(r);
@@ -132,40 +124,42 @@ rpc_close(struct bench_qp *q)
 static bool
 is_right(const struct bench_qp *q, bool of_server, uint64_t i, const uint8_t *buf)
 {
-	const struct hello *h = &q->hello;
-
-	return (h->flags & HELLO_VERIFY) == 0 ||
-		san_content_check(san_net_base(h, of_server, i), sizeof(i), buf + sizeof(i),
-				  h->size_max - sizeof(i)) < 0;
+	return san_net_check(&q->hello, of_server, i, sizeof(i), buf + sizeof(i),
+			     q->hello.size_max - sizeof(i)) < 0;
 }
 
+/* Write the first word of the message in buffer *at*, and let rpc_post() send it. */
 static void
-rpc_answer(struct bench_qp *q, uint32_t at, uint8_t *buf, uint64_t word)
+want_send(struct bench_qp *q, uint32_t at, uint64_t word)
 {
 	struct rpc *r = q->work;
 
-	if (!is_right(q, !q->is_server, word >> 1, buf))
-		q->did.error = "a request has wrong bytes";
-	word |= ANSWER;
-	memcpy(buf, &word, sizeof(word));
+	memcpy(r->sge[at].addr, &word, sizeof(word));
 	r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
 		.wr_id = ASKED,
 		.opcode = RTSAN_WR_SEND,
 		.flags = RTSAN_WR_INLINE,
 		.nb_sge = 1,
-		.sge = &r->rx_sge[at],
+		.sge = &r->sge[at],
 	};
+}
+
+static void
+rpc_answer(struct bench_qp *q, uint32_t at, const uint8_t *buf, uint64_t word)
+{
+	if (!is_right(q, !q->is_server, word >> 1, buf))
+		q->did.error = "a request has wrong bytes";
+	want_send(q, at, word | ANSWER);
 	q->did.received++;
 }
 
 static void
 rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 {
-	struct rpc *r = q->work;
-	uint64_t *stamp = &r->stamp[i & (r->slots - 1)];
+	uint64_t *stamp = &((struct rpc *)q->work)->stamp[san_net_slot(&q->hello, i)];
 
 	/* the slot has the last request with this number or a multiple of *slots* later */
-	if (i >= q->did.msgs || q->did.msgs - i > r->slots || *stamp == 0) {
+	if (i >= q->did.msgs || q->did.msgs - i > q->hello.slots || *stamp == 0) {
 		q->did.error = "an answer to what was not asked, or a second one";
 		return;
 	}
@@ -179,8 +173,7 @@ rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 static void
 rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	struct rpc *r = q->work;
-	uint8_t *buf = r->rx + wc->wr_id * q->stride;
+	const uint8_t *buf = q->mem + wc->wr_id * q->stride;
 	uint64_t word;
 
 	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {
@@ -188,7 +181,7 @@ rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 			q->did.error = rtsan_status_text(wc->status);
 		return;
 	}
-	if (wc->byte_len != r->size) {
+	if (wc->byte_len != q->hello.size_max) {
 		q->did.error = "a message has another length";
 		return;
 	}
@@ -197,40 +190,32 @@ rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		rpc_take_answer(q, buf, word >> 1);
 	else
 		rpc_answer(q, (uint32_t)wc->wr_id, buf, word);
-	want_recv(r, (uint32_t)wc->wr_id);
+	want_recv(q->work, (uint32_t)wc->wr_id);
 }
 
 /* Make requests as far as there is room, in whole batches. */
 static void
 rpc_ask_more(struct bench_qp *q, struct rpc *r, uint64_t max)
 {
-	uint64_t n = r->depth - (q->did.msgs - q->did.done), word, i;
-	uint32_t slot, batch = q->hello.batch;
+	uint64_t n = q->hello.depth - (q->did.msgs - q->did.done), i;
+	uint32_t slot, at, batch = q->hello.batch;
 	uint8_t *buf;
 
 	n = n < max ? n : max;
 	if (batch > 0 && n < max)
 		n = n / batch * batch;
 	for (i = 0; i < n; i++) {
-		slot = (uint32_t)q->did.msgs & (r->slots - 1);
+		slot = san_net_slot(&q->hello, q->did.msgs);
 		if (r->stamp[slot] != 0)
 			break; /* unordered: an older request in the slot has no answer yet */
 		r->stamp[slot] = q->b->now;
-		buf = r->tx + (size_t)slot * q->stride;
-		word = q->did.msgs << 1;
-		memcpy(buf, &word, sizeof(word));
-		if ((q->hello.flags & HELLO_VERIFY) != 0)
-			san_content_fill(san_net_base(&q->hello, q->is_server, q->did.msgs),
-					 sizeof(word), buf + sizeof(word), r->size - sizeof(word));
-		r->wrs[r->nb_wrs++] = (struct rtsan_send_wr){
-			.wr_id = ASKED,
-			.opcode = RTSAN_WR_SEND,
-			.flags = RTSAN_WR_INLINE,
-			.nb_sge = 1,
-			.sge = &r->tx_sge[slot],
-		};
+		at = rpc_nb_rx(q) + slot;
+		buf = r->sge[at].addr;
+		san_net_fill(&q->hello, q->is_server, q->did.msgs, sizeof(uint64_t),
+			     buf + sizeof(uint64_t), q->hello.size_max - sizeof(uint64_t));
+		want_send(q, at, q->did.msgs << 1);
 		q->did.msgs++;
-		q->did.bytes += r->size;
+		q->did.bytes += q->hello.size_max;
 	}
 }
 
@@ -247,7 +232,7 @@ rpc_step(struct bench_qp *q, uint64_t max)
 	/* the server sends requests after it has received the first one */
 	if (q->is_server && ((q->hello.flags & HELLO_BOTH) == 0 || q->did.received == 0))
 		max = 0;
-	if (max > 0 && q->did.msgs - q->did.done < r->depth) {
+	if (max > 0 && q->did.msgs - q->did.done < q->hello.depth) {
 		q->b->now = rte_rdtsc();
 		if (r->begin == 0)
 			r->begin = q->b->now;
@@ -263,20 +248,17 @@ static int
 rpc_open(struct bench_qp *q)
 {
 	struct rpc *r = calloc(1, sizeof(*r));
-	uint32_t i;
+	uint32_t nb_rx = rpc_nb_rx(q), i;
 	int ret;
 
 	if (r == NULL)
 		return -ENOMEM;
 	q->work = r;
 	q->on_wc = rpc_on_wc;
-	r->size = q->hello.size_max;
-	r->depth = q->hello.depth;
-	r->slots = q->hello.slots;
 	ret = rpc_alloc(q, r);
 	if (ret == 0)
-		ret = san_net_qp_open(q->b, q, SQ_FACTOR * r->depth, 2 * r->depth, 2 * r->depth);
-	for (i = 0; i < 2 * r->depth && ret == 0; i++)
+		ret = san_net_qp_open(q, SQ_FACTOR * q->hello.depth, nb_rx, nb_rx);
+	for (i = 0; i < nb_rx && ret == 0; i++)
 		want_recv(r, i);
 	return ret < 0 ? ret : rpc_post(q, r);
 }
@@ -309,9 +291,7 @@ const struct bench_mode mode_rpc = {
 	.name = "rpc",
 	.help = "requests that the server answers, with sends",
 	.id = MODE_RPC,
-	.size = 32,
-	.depth = 64,
-	.conns = 1,
+	.defaults = {.size = 32, .depth = 64, .conns = 1},
 	.check = rpc_check,
 	.open = rpc_open,
 	.close = rpc_close,

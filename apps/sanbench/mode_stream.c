@@ -39,7 +39,6 @@ struct flow {
 	bool shut_sent; /* own end has completed */
 	bool waiting, head_next;
 	uint32_t nb_same; /* FLOW_MIXED: receives in this manner */
-	struct rtsan_mr *mr;
 	uint8_t *tx, *rx;
 	uint64_t *stamp;
 	uint64_t nb_sent; /* completed sends */
@@ -68,12 +67,6 @@ is_rpc(const struct bench_qp *q)
 	return q->hello.way == FLOW_SEND_RECV || q->hello.way == FLOW_RECV_SEND;
 }
 
-static bool
-is_verified(const struct bench_qp *q)
-{
-	return (q->hello.flags & HELLO_VERIFY) != 0;
-}
-
 /* ---- sending ---- */
 
 static bool
@@ -82,7 +75,7 @@ flow_post_send(struct bench_qp *q, struct flow *f)
 	uint64_t i = q->did.msgs;
 	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_net_size(&q->hello, i);
 	uint8_t *buf = f->tx + (size_t)slot * q->stride;
-	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(f->mr)};
+	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(q->mr)};
 	const struct rtsan_send_wr wr = {
 		.wr_id = ID_SEND | slot,
 		.opcode = RTSAN_WR_SEND,
@@ -92,8 +85,7 @@ flow_post_send(struct bench_qp *q, struct flow *f)
 	};
 	int n;
 
-	if (is_verified(q))
-		san_content_fill(san_net_base(&q->hello, q->is_server, 0), q->did.bytes, buf, len);
+	san_net_fill(&q->hello, q->is_server, 0, q->did.bytes, buf, len);
 	n = rtsan_post_send(q->qp, &wr, 1);
 	if (n != 1) {
 		if (n < 0 && n != -ENOTCONN && q->did.error == NULL)
@@ -129,12 +121,8 @@ flow_buffer(const struct flow *f, uint32_t at, bool small)
 static bool
 flow_post_recv(struct bench_qp *q, struct flow *f, uint32_t at, bool small, uint32_t bytes)
 {
-	struct rtsan_sge sge = {
-		.addr = flow_buffer(f, at, small), .length = bytes, .lkey = rtsan_mr_lkey(f->mr)};
-	const struct rtsan_recv_wr wr = {
-		.wr_id = ID_RECV | (uint32_t)small << 16 | at, .sge = &sge, .nb_sge = 1};
-
-	if (rtsan_post_recv(q->qp, &wr, 1) != 1)
+	if (san_net_post_recv(q, ID_RECV | (uint32_t)small << 16 | at, flow_buffer(f, at, small),
+			      bytes) != 0)
 		return false;
 	f->rx_free &= ~(1ull << at);
 	f->nb_recvs++;
@@ -216,7 +204,6 @@ flow_on_recv(struct bench_qp *q, struct flow *f, const struct rtsan_wc *wc)
 	uint32_t at = wc->wr_id & 0xffff;
 	bool small = (wc->wr_id & 1u << 16) != 0;
 	const uint8_t *buf = flow_buffer(f, at, small);
-	uint64_t base = san_net_base(&q->hello, !q->is_server, 0);
 
 	f->nb_recvs--;
 	f->nb_same++;
@@ -227,7 +214,7 @@ flow_on_recv(struct bench_qp *q, struct flow *f, const struct rtsan_wc *wc)
 		f->got_end = true;
 		return;
 	}
-	if (is_verified(q) && san_content_check(base, q->did.received, buf, wc->byte_len) >= 0)
+	if (san_net_check(&q->hello, !q->is_server, 0, q->did.received, buf, wc->byte_len) >= 0)
 		q->did.error = "the stream has wrong bytes";
 	q->did.received += wc->byte_len;
 	if (is_rpc(q))
@@ -356,15 +343,15 @@ stream_open(struct bench_qp *q)
 	ret = rtsan_mr_alloc(q->b->ctx,
 			     bytes + (uint64_t)f->rx_bytes * LARGE_RECVS +
 				     (uint64_t)SMALL_BYTES * SMALL_RECVS,
-			     0, &f->mr);
+			     0, &q->mr);
 	if (ret < 0)
 		return ret;
-	f->tx = rtsan_mr_addr(f->mr);
+	f->tx = rtsan_mr_addr(q->mr);
 	f->rx = f->tx + bytes;
 	f->stamp = calloc(depth, sizeof(*f->stamp));
 	if (f->stamp == NULL)
 		return -ENOMEM;
-	return san_net_qp_open(q->b, q, depth + 2, SMALL_RECVS, depth + 2 + SMALL_RECVS);
+	return san_net_qp_open(q, depth + 2, SMALL_RECVS, depth + 2 + SMALL_RECVS);
 }
 
 static void
@@ -372,11 +359,8 @@ stream_close(struct bench_qp *q)
 {
 	struct flow *f = q->work;
 
-	if (f == NULL)
-		return;
-	if (f->mr != NULL)
-		rtsan_mr_dereg(f->mr);
-	free(f->stamp);
+	if (f != NULL)
+		free(f->stamp);
 	free(f);
 }
 
@@ -406,15 +390,12 @@ const struct bench_mode mode_stream = {
 	.help = "a stream of bytes, which the server receives as --receive says",
 	.id = MODE_STREAM,
 	.flags = MODE_BYTES,
-	.size = 65536,
-	.depth = 4,
-	.conns = 1,
+	.defaults = {.size = 65536, .depth = 4, .conns = 1},
 	.check = stream_check,
 	.open = stream_open,
 	.close = stream_close,
 	.step = stream_step,
 	.on_event = stream_on_event,
-	.peer_event = stream_on_event,
 	.is_over = stream_is_over,
 	.end = stream_end,
 };

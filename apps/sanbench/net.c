@@ -77,9 +77,9 @@ cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
 }
 
 int
-san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth,
-		uint32_t under_way)
+san_net_qp_open(struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth, uint32_t under_way)
 {
+	struct bench *b = q->b;
 	struct rtsan_qp_attr attr = {
 		.sq_depth = sq_depth,
 		.rq_depth = rq_depth,
@@ -88,7 +88,6 @@ san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t
 	};
 	int ret;
 
-	q->b = b;
 	/* the stack may round depths up to powers of two */
 	q->cq_entries = 2 * under_way;
 	q->cq = cq_get(b, q->cq_entries);
@@ -109,13 +108,30 @@ san_net_qp_open(struct bench *b, struct bench_qp *q, uint32_t sq_depth, uint32_t
 void
 san_net_qp_close(struct bench_qp *q)
 {
-	if (q->cq == NULL)
-		return;
-	rtsan_qp_destroy(q->qp);
-	cq_put(q->b, q->cq, q->cq_entries);
+	if (q->cq != NULL) {
+		rtsan_qp_destroy(q->qp);
+		cq_put(q->b, q->cq, q->cq_entries);
+	}
+	if (q->mr != NULL)
+		rtsan_mr_dereg(q->mr);
 	q->qp = NULL;
 	q->cq = NULL;
+	q->mr = NULL;
 	q->is_up = false;
+}
+
+int
+san_net_post_recv(struct bench_qp *q, uint64_t wr_id, void *addr, uint32_t len)
+{
+	struct rtsan_sge sge = {.addr = addr, .length = len};
+	struct rtsan_recv_wr wr = {.wr_id = wr_id, .sge = &sge, .nb_sge = len != 0};
+	int ret;
+
+	if (len != 0)
+		sge.lkey = rtsan_mr_lkey(q->mr);
+	ret = rtsan_post_recv(q->qp, &wr, 1);
+	return ret == 1 ? 0 : ret < 0 ? ret :
+					-ENOBUFS;
 }
 
 /* ---- polling ---- */
@@ -202,32 +218,33 @@ san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
 	param->private_len = (uint16_t)private_len;
 }
 
-/* ---- control messages ---- */
-
-static int
-post_rx(struct ctl *c, uint64_t i)
+void
+san_net_fill(const struct hello *h, bool of_server, uint64_t i, uint64_t off, void *buf, size_t len)
 {
-	struct rtsan_sge sge = {
-		.addr = c->rx + i * CTL_STRIDE,
-		.length = CTL_STRIDE,
-		.lkey = rtsan_mr_lkey(c->mr),
-	};
-	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
-	int ret = rtsan_post_recv(c->q.qp, &wr, 1);
-
-	return ret == 1 ? 0 : ret < 0 ? ret :
-					-ENOBUFS;
+	if ((h->flags & HELLO_VERIFY) != 0)
+		san_content_fill(san_content_base(h->seed + of_server, h->index, i), off, buf, len);
 }
+
+int64_t
+san_net_check(const struct hello *h, bool of_server, uint64_t i, uint64_t off, const void *buf,
+	      size_t len)
+{
+	if ((h->flags & HELLO_VERIFY) == 0)
+		return -1;
+	return san_content_check(san_content_base(h->seed + of_server, h->index, i), off, buf, len);
+}
+
+/* ---- control messages ---- */
 
 static void
 on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct ctl *c = (struct ctl *)q;
-	const uint8_t *at = c->rx + wc->wr_id * CTL_STRIDE;
+	uint8_t *at = c->rx + wc->wr_id * CTL_STRIDE;
 	struct ctl_msg msg;
 
 	if (wc->opcode != RTSAN_WC_RECV)
-		c->free_tx[c->nb_free_tx++] = (uint32_t)wc->wr_id;
+		c->nb_tx--;
 	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV)
 		return;
 	if (wc->byte_len >= sizeof(msg)) {
@@ -236,46 +253,38 @@ on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 			c->on_msg(c->owner, &msg, at + sizeof(msg));
 	}
 	if (c->q.is_up)
-		post_rx(c, wc->wr_id);
+		san_net_post_recv(q, wc->wr_id, at, CTL_STRIDE);
 }
 
 int
 san_net_ctl_open(struct bench *b, struct ctl *c)
 {
 	uint32_t i;
-	int ret;
+	int ret = rtsan_mr_alloc(b->ctx, (CTL_RX + CTL_TX) * CTL_STRIDE, 0, &c->q.mr);
 
-	ret = rtsan_mr_alloc(b->ctx, (CTL_RX + CTL_TX) * CTL_STRIDE, 0, &c->mr);
 	if (ret < 0)
 		return ret;
-	c->rx = rtsan_mr_addr(c->mr);
+	c->rx = rtsan_mr_addr(c->q.mr);
 	c->tx = c->rx + CTL_RX * CTL_STRIDE;
+	c->nb_tx = 0;
 	c->q.is_over = false;
-	c->nb_free_tx = 0;
-	for (i = 0; i < CTL_TX; i++)
-		c->free_tx[c->nb_free_tx++] = i;
+	c->q.b = b;
 	c->q.on_wc = on_wc;
-	ret = san_net_qp_open(b, &c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
+	ret = san_net_qp_open(&c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
 	for (i = 0; i < CTL_RX && ret == 0; i++)
-		ret = post_rx(c, i);
+		ret = san_net_post_recv(&c->q, i, c->rx + i * CTL_STRIDE, CTL_STRIDE);
 	if (ret < 0)
-		san_net_ctl_close(c);
+		san_net_qp_close(&c->q);
 	return ret;
-}
-
-void
-san_net_ctl_close(struct ctl *c)
-{
-	san_net_qp_close(&c->q);
-	if (c->mr != NULL)
-		rtsan_mr_dereg(c->mr);
-	c->mr = NULL;
 }
 
 int
 san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 {
-	struct rtsan_sge sge = {.lkey = rtsan_mr_lkey(c->mr)};
+	struct rtsan_sge sge = {
+		.addr = c->tx + c->next_tx * CTL_STRIDE,
+		.length = (uint32_t)sizeof(*msg) + msg->len,
+	};
 	struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_SEND,
 		.flags = RTSAN_WR_SIGNALED,
@@ -286,17 +295,16 @@ san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 
 	if (!c->q.is_up)
 		return -ENOTCONN;
-	if (c->nb_free_tx == 0)
+	if (c->nb_tx == CTL_TX)
 		return -EAGAIN;
-	wr.wr_id = c->free_tx[c->nb_free_tx - 1];
-	sge.addr = c->tx + wr.wr_id * CTL_STRIDE;
-	sge.length = (uint32_t)sizeof(*msg) + msg->len;
+	sge.lkey = rtsan_mr_lkey(c->q.mr);
 	memcpy(sge.addr, msg, sizeof(*msg));
 	if (msg->len > 0)
 		memcpy((uint8_t *)sge.addr + sizeof(*msg), payload, msg->len);
 	ret = rtsan_post_send(c->q.qp, &wr, 1);
-	if (ret == 1)
-		c->nb_free_tx--;
-	return ret == 1 ? 0 : ret < 0 ? ret :
-					-EAGAIN;
+	if (ret != 1)
+		return ret < 0 ? ret : -EAGAIN;
+	c->next_tx = (c->next_tx + 1) % CTL_TX;
+	c->nb_tx++;
+	return 0;
 }

@@ -4,22 +4,22 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "bench.h"
 
 #define COUNTERS_MAX 512
-#define PORT_CONF    2048
 #define LEAK_WAIT_MS 3000
 #define MEASURE_NS   50000000
 #define TRIES        100 /* tries to read both clocks without an interruption between them */
 
 const char *
-san_port_attached(const struct bench *b)
+san_port_attached(const struct bench_conf *conf)
 {
-	if (b->conf.attach[0] == '\0')
+	if (conf->attach[0] == '\0')
 		return NULL;
-	return san_args_is_device(&b->conf) ?
+	return strncmp(conf->attach, "verbs:", 6) == 0 ?
 		"an RDMA device has no port of ours: see rtsan-verbs(7)" :
 		"the port is the daemon's: see sanctl(1) and sanstack.conf(5)";
 }
@@ -70,14 +70,8 @@ open_attached(struct bench *b)
 static int
 open_embedded(struct bench *b, int argc, char **argv)
 {
-	char conf[PORT_CONF];
-	int ret;
+	int ret = rtsan_dpdk_open(argc, argv, b->conf.port, &b->ctx);
 
-	if (san_args_port_conf(&b->conf, conf, sizeof(conf)) < 0) {
-		san_bench_fail(b, "port arguments are too long");
-		return -EINVAL;
-	}
-	ret = rtsan_dpdk_open(argc, argv, conf, &b->ctx);
 	if (ret < 0) {
 		san_bench_fail(b, "%s", rtsan_error());
 		return ret;
@@ -95,7 +89,8 @@ open_embedded(struct bench *b, int argc, char **argv)
 int
 san_port_open(struct bench *b, int argc, char **argv)
 {
-	int ret = san_port_attached(b) != NULL ? open_attached(b) : open_embedded(b, argc, argv);
+	bool is_attached = san_port_attached(&b->conf) != NULL;
+	int ret = is_attached ? open_attached(b) : open_embedded(b, argc, argv);
 
 	if (ret < 0)
 		return ret;
@@ -120,19 +115,23 @@ san_port_close(struct bench *b)
 
 /* ---- only with an engine in this process ---- */
 
-int
-san_port_counters(struct bench *b, struct rtsan_dpdk_counter *c, int max)
+const struct rtsan_dpdk_counter *
+san_port_counters(struct bench *b, int *nb)
 {
-	int n = san_port_attached(b) != NULL ? 0 : rtsan_dpdk_counters(b->ctx, c, max);
+	static struct rtsan_dpdk_counter all[COUNTERS_MAX];
 
-	return n < max ? n : max;
+	*nb = 0;
+	if (san_port_attached(&b->conf) != NULL)
+		return NULL;
+	*nb = RTE_MIN(rtsan_dpdk_counters(b->ctx, all, COUNTERS_MAX), COUNTERS_MAX);
+	return all;
 }
 
 uint64_t
 san_port_counter(struct bench *b, const char *name)
 {
-	static struct rtsan_dpdk_counter c[COUNTERS_MAX];
-	int n = san_port_counters(b, c, COUNTERS_MAX), i;
+	int n, i;
+	const struct rtsan_dpdk_counter *c = san_port_counters(b, &n);
 
 	for (i = 0; i < n; i++)
 		if (strcmp(c[i].name, name) == 0)
@@ -143,7 +142,9 @@ san_port_counter(struct bench *b, const char *name)
 uint64_t
 san_port_counter_since(struct bench *b, const char *name, uint64_t begin)
 {
-	return san_port_attached(b) != NULL ? PORT_UNKNOWN : san_port_counter(b, name) - begin;
+	if (san_port_attached(&b->conf) != NULL)
+		return PORT_UNKNOWN;
+	return san_port_counter(b, name) - begin;
 }
 
 /* Wait for a moment: connections that are ending may still hold records. */
@@ -152,7 +153,7 @@ san_port_check_leaks(struct bench *b)
 {
 	uint64_t until = rte_rdtsc() + san_bench_ticks_of_ms(b, LEAK_WAIT_MS), leaks;
 
-	if (san_port_attached(b) != NULL)
+	if (san_port_attached(&b->conf) != NULL)
 		return PORT_UNKNOWN;
 	while ((leaks = rtsan_dpdk_leaks(b->ctx)) > 0 && rte_rdtsc() < until)
 		san_net_poll(b);
@@ -166,7 +167,7 @@ san_port_apply_impair(struct bench *b)
 {
 	int i;
 
-	for (i = 0; i < 2 && san_port_attached(b) == NULL; i++)
+	for (i = 0; i < 2 && san_port_attached(&b->conf) == NULL; i++)
 		if (rtsan_dpdk_impair(b->ctx, i == 1,
 				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
 			san_bench_fail(b, "impairment refused: %s", rtsan_error());

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,8 +17,6 @@
 #include <rte_malloc.h>
 
 #include "bench.h"
-
-#define COUNTERS_MAX 512
 
 void
 san_report_memory(struct memory *m)
@@ -81,7 +78,7 @@ san_report_live(struct client *c)
 	       (double)(c->msgs - c->live_msgs) / took / 1e6,
 	       (double)san_hist_percentile(&c->lat_second, 5000) / 1e3,
 	       (double)san_hist_percentile(&c->lat_second, 9900) / 1e3);
-	if (san_port_attached(c->b) == NULL)
+	if (san_port_attached(&c->conf) == NULL)
 		printf("  rtx %" PRIu64, rtx - c->live_rtx);
 	putchar('\n');
 	fflush(stdout);
@@ -168,21 +165,17 @@ put_memory(FILE *f, const char *key, const struct memory *m)
 static void
 put_counters(FILE *f, struct bench *b)
 {
-	struct rtsan_dpdk_counter *c;
-	int n = 0, i;
+	int n, i;
+	const struct rtsan_dpdk_counter *c = san_port_counters(b, &n);
 
-	if (san_port_attached(b) != NULL) {
+	if (c == NULL) {
 		fputs("  \"counters\": null\n", f);
 		return;
 	}
-	c = calloc(COUNTERS_MAX, sizeof(*c));
-	if (c != NULL)
-		n = san_port_counters(b, c, COUNTERS_MAX);
 	fputs("  \"counters\": {", f);
 	for (i = 0; i < n; i++)
 		fprintf(f, "%s\n    \"%s\": %" PRIu64, i > 0 ? "," : "", c[i].name, c[i].value);
 	fputs("\n  }\n", f);
-	free(c);
 }
 
 static void
@@ -230,18 +223,17 @@ json_put_client(FILE *f, const struct client *c)
 int
 san_report_try(const char *path)
 {
+	bool is_new = access(path, F_OK) != 0;
 	int fd;
 
 	if (strcmp(path, "-") == 0)
 		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd >= 0) /* only a check: leave no empty file behind */
-		unlink(path);
-	else if (errno == EEXIST)
-		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return -errno;
 	close(fd);
+	if (is_new) /* only a check: leave no empty file behind */
+		unlink(path);
 	return 0;
 }
 

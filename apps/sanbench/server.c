@@ -128,24 +128,13 @@ session_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 
 /* ---- data connections ---- */
 
-/* Post receive *i* of the data connection. */
+/* Post receive *i* of the data connection; that of an immediate has no bytes. */
 static int
 peer_post_recv(struct peer *p, uint64_t i)
 {
-	struct rtsan_sge sge = {
-		.addr = p->recv_mem + i * p->recv_stride,
-		.length = p->q.hello.size_max,
-	};
-	struct rtsan_recv_wr wr = {.wr_id = i, .sge = &sge, .nb_sge = 1};
-	int ret;
+	uint32_t len = (p->session->mode->flags & MODE_RECVS) != 0 ? p->q.hello.size_max : 0;
 
-	if (p->recv_mr == NULL)
-		wr.nb_sge = 0;
-	else
-		sge.lkey = rtsan_mr_lkey(p->recv_mr);
-	ret = rtsan_post_recv(p->q.qp, &wr, 1);
-	return ret == 1 ? 0 : ret < 0 ? ret :
-					-ENOBUFS;
+	return san_net_post_recv(&p->q, i, len != 0 ? p->q.mem + i * p->q.stride : NULL, len);
 }
 
 static void
@@ -164,7 +153,7 @@ peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		p->msgs++;
 		p->bytes += wc->byte_len;
 	}
-	s->mode->on_recv(p, wc, p->recv_mem + wc->wr_id * p->recv_stride);
+	s->mode->on_recv(p, wc, q->mem + wc->wr_id * q->stride);
 	if (!q->is_over) /* data may arrive before the event that the connection is up */
 		peer_post_recv(p, wc->wr_id);
 }
@@ -174,7 +163,7 @@ peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
 	struct peer *p = (struct peer *)q;
 
-	if (p->session->mode->peer_event != NULL && p->session->mode->peer_event(q, ev))
+	if (p->session->mode->on_event != NULL && p->session->mode->on_event(q, ev))
 		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_reported)
 		session_error(p->session, "connection %u has ended: %s", p->q.hello.index,
@@ -216,8 +205,6 @@ peer_close(struct peer *p)
 	san_net_qp_close(&p->q);
 	if (p->session != NULL && p->session->mode->close != NULL)
 		p->session->mode->close(&p->q);
-	if (p->recv_mr != NULL)
-		rtsan_mr_dereg(p->recv_mr);
 	free(p->seen);
 	memset(p, 0, sizeof(*p));
 }
@@ -229,7 +216,7 @@ session_free(struct session *s)
 
 	for (i = 0; i < s->hello.nb_conns && s->peers != NULL; i++)
 		peer_close(&s->peers[i]);
-	san_net_ctl_close(&s->ctl);
+	san_net_qp_close(&s->ctl.q);
 	if (s->mr != NULL)
 		rtsan_mr_dereg(s->mr);
 	if (s->shared != NULL)
@@ -241,7 +228,7 @@ session_free(struct session *s)
 static const char *
 hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 {
-	const struct bench_mode *m = san_mode_by_id(h->mode);
+	const struct bench_mode *m = san_mode_find(NULL, h->mode);
 
 	if (ev->private_len < sizeof(*h) || h->magic != HELLO_MAGIC)
 		return "not a sanbench client, or of another version";
@@ -252,6 +239,8 @@ hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 	    !rte_is_power_of_2(h->slots) || h->nb_conns == 0 || h->nb_conns > BENCH_CONNS_MAX ||
 	    h->index >= h->nb_conns)
 		return "sizes or numbers are out of range";
+	if ((h->flags & HELLO_IMM) != 0 && m->on_recv == NULL)
+		return "this mode has no immediates";
 	return m->check != NULL ? m->check(h) : NULL;
 }
 
@@ -291,7 +280,7 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	if (s == NULL)
 		return wrong;
 	s->b = b;
-	s->mode = san_mode_by_id(h->mode);
+	s->mode = san_mode_find(NULL, h->mode);
 	s->hello = *h;
 	s->id = ++srv->nb_sessions;
 	s->ctl.owner = s;
@@ -362,11 +351,10 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 		return -1;
 	if (!has_bytes)
 		return 0;
-	p->recv_stride = p->q.stride;
-	if (!is_affordable(s, (uint64_t)rq * p->recv_stride) ||
-	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->recv_stride, 0, &p->recv_mr) < 0)
+	if (!is_affordable(s, (uint64_t)rq * p->q.stride) ||
+	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->q.stride, 0, &p->q.mr) < 0)
 		return -1;
-	p->recv_mem = rtsan_mr_addr(p->recv_mr);
+	p->q.mem = rtsan_mr_addr(p->q.mr);
 	return 0;
 }
 
@@ -381,7 +369,7 @@ peer_open_default(struct peer *p)
 		p->q.mem = (uint8_t *)rtsan_mr_addr(s->mr) +
 			p->q.hello.index * san_net_slots_bytes(&p->q.hello);
 	if (peer_open_recvs(p, rq) < 0 ||
-	    san_net_qp_open(s->b, &p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
+	    san_net_qp_open(&p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
 		return -1;
 	for (i = 0; i < p->rq; i++)
 		if (peer_post_recv(p, i) < 0)
@@ -433,8 +421,10 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 	if (s == NULL || !hello_is_alike(h, &s->hello))
 		return "no session of this kind";
 	p = &s->peers[h->index];
-	if (p->is_open && s->mode->id == MODE_CONNECT)
-		return san_mode_connect_again(p, ev->request);
+	if (p->is_open && s->mode == &mode_connect) {
+		san_mode_connect_again(p, ev->request);
+		return NULL;
+	}
 	if (p->is_open)
 		return "this connection exists already";
 	if (peer_open(s, p, h) < 0)
