@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/queue.h>
 
 #include <rtsan.h>
 #include <rtsan_dpdk.h>
@@ -122,7 +123,7 @@ struct bench {
 	struct bench_conf conf;
 	struct rtsan_ctx *ctx;
 	struct rtsan_caps caps;
-	struct bench_cq *cqs;  /**< list */
+	LIST_HEAD(, bench_cq) cqs;
 	uint64_t hz;           /**< frequency of the time stamp counter */
 	uint64_t ns_per_tick;  /**< multiplied by 2^32 */
 	uint64_t now;          /**< time stamp counter at the start of this step */
@@ -432,16 +433,15 @@ struct session;
 
 /** The server's end of a data connection. */
 struct peer {
-	struct bench_qp q; /**< must be first: a bench_qp is cast to peer */
-	struct session *session;
+	struct bench_qp q;         /**< must be first: a bench_qp is cast to peer */
+	struct session *session;   /**< NULL: no such connection yet */
 	struct ctl_report *report; /**< of the session */
-	bool is_open;
-	uint64_t request;  /**< mode connect: waits for the last connection to end; 0: none */
-	uint32_t rq;       /**< number of receives */
-	struct seen *seen; /**< messages that have arrived by receives */
-	uint64_t placed;   /**< messages in place, as the client reports */
-	uint64_t looked;   /**< messages below were checked */
-	uint64_t reported; /**< value of the last DONE */
+	uint64_t request;          /**< mode connect: waits for the end of the last one; 0: none */
+	uint32_t rq;               /**< number of receives */
+	struct seen *seen;         /**< messages that have arrived by receives */
+	uint64_t placed;           /**< messages in place, as the client reports */
+	uint64_t looked;           /**< messages below were checked */
+	uint64_t reported;         /**< value of the last DONE */
 	uint64_t msgs, bytes;
 	bool is_ended; /**< CONN_END has arrived */
 	uint64_t end_msgs, end_bytes, end_value;
@@ -499,7 +499,6 @@ struct client {
 	const struct bench_mode *mode;
 	enum client_state state;
 	uint64_t deadline; /**< end of the state, ticks */
-	uint64_t give_up;  /**< time to give up on an unreachable server */
 	uint64_t retry_at;
 	struct hello hello;
 	struct ctl ctl;

@@ -65,7 +65,7 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 	if (c->state >= CLIENT_CLOSE)
 		return;
 	if (ev->type == RTSAN_EV_UNREACHABLE && c->state == CLIENT_CTL &&
-	    rte_rdtsc() < c->give_up && !c->is_stopped) {
+	    rte_rdtsc() < c->deadline && !c->is_stopped) {
 		c->retry_at = rte_rdtsc() + san_bench_ticks_of_ms(c->b, RETRY_MS);
 		return;
 	}
@@ -460,7 +460,6 @@ san_client_start(struct bench *b)
 	c->rtx_begin = san_port_counter(b, "rtx");
 	san_report_memory(&c->memory_begin);
 	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
-	c->give_up = c->deadline;
 	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
 	ret = c->conns == NULL ? -ENOMEM : san_net_ctl_open(b, &c->ctl);
 	if (ret < 0) {

@@ -241,7 +241,8 @@ stream_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		break;
 	case ID_WAIT:
 		f->waiting = false;
-		if (wc->status != RTSAN_WC_SUCCESS || (wc->imm & RTSAN_STREAM_ENDED) != 0) {
+		/* the connection may have ended with bytes left to read */
+		if (wc->status != RTSAN_WC_SUCCESS || (wc->imm & RTSAN_STREAM_READABLE) == 0) {
 			f->got_end = true;
 			break;
 		}

@@ -15,7 +15,7 @@
 #define CTL_STRIDE   (sizeof(struct ctl_msg) + CTL_PAYLOAD)
 
 struct bench_cq {
-	struct bench_cq *next;
+	LIST_ENTRY(bench_cq) link;
 	struct rtsan_cq *cq;
 	uint32_t depth, used; /**< completions that its queue pairs may have together */
 	uint32_t nb_qps;
@@ -30,7 +30,7 @@ cq_find(const struct bench *b, uint32_t entries)
 	struct bench_cq *cq, *best = NULL;
 	uint32_t n = 0;
 
-	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+	LIST_FOREACH(cq, &b->cqs, link) {
 		n++;
 		if (cq->depth - cq->used >= entries && (best == NULL || cq->nb_qps < best->nb_qps))
 			best = cq;
@@ -55,23 +55,18 @@ cq_get(struct bench *b, uint32_t entries)
 		free(cq);
 		return NULL;
 	}
-	cq->next = b->cqs;
-	b->cqs = cq;
+	LIST_INSERT_HEAD(&b->cqs, cq, link);
 	return cq;
 }
 
 static void
-cq_put(struct bench *b, struct bench_cq *cq, uint32_t entries)
+cq_put(struct bench_cq *cq, uint32_t entries)
 {
-	struct bench_cq **at;
-
 	cq->used -= entries;
 	cq->nb_qps--;
 	if (cq->nb_qps > 0) /* queue pairs without own work use no entries */
 		return;
-	for (at = &b->cqs; *at != cq; at = &(*at)->next)
-		;
-	*at = cq->next;
+	LIST_REMOVE(cq, link);
 	rtsan_cq_destroy(cq->cq);
 	free(cq);
 }
@@ -99,7 +94,7 @@ san_net_qp_open(struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth, uint32
 	attr.recv_cq = q->cq->cq;
 	ret = rtsan_qp_create(b->ctx, &attr, &q->qp);
 	if (ret < 0) {
-		cq_put(b, q->cq, q->cq_entries);
+		cq_put(q->cq, q->cq_entries);
 		q->cq = NULL;
 	}
 	return ret;
@@ -110,7 +105,7 @@ san_net_qp_close(struct bench_qp *q)
 {
 	if (q->cq != NULL) {
 		rtsan_qp_destroy(q->qp);
-		cq_put(q->b, q->cq, q->cq_entries);
+		cq_put(q->cq, q->cq_entries);
 	}
 	if (q->mr != NULL)
 		rtsan_mr_dereg(q->mr);
@@ -144,7 +139,7 @@ poll_events(struct bench *b)
 	uint32_t nb = 0;
 	int n;
 
-	if (b->event_wait > 0 && b->cqs != NULL) {
+	if (b->event_wait > 0 && !LIST_EMPTY(&b->cqs)) {
 		b->event_wait--;
 		return 0;
 	}
@@ -176,7 +171,7 @@ san_net_poll(struct bench *b)
 	int n, i;
 
 	/* completions first: they name the reason for the end of a connection more precisely */
-	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+	LIST_FOREACH(cq, &b->cqs, link) {
 		n = rtsan_cq_poll(cq->cq, wc, POLL_BURST);
 		if (n > 0)
 			b->now = rte_rdtsc();
@@ -201,7 +196,7 @@ san_net_wait(struct bench *b, int timeout_ms)
 	if (rtsan_event_arm(b->ctx) != 0)
 		return;
 	fds[0] = (struct pollfd){.fd = rtsan_event_fd(b->ctx), .events = POLLIN};
-	for (cq = b->cqs; cq != NULL; cq = cq->next) {
+	LIST_FOREACH(cq, &b->cqs, link) {
 		if (nb == WAIT_FDS_MAX || rtsan_cq_arm(cq->cq) != 0)
 			return;
 		fds[nb++] = (struct pollfd){.fd = rtsan_cq_fd(cq->cq), .events = POLLIN};

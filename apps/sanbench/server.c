@@ -33,10 +33,9 @@ struct session {
 	uint64_t memory;     /* memory allocated for the session */
 	struct rtsan_mr *mr; /* slots of all connections */
 	struct rtsan_mr *shared;
-	bool has_turns; /* its connections have work of their own */
-	bool is_ended, is_compared, is_reported, is_dead;
+	bool is_compared, is_reported, is_dead;
 	uint64_t end_value;
-	uint64_t end_deadline; /* deadline for missing messages */
+	uint64_t end_deadline; /* deadline for missing messages; 0: the client goes on */
 	uint64_t rtx_begin;
 	struct hist lat;
 	struct ctl_report report;
@@ -81,7 +80,7 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 {
 	struct session *s = owner;
 	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
-	bool is_open = p != NULL && p->is_open;
+	bool is_open = p != NULL && p->session != NULL;
 
 	(void)payload;
 	switch (msg->type) {
@@ -104,7 +103,6 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 		p->end_value = msg->c;
 		break;
 	case CTL_END:
-		s->is_ended = true;
 		s->end_value = msg->a;
 		s->end_deadline = rte_rdtsc() + san_bench_ticks_of_ms(s->b, SERVER_END_MS);
 		break;
@@ -292,7 +290,6 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || san_net_ctl_open(b, &s->ctl) < 0)
 		goto fail;
-	s->has_turns = s->mode->step != NULL || san_mode_has_placed(s->mode, h);
 	if ((s->mode->flags & MODE_SHARED) != 0 &&
 	    rtsan_mr_alloc(b->ctx, 64, s->mode->rights, &s->shared) < 0)
 		goto fail;
@@ -421,11 +418,11 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 	if (s == NULL || !hello_is_alike(h, &s->hello))
 		return "no session of this kind";
 	p = &s->peers[h->index];
-	if (p->is_open && s->mode == &mode_connect) {
+	if (p->session != NULL && s->mode == &mode_connect) {
 		san_mode_connect_again(p, ev->request);
 		return NULL;
 	}
-	if (p->is_open)
+	if (p->session != NULL)
 		return "this connection exists already";
 	if (peer_open(s, p, h) < 0)
 		return "no memory for that (--memory)";
@@ -443,7 +440,6 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 		peer_close(p);
 		return "accepting failed";
 	}
-	p->is_open = true;
 	return NULL;
 }
 
@@ -475,9 +471,10 @@ is_all_here(const struct session *s)
 
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
-		if (p->is_open && p->seen != NULL && p->seen->count < p->end_msgs)
-			return false;
-		if (p->is_open && s->mode->is_over != NULL && !s->mode->is_over(&p->q))
+		if (p->session == NULL)
+			continue;
+		if ((p->seen != NULL && p->seen->count < p->end_msgs) ||
+		    (s->mode->is_over != NULL && !s->mode->is_over(&p->q)))
 			return false;
 	}
 	return true;
@@ -492,7 +489,7 @@ session_compare(struct session *s)
 
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
-		if (!p->is_open || !p->is_ended) {
+		if (p->session == NULL || !p->is_ended) {
 			session_error(s, "connection %u was not used to its end", i);
 			continue;
 		}
@@ -513,15 +510,16 @@ static bool
 session_step(struct session *s)
 {
 	struct ctl_msg report = {.type = CTL_REPORT, .len = sizeof(s->report)};
+	bool has_turns = s->mode->step != NULL || san_mode_has_placed(s->mode, &s->hello);
 	bool has_worked = false;
 	uint32_t i;
 
-	for (i = 0; i < s->hello.nb_conns && s->has_turns; i++)
-		if (s->peers[i].is_open)
+	for (i = 0; i < s->hello.nb_conns && has_turns; i++)
+		if (s->peers[i].session != NULL)
 			has_worked |= peer_step(&s->peers[i]);
 	if (s->is_reported || s->is_dead)
 		return has_worked;
-	if (s->is_ended && !s->is_compared &&
+	if (s->end_deadline != 0 && !s->is_compared &&
 	    (is_all_here(s) || rte_rdtsc() > s->end_deadline)) {
 		session_compare(s);
 		s->is_compared = true;
