@@ -23,6 +23,7 @@
 
 static struct rtsan_ctx *ctx;
 static struct fake_state *fake;
+static struct rtsan_cq *qp_cq; /* of the last test_rtsan_qp() */
 
 /** Let librtsan search there after its default path. */
 static inline void
@@ -70,14 +71,13 @@ test_rtsan_teardown(void)
 }
 
 static inline struct rtsan_qp *
-test_rtsan_qp(struct rtsan_cq **cq, uint32_t depth)
+test_rtsan_qp(uint32_t depth)
 {
 	struct rtsan_qp_attr attr = {.sq_depth = depth, .rq_depth = depth};
 	struct rtsan_qp *qp;
 
-	assert_int_equal(rtsan_cq_create(ctx, 16, cq), 0);
-	attr.send_cq = *cq;
-	attr.recv_cq = *cq;
+	assert_int_equal(rtsan_cq_create(ctx, 16, &qp_cq), 0);
+	attr.send_cq = attr.recv_cq = qp_cq;
 	assert_int_equal(rtsan_qp_create(ctx, &attr, &qp), 0);
 	return qp;
 }

@@ -22,8 +22,7 @@ TEST(rtsan_listen__arguments)
 TEST(rtsan_connect__arguments)
 {
 	struct rtsan_conn_param param = {.order = RTSAN_ENDING + 1};
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 
 	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 4");
 	param.order = RTSAN_UNORDERED;
@@ -45,8 +44,7 @@ TEST(rtsan_connect__arguments)
 TEST(rtsan_accept__arguments)
 {
 	struct rtsan_conn_param param = {.order = 9};
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 
 	assert_error(rtsan_accept(ctx, 1, qp, &param), -EINVAL, "order 9");
 	assert_error(rtsan_accept(ctx, 1, NULL, NULL), -EINVAL, "another context");
@@ -62,8 +60,7 @@ TEST(rtsan_event_poll__puts_objects_in)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
@@ -75,8 +72,7 @@ TEST(rtsan_event_poll__puts_objects_in)
 	fake->ev[0].uid = 1000;
 	fake->ev[0].user = RTSAN_USER_PROVED;
 	fake->ev[0].own_user = 1;
-	fake->ev[1].type = RTSAN_EV_ESTABLISHED;
-	fake->ev[1].qp = qp->qpn;
+	fake->ev[1] = (struct shmq_event){.type = RTSAN_EV_ESTABLISHED, .qp = qp->qpn};
 	fake->nb_ev = 2;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_ptr_equal(ev.listener, listener);
@@ -94,17 +90,12 @@ TEST(rtsan_event_poll__puts_objects_in)
 TEST(rtsan_event_poll__objects_gone)
 {
 	struct rtsan_event ev;
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 
-	fake->ev[0].type = RTSAN_EV_CONNECT_REQUEST;
-	fake->ev[0].listener = 99;
-	fake->ev[1].type = RTSAN_EV_DISCONNECTED;
-	fake->ev[1].qp = 7;
-	fake->ev[2].type = RTSAN_EV_DISCONNECTED;
-	fake->ev[2].qp = UINT32_MAX;
-	fake->ev[3].type = RTSAN_EV_REJECTED;
-	fake->ev[3].qp = qp->qpn;
+	fake->ev[0] = (struct shmq_event){.type = RTSAN_EV_CONNECT_REQUEST, .listener = 99};
+	fake->ev[1] = (struct shmq_event){.type = RTSAN_EV_DISCONNECTED, .qp = 7};
+	fake->ev[2] = (struct shmq_event){.type = RTSAN_EV_DISCONNECTED, .qp = UINT32_MAX};
+	fake->ev[3] = (struct shmq_event){.type = RTSAN_EV_REJECTED, .qp = qp->qpn};
 	fake->nb_ev = 4;
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 1);
 	assert_int_equal(ev.type, RTSAN_EV_REJECTED);
@@ -117,8 +108,7 @@ TEST(rtsan_event_poll__objects_gone)
 TEST(rtsan_connect__after_the_end_was_told)
 {
 	struct rtsan_event ev;
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");

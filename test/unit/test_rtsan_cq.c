@@ -27,8 +27,7 @@ TEST(rtsan_cq_destroy__busy)
 /* SYS-2: nothing is lost or added between the lcore's entry and the application's. */
 TEST(rtsan_cq_poll__every_field)
 {
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 	struct rtsan_wc wc[2];
 
 	fake->wc[0] = (struct san_ulp_wc){
@@ -41,7 +40,7 @@ TEST(rtsan_cq_poll__every_field)
 		.has_imm = true,
 	};
 	fake->nb_wc = 1;
-	assert_int_equal(rtsan_cq_poll(cq, wc, 2), 1);
+	assert_int_equal(rtsan_cq_poll(qp_cq, wc, 2), 1);
 	assert_true(wc[0].wr_id == 0x1122334455667788);
 	assert_ptr_equal(wc[0].qp, qp);
 	assert_int_equal(wc[0].byte_len, 77);
@@ -54,23 +53,21 @@ TEST(rtsan_cq_poll__every_field)
 
 TEST(rtsan_cq_poll__works_when_empty)
 {
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 	struct rtsan_wc wc;
 
-	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 0);
+	assert_int_equal(rtsan_cq_poll(qp_cq, &wc, 1), 0);
 	assert_int_equal(fake->nb_progress, 1);
 	fake->wc[0].qp = qp->qpn;
 	fake->wc_at_progress = 1;
-	assert_int_equal(rtsan_cq_poll(cq, &wc, 1), 1);
-	assert_int_equal(rtsan_cq_poll(cq, &wc, 0), 0);
-	assert_int_equal(rtsan_cq_poll(cq, &wc, -1), 0);
+	assert_int_equal(rtsan_cq_poll(qp_cq, &wc, 1), 1);
+	assert_int_equal(rtsan_cq_poll(qp_cq, &wc, 0), 0);
+	assert_int_equal(rtsan_cq_poll(qp_cq, &wc, -1), 0);
 }
 
 TEST(rtsan_cq_poll__queue_pair_destroyed)
 {
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8);
 	struct rtsan_wc wc[4];
 
 	fake->wc[0].qp = qp->qpn;
@@ -78,8 +75,8 @@ TEST(rtsan_cq_poll__queue_pair_destroyed)
 	fake->wc[1].qp = qp->qpn + (1u << SAN_QPN_INDEX_BITS);
 	fake->wc[2].qp = qp->qpn;
 	fake->nb_wc = 3;
-	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 2);
+	assert_int_equal(rtsan_cq_poll(qp_cq, wc, 4), 2);
 	fake->nb_wc = 3;
 	rtsan_qp_destroy(qp);
-	assert_int_equal(rtsan_cq_poll(cq, wc, 4), 0);
+	assert_int_equal(rtsan_cq_poll(qp_cq, wc, 4), 0);
 }

@@ -20,12 +20,11 @@ stream_of(const struct rtsan_stream_attr *attr, uint32_t depth)
 TEST(rtsan_qp_create__stream)
 {
 	struct rtsan_stream_attr attr = {.msg_size = 2000};
-	struct rtsan_cq *cq;
 	const struct shmq_req *req = &fake->qp_req[stream_of(&attr, 8)->qpn];
 
 	assert_true(req->qp.is_stream);
 	assert_memory_equal(&req->qp.stream, &attr, sizeof(attr));
-	assert_false(fake->qp_req[test_rtsan_qp(&cq, 8)->qpn].qp.is_stream);
+	assert_false(fake->qp_req[test_rtsan_qp(8)->qpn].qp.is_stream);
 }
 
 /* Each call is one entry of the send queue, and one doorbell. (AFC-1, AFC-28) */
@@ -81,8 +80,7 @@ TEST(rtsan_stream__what_is_posted)
 TEST(rtsan_stream__refused)
 {
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_cq *cq;
-	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *plain = test_rtsan_qp(8);
 
 	assert_error(rtsan_stream_wait(plain, 1, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_shutdown(plain, 0), -EINVAL, "is none");
@@ -106,8 +104,7 @@ TEST(rtsan_post__by_kind)
 	};
 	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1, .flags = RTSAN_RECV_PEEK};
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_cq *cq;
-	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *plain = test_rtsan_qp(8);
 
 	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
 	assert_int_equal(stream->wq.sqe[0].flags, RTSAN_WR_OOB);
@@ -181,8 +178,7 @@ TEST(rtsan_post_recv__after_the_end)
 	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
 	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_cq *cq;
-	struct rtsan_qp *plain = test_rtsan_qp(&cq, 8);
+	struct rtsan_qp *plain = test_rtsan_qp(8);
 
 	atomic_store(&stream->ended, true);
 	atomic_store(&plain->ended, true);

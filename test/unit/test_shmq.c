@@ -103,38 +103,53 @@ UNIT_CASE(san_shmq_recv__something_else)
 	}
 }
 
+/* Receive, and close the descriptors that came. */
+static void
+assert_received(int rc, uint32_t nb)
+{
+	int fds[SHMQ_FDS];
+	char in[SIZE];
+	uint32_t got;
+
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &got), rc);
+	assert_int_equal(got, nb);
+	while (got > 0)
+		assert_int_equal(close(fds[--got]), 0);
+}
+
+static void
+assert_peeked(int rc, bool with_fds)
+{
+	char in[SIZE];
+	bool has_fds;
+
+	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), rc);
+	assert_int_equal(has_fds, with_fds);
+}
+
 /* The caller owns all descriptors, also those of an invalid message. */
 UNIT_CASE(san_shmq_recv_fds__all_of_them)
 {
-	int before = nb_fds(), fds[SHMQ_FDS];
-	char in[SIZE];
-	uint32_t nb;
+	int before = nb_fds();
 
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EAGAIN);
-	assert_int_equal(nb, 0);
+	assert_received(-EAGAIN, 0);
 	send_raw(SIZE, 1);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
-	assert_int_equal(nb, 1);
-	close(fds[0]);
+	assert_received(0, 1);
 	send_raw(2 * SIZE, 60);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
-	assert_int_equal(nb, 60);
-	while (nb > 0)
-		assert_int_equal(close(fds[--nb]), 0);
+	assert_received(-EPROTO, 60);
 	assert_int_equal(nb_fds(), before);
 }
 
 /* Descriptors of a peeked message stay in it. */
 UNIT_CASE(san_shmq_peek__leaves_descriptors)
 {
-	int before = nb_fds(), fds[SHMQ_FDS];
+	int before = nb_fds();
 	struct ucred from = {.pid = 0};
 	char in[SIZE];
 	bool has_fds;
-	uint32_t nb;
 
 	assert_int_equal(san_shmq_peek_init(ends[1]), 0);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EAGAIN);
+	assert_peeked(-EAGAIN, false);
 	send_raw(SIZE, 0);
 	send_raw(SIZE, 1);
 	send_raw(0, 64);
@@ -146,25 +161,18 @@ UNIT_CASE(san_shmq_peek__leaves_descriptors)
 	assert_int_equal(from.uid, getuid());
 	assert_false(san_shmq_is_root(&from));
 	san_shmq_skip(ends[1]);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
-	assert_true(has_fds);
+	assert_peeked(0, true);
 	assert_int_equal(nb_fds(), before);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
-	close(fds[0]);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
-	assert_true(has_fds);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
-	while (nb > 0)
-		close(fds[--nb]);
+	assert_received(0, 1);
+	assert_peeked(-EPROTO, true);
+	assert_received(-EPROTO, 64);
 	/* an empty message is not the end */
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
-	assert_false(has_fds);
+	assert_peeked(-EPROTO, false);
 	san_shmq_skip(ends[1]);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -EPROTO);
-	assert_false(has_fds);
+	assert_peeked(-EPROTO, false);
 	san_shmq_skip(ends[1]);
 	san_shmq_hang_up(ends[1]);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
+	assert_peeked(-ENOTCONN, false);
 	assert_int_equal(nb_fds(), before);
 }
 
@@ -183,24 +191,14 @@ peer_leaves(int nb_fds)
 
 UNIT_CASE(san_shmq_peek__peer_left)
 {
-	char in[SIZE];
-	bool has_fds;
-
 	peer_leaves(1);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), 0);
-	assert_true(has_fds);
+	assert_peeked(0, true);
 }
 
 UNIT_CASE(san_shmq_recv_fds__peer_left)
 {
-	int fds[SHMQ_FDS];
-	char in[SIZE];
-	uint32_t nb;
-
 	peer_leaves(1);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
-	assert_int_equal(nb, 1);
-	close(fds[0]);
+	assert_received(0, 1);
 }
 
 UNIT_CASE(san_shmq_recv_bytes__peer_left)
@@ -213,20 +211,16 @@ UNIT_CASE(san_shmq_recv_bytes__peer_left)
 
 UNIT_CASE(san_shmq_skip__peer_left)
 {
-	char in[SIZE];
-	bool has_fds;
-
 	peer_leaves(0);
 	san_shmq_skip(ends[1]);
-	assert_int_equal(san_shmq_peek(ends[1], in, SIZE, &has_fds, NULL), -ENOTCONN);
+	assert_peeked(-ENOTCONN, false);
 }
 
 /* Empty messages are not the end; after it nothing is received. */
 UNIT_CASE(san_shmq_hang_up__all_that_came)
 {
-	int before = nb_fds(), fds[SHMQ_FDS];
+	int before = nb_fds();
 	char in[SIZE];
-	uint32_t nb;
 
 	send_raw(0, 1);
 	assert_int_equal(send(ends[0], in, 0, 0), 0);
@@ -235,18 +229,11 @@ UNIT_CASE(san_shmq_hang_up__all_that_came)
 	san_shmq_hang_up(ends[1]);
 	assert_int_equal(send(ends[0], in, SIZE, MSG_NOSIGNAL), -1);
 	assert_int_equal(errno, EPIPE);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
-	assert_int_equal(nb, 1);
-	close(fds[0]);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
-	assert_int_equal(nb, 0);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -EPROTO);
-	assert_int_equal(nb, 64);
-	while (nb > 0)
-		close(fds[--nb]);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), 0);
-	close(fds[0]);
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &nb), -ENOTCONN);
+	assert_received(-EPROTO, 1);
+	assert_received(-EPROTO, 0);
+	assert_received(-EPROTO, 64);
+	assert_received(0, 1);
+	assert_received(-ENOTCONN, 0);
 	assert_int_equal(nb_fds(), before);
 }
 
