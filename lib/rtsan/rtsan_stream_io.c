@@ -145,33 +145,48 @@ finish_op(struct rtsan_stream *s, struct rtsan_stream_op *op, uint32_t work, int
 	return rc_of(op->wc.status);
 }
 
-/* ---- reading ---- */
+/* ---- memory that the provider can use: the caller's, or a region for copies ---- */
 
-/* Fill the elements with memory that the provider can use: the caller's, or a region for copies. */
+/* Fill the elements with *iov* after the first *skip* bytes; returns their number. */
 static uint8_t
-read_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov,
-	   struct rtsan_sge sge[RTSAN_SGE_MAX])
+stream_io_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov, size_t skip,
+		struct rtsan_sge sge[RTSAN_SGE_MAX])
 {
-	size_t room = s->mr != NULL ? rtsan_mr_length(s->mr) / 2 : RTSAN_LENGTH_MAX;
+	size_t room = s->mr != NULL ? rtsan_mr_length(s->mr) / 2 : RTSAN_LENGTH_MAX, len;
 	uint8_t nb = 0;
-	size_t len;
 	int i;
 
 	for (i = 0; i < nb_iov && nb < RTSAN_SGE_MAX && room > 0; i++) {
-		len = iov[i].iov_len < room ? iov[i].iov_len : room;
+		if (skip >= iov[i].iov_len) {
+			skip -= iov[i].iov_len;
+			continue;
+		}
+		len = iov[i].iov_len - skip < room ? iov[i].iov_len - skip : room;
+		sge[nb++] = (struct rtsan_sge){
+			.addr = (uint8_t *)iov[i].iov_base + skip,
+			.length = (uint32_t)len,
+		};
+		skip = 0;
 		room -= len;
-		if (len != 0)
-			sge[nb++] = (struct rtsan_sge){.addr = iov[i].iov_base, .length = len};
 	}
-	if (s->mr == NULL || nb == 0)
-		return nb;
-	sge[0] = (struct rtsan_sge){
-		.addr = rtsan_mr_addr(s->mr),
-		.length = (uint32_t)(rtsan_mr_length(s->mr) / 2 - room),
+	return nb;
+}
+
+/* The element of the region, in half 0 or 1, that stands for *nb* others. */
+static struct rtsan_sge
+stream_io_copy_of(const struct rtsan_stream *s, int half, const struct rtsan_sge *sge, uint8_t nb)
+{
+	struct rtsan_sge copy = {
+		.addr = (uint8_t *)rtsan_mr_addr(s->mr) + (half ? rtsan_mr_length(s->mr) / 2 : 0),
 		.lkey = rtsan_mr_lkey(s->mr),
 	};
-	return 1;
+
+	while (nb > 0)
+		copy.length += sge[--nb].length;
+	return copy;
 }
+
+/* ---- reading ---- */
 
 static ssize_t
 read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
@@ -195,23 +210,28 @@ read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
 ssize_t
 rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, uint8_t flags)
 {
-	struct rtsan_sge sge[RTSAN_SGE_MAX];
+	struct rtsan_sge sge[RTSAN_SGE_MAX], copy;
 	struct rtsan_recv_wr wr = {.wr_id = (uintptr_t)&s->read, .sge = sge, .flags = flags};
 	const uint8_t *from;
 	size_t len, left;
 	ssize_t n;
+	int i;
 
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
 	pthread_mutex_lock(&s->rd);
-	wr.nb_sge = read_parts(s, iov, nb_iov, sge);
+	wr.nb_sge = stream_io_parts(s, iov, nb_iov, 0, sge);
+	if (wr.nb_sge != 0 && s->mr != NULL) {
+		copy = stream_io_copy_of(s, 0, sge, wr.nb_sge);
+		wr.sge = &copy;
+		wr.nb_sge = 1;
+	}
 	n = wr.nb_sge != 0 ? read_once(s, &wr) : 0;
 	if (n > 0 && s->mr != NULL) {
-		from = rtsan_mr_addr(s->mr);
-		for (left = (size_t)n; left > 0; iov++) {
-			len = iov->iov_len < left ? iov->iov_len : left;
-			if (len != 0)
-				memcpy(iov->iov_base, from, len);
+		from = copy.addr;
+		for (i = 0, left = (size_t)n; left > 0; i++) {
+			len = sge[i].length < left ? sge[i].length : left;
+			memcpy(sge[i].addr, from, len);
 			from += len;
 			left -= len;
 		}
@@ -247,41 +267,6 @@ rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, u
 
 /* ---- writing ---- */
 
-/* Fill the elements with *iov* after the first *skip* bytes; returns their number. */
-static uint8_t
-write_parts(const struct rtsan_stream *s, const struct iovec *iov, int nb_iov, size_t skip,
-	    struct rtsan_sge sge[RTSAN_SGE_MAX])
-{
-	size_t half = s->mr != NULL ? rtsan_mr_length(s->mr) / 2 : 0;
-	size_t room = s->mr != NULL ? half : RTSAN_LENGTH_MAX;
-	uint8_t *to = s->mr != NULL ? (uint8_t *)rtsan_mr_addr(s->mr) + half : NULL;
-	uint8_t nb = 0;
-	size_t len;
-	int i;
-
-	for (i = 0; i < nb_iov && nb < RTSAN_SGE_MAX && room > 0; i++) {
-		if (skip >= iov[i].iov_len) {
-			skip -= iov[i].iov_len;
-			continue;
-		}
-		len = iov[i].iov_len - skip < room ? iov[i].iov_len - skip : room;
-		sge[nb] = (struct rtsan_sge){
-			.addr = (uint8_t *)iov[i].iov_base + skip,
-			.length = (uint32_t)len,
-		};
-		if (to != NULL) {
-			memcpy(to, sge[nb].addr, len);
-			sge[nb].addr = to;
-			sge[nb].lkey = rtsan_mr_lkey(s->mr);
-			to += len;
-		}
-		nb++;
-		skip = 0;
-		room -= len;
-	}
-	return nb;
-}
-
 static ssize_t
 write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 {
@@ -303,7 +288,7 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 static ssize_t
 stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 {
-	struct rtsan_sge sge[RTSAN_SGE_MAX];
+	struct rtsan_sge sge[RTSAN_SGE_MAX], copy;
 	struct rtsan_send_wr wr = {
 		.wr_id = (uintptr_t)&s->write,
 		.opcode = RTSAN_WR_SEND,
@@ -311,9 +296,18 @@ stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 		.sge = sge,
 	};
 	size_t done = 0;
+	uint8_t *to, i;
 	ssize_t n;
 
-	while ((wr.nb_sge = write_parts(s, iov, nb_iov, done, sge)) != 0) {
+	while ((wr.nb_sge = stream_io_parts(s, iov, nb_iov, done, sge)) != 0) {
+		if (s->mr != NULL) {
+			copy = stream_io_copy_of(s, 1, sge, wr.nb_sge);
+			to = copy.addr;
+			for (i = 0; i < wr.nb_sge; to += sge[i++].length)
+				memcpy(to, sge[i].addr, sge[i].length);
+			wr.sge = &copy;
+			wr.nb_sge = 1;
+		}
 		n = write_once(s, &wr);
 		if (n < 0)
 			return done != 0 ? (ssize_t)done : n;
