@@ -70,10 +70,11 @@ test_rtsan_teardown(void)
 	assert_int_equal(fake->nb_listeners, 0);
 }
 
+/** *stream*: attributes of a stream, or NULL. */
 static inline struct rtsan_qp *
-test_rtsan_qp(uint32_t depth)
+test_rtsan_qp(uint32_t depth, const struct rtsan_stream_attr *stream)
 {
-	struct rtsan_qp_attr attr = {.sq_depth = depth, .rq_depth = depth};
+	struct rtsan_qp_attr attr = {.sq_depth = depth, .rq_depth = depth, .stream = stream};
 	struct rtsan_qp *qp;
 
 	assert_int_equal(rtsan_cq_create(ctx, 16, &qp_cq), 0);

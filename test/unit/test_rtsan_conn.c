@@ -22,7 +22,7 @@ TEST(rtsan_listen__arguments)
 TEST(rtsan_connect__arguments)
 {
 	struct rtsan_conn_param param = {.order = RTSAN_ENDING + 1};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	assert_error(rtsan_connect(qp, "10.0.0.1", 1, &param), -EINVAL, "order 4");
 	param.order = RTSAN_UNORDERED;
@@ -44,7 +44,7 @@ TEST(rtsan_connect__arguments)
 TEST(rtsan_accept__arguments)
 {
 	struct rtsan_conn_param param = {.order = 9};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	assert_error(rtsan_accept(ctx, 1, qp, &param), -EINVAL, "order 9");
 	assert_error(rtsan_accept(ctx, 1, NULL, NULL), -EINVAL, "another context");
@@ -60,7 +60,7 @@ TEST(rtsan_event_poll__puts_objects_in)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_event_poll(ctx, &ev), 0);
@@ -90,7 +90,7 @@ TEST(rtsan_event_poll__puts_objects_in)
 TEST(rtsan_event_poll__objects_gone)
 {
 	struct rtsan_event ev;
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	fake->ev[0] = (struct shmq_event){.type = RTSAN_EV_CONNECT_REQUEST, .listener = 99};
 	fake->ev[1] = (struct shmq_event){.type = RTSAN_EV_DISCONNECTED, .qp = 7};
@@ -108,7 +108,7 @@ TEST(rtsan_event_poll__objects_gone)
 TEST(rtsan_connect__after_the_end_was_told)
 {
 	struct rtsan_event ev;
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	assert_int_equal(rtsan_connect(qp, "10.0.0.2", 1, NULL), 0);
 	assert_error(rtsan_connect(qp, "10.0.0.2", 1, NULL), -EISCONN, "polled");

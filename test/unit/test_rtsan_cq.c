@@ -27,7 +27,7 @@ TEST(rtsan_cq_destroy__busy)
 /* SYS-2: nothing is lost or added between the lcore's entry and the application's. */
 TEST(rtsan_cq_poll__every_field)
 {
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	struct rtsan_wc wc[2];
 
 	fake->wc[0] = (struct san_ulp_wc){
@@ -53,7 +53,7 @@ TEST(rtsan_cq_poll__every_field)
 
 TEST(rtsan_cq_poll__works_when_empty)
 {
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	struct rtsan_wc wc;
 
 	assert_int_equal(rtsan_cq_poll(qp_cq, &wc, 1), 0);
@@ -67,7 +67,7 @@ TEST(rtsan_cq_poll__works_when_empty)
 
 TEST(rtsan_cq_poll__queue_pair_destroyed)
 {
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	struct rtsan_wc wc[4];
 
 	fake->wc[0].qp = qp->qpn;

@@ -62,7 +62,7 @@ TEST(rtsan_close__releases_everything)
 	struct rtsan_listener *listener;
 	struct rtsan_mr *mr;
 
-	test_rtsan_qp(8);
+	test_rtsan_qp(8, NULL);
 	assert_int_equal(rtsan_listen(ctx, 1, 0, 1, &listener), 0);
 	assert_int_equal(rtsan_mr_alloc(ctx, 10, 0, &mr), 0);
 	rtsan_close(NULL);

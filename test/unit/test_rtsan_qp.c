@@ -61,7 +61,7 @@ TEST(rtsan_post_send__malformed)
 		{{.opcode = RTSAN_WR_FETCH_ADD, .nb_sge = 0}, "returns 8 bytes"},
 		{{.opcode = RTSAN_WR_CMP_SWAP, .nb_sge = 1, .sge = &sge[4]}, "returns 8 bytes"},
 	};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_error(rtsan_post_send(qp, &cases[i].wr, 1), -EINVAL, cases[i].text);
@@ -85,7 +85,7 @@ TEST(rtsan_post_send__every_field)
 		.remote_addr = 4,
 		.rkey = 5,
 	};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	const struct san_ulp_wr *e = &qp->wq.sqe[0];
 
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
@@ -123,7 +123,7 @@ TEST(rtsan_post_send__inline)
 				   .flags = RTSAN_WR_INLINE,
 				   .nb_sge = 3,
 				   .sge = sge};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	memset(a, 'x', sizeof(a));
@@ -136,7 +136,7 @@ TEST(rtsan_post_send__inline)
 TEST(rtsan_post_send__full_and_wrapping)
 {
 	struct rtsan_send_wr wr[10] = {{0}};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	uint64_t expect = 0;
 
 	for (int i = 0; i < 10; i++)
@@ -162,7 +162,7 @@ TEST(rtsan_post__ended)
 {
 	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_SEND};
 	struct rtsan_recv_wr recv = {0};
-	struct rtsan_qp *qp = test_rtsan_qp(8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
 	struct rtsan_event ev;
 
 	fake->ev[0] = (struct shmq_event){.type = RTSAN_EV_DISCONNECTED, .qp = qp->qpn};
@@ -181,7 +181,7 @@ TEST(rtsan_post_recv__fields_and_errors)
 	static uint8_t buf[10];
 	struct rtsan_sge sge = {.addr = buf, .length = 10};
 	struct rtsan_recv_wr wr = {.wr_id = 5, .sge = &sge, .nb_sge = 1};
-	struct rtsan_qp *qp = test_rtsan_qp(2);
+	struct rtsan_qp *qp = test_rtsan_qp(2, NULL);
 
 	assert_int_equal(rtsan_post_recv(qp, &wr, 1), 1);
 	assert_int_equal(qp->wq.rqe[0].wr_id, 5);

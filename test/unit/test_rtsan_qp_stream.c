@@ -4,33 +4,23 @@
 
 static const struct rtsan_stream_attr defaults;
 
-static struct rtsan_qp *
-stream_of(const struct rtsan_stream_attr *attr, uint32_t depth)
-{
-	struct rtsan_qp_attr qp_attr = {.sq_depth = depth, .rq_depth = depth, .stream = attr};
-	struct rtsan_cq *cq;
-	struct rtsan_qp *qp;
-
-	assert_int_equal(rtsan_cq_create(ctx, 16, &cq), 0);
-	qp_attr.send_cq = qp_attr.recv_cq = cq;
-	assert_int_equal(rtsan_qp_create(ctx, &qp_attr, &qp), 0);
-	return qp;
-}
+static uint8_t buf[8];
+static struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 
 TEST(rtsan_qp_create__stream)
 {
 	struct rtsan_stream_attr attr = {.msg_size = 2000};
-	const struct shmq_req *req = &fake->qp_req[stream_of(&attr, 8)->qpn];
+	const struct shmq_req *req = &fake->qp_req[test_rtsan_qp(8, &attr)->qpn];
 
 	assert_true(req->qp.is_stream);
 	assert_memory_equal(&req->qp.stream, &attr, sizeof(attr));
-	assert_false(fake->qp_req[test_rtsan_qp(8)->qpn].qp.is_stream);
+	assert_false(fake->qp_req[test_rtsan_qp(8, NULL)->qpn].qp.is_stream);
 }
 
 /* Each call is one entry of the send queue, and one doorbell. (AFC-1, AFC-28) */
 TEST(rtsan_stream__what_is_posted)
 {
-	struct rtsan_qp *qp = stream_of(&defaults, 8);
+	struct rtsan_qp *qp = test_rtsan_qp(8, &defaults);
 	const struct san_ulp_wr *e = qp->wq.sqe;
 	const struct {
 		uint32_t imm;
@@ -79,8 +69,8 @@ TEST(rtsan_stream__what_is_posted)
 
 TEST(rtsan_stream__refused)
 {
-	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_qp *plain = test_rtsan_qp(8);
+	struct rtsan_qp *stream = test_rtsan_qp(8, &defaults);
+	struct rtsan_qp *plain = test_rtsan_qp(8, NULL);
 
 	assert_error(rtsan_stream_wait(plain, 1, 0), -EINVAL, "is none");
 	assert_error(rtsan_stream_shutdown(plain, 0), -EINVAL, "is none");
@@ -94,8 +84,6 @@ TEST(rtsan_stream__refused)
 /* Operations of streams are refused for other queue pairs, and the reverse. */
 TEST(rtsan_post__by_kind)
 {
-	static uint8_t buf[8];
-	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 	struct rtsan_send_wr wr = {
 		.opcode = RTSAN_WR_SEND,
 		.flags = RTSAN_WR_OOB,
@@ -103,8 +91,8 @@ TEST(rtsan_post__by_kind)
 		.nb_sge = 1,
 	};
 	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1, .flags = RTSAN_RECV_PEEK};
-	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_qp *plain = test_rtsan_qp(8);
+	struct rtsan_qp *stream = test_rtsan_qp(8, &defaults);
+	struct rtsan_qp *plain = test_rtsan_qp(8, NULL);
 
 	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
 	assert_int_equal(stream->wq.sqe[0].flags, RTSAN_WR_OOB);
@@ -129,10 +117,8 @@ TEST(rtsan_post__by_kind)
 /* Loans: only if the provider has them, without parts, without flags for a buffer. */
 TEST(rtsan_post_recv__loan)
 {
-	static uint8_t buf[8];
-	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 	struct rtsan_recv_wr recv = {.wr_id = 5, .flags = RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT};
-	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_qp *stream = test_rtsan_qp(8, &defaults);
 
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EOPNOTSUPP, "no loans");
 	assert_error(rtsan_stream_give_back(stream, 1, 0), -EOPNOTSUPP, "no loans");
@@ -158,7 +144,7 @@ TEST(rtsan_post_recv__loan)
 TEST(rtsan_cq_poll__loan)
 {
 	static const uint8_t bytes[4];
-	struct rtsan_qp *stream = stream_of(&defaults, 8);
+	struct rtsan_qp *stream = test_rtsan_qp(8, &defaults);
 	struct rtsan_wc wc[2];
 
 	fake->wc[0] = (struct san_ulp_wc){.qp = stream->qpn, .loan = bytes, .imm = 3};
@@ -174,11 +160,9 @@ TEST(rtsan_cq_poll__loan)
 /* Data received before the end can still be read. */
 TEST(rtsan_post_recv__after_the_end)
 {
-	static uint8_t buf[8];
-	struct rtsan_sge sge = {.addr = buf, .length = sizeof(buf)};
 	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
-	struct rtsan_qp *stream = stream_of(&defaults, 8);
-	struct rtsan_qp *plain = test_rtsan_qp(8);
+	struct rtsan_qp *stream = test_rtsan_qp(8, &defaults);
+	struct rtsan_qp *plain = test_rtsan_qp(8, NULL);
 
 	atomic_store(&stream->ended, true);
 	atomic_store(&plain->ended, true);

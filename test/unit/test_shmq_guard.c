@@ -33,17 +33,26 @@ setup(void)
 	assert_int_equal(sigaction(SIGBUS, NULL, &guards), 0);
 }
 
-/* Memory that fails from page *good* on: its file is not sealed. */
+/* Memory of a file that is not sealed. */
+static uint8_t *
+filled(int fd, size_t bytes)
+{
+	uint8_t *mem;
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	memset(mem, 0x5a, bytes);
+	return mem;
+}
+
+/* Memory that fails from page *good* on. */
 static uint8_t *
 failing(uint32_t good)
 {
 	int fd = memfd_create("failing", 0);
-	uint8_t *mem;
+	uint8_t *mem = filled(fd, BYTES);
 
-	assert_int_equal(ftruncate(fd, BYTES), 0);
-	mem = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(mem, MAP_FAILED);
-	memset(mem, 0x5a, BYTES);
 	assert_int_equal(ftruncate(fd, good * PAGE), 0);
 	close(fd);
 	return mem;
@@ -57,13 +66,25 @@ is_told(void)
 	return poll(&p, 1, 0) == 1;
 }
 
+/* Memory of *owner* has failed, and of no other. */
+static void
+assert_failed(uint16_t owner)
+{
+	uint16_t found = UINT16_MAX;
+
+	assert_true(is_told());
+	assert_true(san_shmq_guard_failed(&found));
+	assert_int_equal(found, owner);
+	assert_false(san_shmq_guard_failed(&found));
+	assert_false(is_told());
+}
+
 UNIT_FIXTURE(.first = setup);
 
 UNIT_CASE(shmq_guard__page_fails)
 {
 	volatile uint8_t *mem = failing(1);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
-	uint16_t owner = 0;
 
 	sigaction(SIGBUS, &guards, NULL);
 	assert_int_equal(mem[0], 0x5a);
@@ -71,11 +92,7 @@ UNIT_CASE(shmq_guard__page_fails)
 	assert_int_equal(mem[PAGE + 5], 0);
 	mem[BYTES - 1] = 9;
 	assert_int_equal(mem[BYTES - 1], 9);
-	assert_true(is_told());
-	assert_true(san_shmq_guard_failed(&owner));
-	assert_int_equal(owner, 7);
-	assert_false(san_shmq_guard_failed(&owner));
-	assert_false(is_told());
+	assert_failed(7);
 	san_shmq_guard_del(range);
 	munmap((void *)mem, BYTES);
 }
@@ -89,16 +106,10 @@ UNIT_CASE(shmq_guard__page_fails)
 UNIT_CASE(shmq_guard__holes)
 {
 	int fd = memfd_create("holes", 0);
-	volatile uint8_t *mem;
-	uint16_t owner = 0;
-	uint32_t range;
+	volatile uint8_t *mem = filled(fd, 8 * MIB);
+	uint32_t range = san_shmq_guard_add((void *)mem, 8 * MIB, 7);
 
 	sigaction(SIGBUS, &guards, NULL);
-	assert_int_equal(ftruncate(fd, 8 * MIB), 0);
-	mem = mmap(NULL, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(mem, MAP_FAILED);
-	memset((void *)mem, 0x5a, 8 * MIB);
-	range = san_shmq_guard_add((void *)mem, 8 * MIB, 7);
 	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE);
 	fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 7 * MIB, PAGE);
 	assert_int_equal(mem[5 * MIB], 0x5a);
@@ -108,8 +119,7 @@ UNIT_CASE(shmq_guard__holes)
 	assert_int_equal(mem[5 * MIB], 0x5a);
 	assert_int_equal(mem[7 * MIB], 0);
 	assert_int_equal(mem[5 * MIB], 0);
-	assert_true(san_shmq_guard_failed(&owner));
-	assert_int_equal(owner, 7);
+	assert_failed(7);
 	san_shmq_guard_del(range);
 	munmap((void *)mem, 8 * MIB);
 	close(fd);
@@ -134,16 +144,11 @@ UNIT_CASE(shmq_guard__waits)
 {
 	int fd = memfd_create("holes", 0);
 	struct rusage before, after;
-	volatile uint8_t *mem;
+	volatile uint8_t *mem = filled(fd, 64 * MIB);
+	uint32_t range = san_shmq_guard_add((void *)mem, 64 * MIB, 7);
 	pthread_t thread;
-	uint32_t range;
-	uint16_t owner;
 
 	sigaction(SIGBUS, &guards, NULL);
-	assert_int_equal(posix_fallocate(fd, 0, 64 * MIB), 0);
-	mem = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(mem, MAP_FAILED);
-	range = san_shmq_guard_add((void *)mem, 64 * MIB, 7);
 	assert_int_equal(pthread_create(&thread, NULL, punch, &fd), 0);
 	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
 	for (uint32_t i = 0; i < 2000000; i++)
@@ -154,7 +159,7 @@ UNIT_CASE(shmq_guard__waits)
 	/* for a punch, and for the lock of the mappings of the process */
 	print_message("# %ld waits\n", after.ru_nvcsw - before.ru_nvcsw);
 	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, 4);
-	assert_true(san_shmq_guard_failed(&owner));
+	assert_failed(7);
 	san_shmq_guard_del(range);
 	munmap((void *)mem, 64 * MIB);
 	close(fd);
@@ -176,16 +181,13 @@ UNIT_CASE(shmq_guard__any_thread)
 	uint8_t *bad = failing(0), *good = failing(PAGES);
 	uint32_t a = san_shmq_guard_add(good, BYTES, 1), b = san_shmq_guard_add(bad, BYTES, 2);
 	pthread_t threads[4];
-	uint16_t owner;
 
 	sigaction(SIGBUS, &guards, NULL);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, touch, i % 2 ? good : bad), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	assert_true(san_shmq_guard_failed(&owner));
-	assert_int_equal(owner, 2);
-	assert_false(san_shmq_guard_failed(&owner));
+	assert_failed(2);
 	san_shmq_guard_del(a);
 	san_shmq_guard_del(b);
 	munmap(good, BYTES);
@@ -242,13 +244,11 @@ UNIT_CASE(san_shmq_guard_disown__left_behind)
 {
 	volatile uint8_t *mem = failing(0);
 	uint32_t range = san_shmq_guard_add((void *)mem, BYTES, 7);
-	uint16_t owner = 7;
 
 	sigaction(SIGBUS, &guards, NULL);
 	san_shmq_guard_disown(7);
 	mem[0] = 1;
-	assert_true(san_shmq_guard_failed(&owner));
-	assert_int_equal(owner, SHMQ_GUARD_NOBODY);
+	assert_failed(SHMQ_GUARD_NOBODY);
 	san_shmq_guard_del(range);
 	munmap((void *)mem, BYTES);
 }
