@@ -280,7 +280,8 @@ struct bench_qp {
 	uint32_t stride; /**< of slots: they are aligned, so that copies are aligned for any size */
 	struct hist *lat;
 	struct bench_did did;
-	void *work; /**< state of a mode that has open() */
+	uint64_t *stamp; /**< per slot: time of posting; 0: free */
+	void *work;      /**< state of the mode */
 };
 
 /**
@@ -288,6 +289,11 @@ struct bench_qp {
  * its work requests may complete between two polls.
  */
 int san_net_qp_open(struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth, uint32_t under_way);
+/**
+ * Allocate *bytes* of registered memory, if any, the stamps, and *work* bytes for the mode, with
+ * zeros. san_net_qp_close() releases all. 0 or a negative errno.
+ */
+int san_net_alloc(struct bench_qp *q, uint64_t bytes, size_t work);
 /** Close it and release its memory; a connection is aborted. Not allowed in a callback. */
 void san_net_qp_close(struct bench_qp *q);
 /** Post a receive of *len* bytes of the queue pair's own memory. 0 or a negative errno. */
@@ -482,7 +488,6 @@ struct client_conn {
 	struct bench_qp q; /**< must be first: a bench_qp is cast to client_conn */
 	struct client *client;
 	struct welcome peer;
-	uint64_t *stamp;           /**< per slot: time of posting; 0: free */
 	struct rtsan_send_wr *wrs; /**< prepared work requests per slot, or NULL */
 	struct rtsan_sge *sges;    /**< their elements */
 	uint64_t credit;           /**< the server has checked all messages below */
@@ -599,8 +604,6 @@ struct bench_mode {
 
 	/** Create the queue pair of a connection. 0 or a negative errno. */
 	int (*open)(struct bench_qp *q);
-	/** Release what open() created. Optional. */
-	void (*close)(struct bench_qp *q);
 	/**
 	 * One turn: post at most *max* new messages, and count them in q->did. 0: no more follow.
 	 * False: nothing happened. Optional.

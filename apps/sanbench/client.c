@@ -145,18 +145,16 @@ static int
 conn_open_slots(struct client_conn *conn)
 {
 	struct client *c = conn->client;
-	uint32_t slots = c->hello.slots, depth = c->hello.depth;
+	uint32_t prepared = client_is_same_version(c) ? c->hello.slots : 0, depth = c->hello.depth;
+	int ret = san_net_alloc(&conn->q, 0, prepared * (sizeof(*conn->wrs) + sizeof(*conn->sges)));
 
-	conn->q.on_wc = san_client_traffic_on_wc;
-	conn->stamp = calloc(slots, sizeof(*conn->stamp));
-	if (conn->stamp == NULL)
-		return -ENOMEM;
-	if (client_is_same_version(c)) {
-		conn->wrs = calloc(slots, sizeof(*conn->wrs));
-		conn->sges = calloc(slots, sizeof(*conn->sges));
-		if (conn->wrs == NULL || conn->sges == NULL)
-			return -ENOMEM;
+	if (ret < 0)
+		return ret;
+	if (prepared != 0) {
+		conn->wrs = conn->q.work;
+		conn->sges = (struct rtsan_sge *)(conn->wrs + prepared);
 	}
+	conn->q.on_wc = san_client_traffic_on_wc;
 	conn->q.mem = (uint8_t *)rtsan_mr_addr(c->mr) +
 		conn->q.hello.index * san_net_slots_bytes(&c->hello);
 	conn->q.hello.addr = (uint64_t)(uintptr_t)conn->q.mem;
@@ -277,14 +275,8 @@ client_release(struct client *c)
 {
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && c->conns != NULL; i++) {
+	for (i = 0; i < c->nb_conns && c->conns != NULL; i++)
 		san_net_qp_close(&c->conns[i].q);
-		if (c->mode->close != NULL)
-			c->mode->close(&c->conns[i].q);
-		free(c->conns[i].stamp);
-		free(c->conns[i].wrs);
-		free(c->conns[i].sges);
-	}
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
 	c->mr = NULL;

@@ -23,7 +23,7 @@ traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_w
 	struct client *c = conn->client;
 	struct bench_did *did = &conn->q.did;
 	uint32_t slot = san_net_slot(&c->hello, i);
-	uint64_t ns = san_bench_ns(c->b, c->b->now - conn->stamp[slot]);
+	uint64_t ns = san_bench_ns(c->b, c->b->now - conn->q.stamp[slot]);
 	const char *wrong = NULL;
 
 	if (c->mode->complete != NULL)
@@ -34,9 +34,9 @@ traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_w
 	san_hist_add(&c->lat, ns);
 	if (c->conf.live)
 		san_hist_add(&c->lat_second, ns);
-	conn->stamp[slot] = 0;
+	conn->q.stamp[slot] = 0;
 	c->completed++;
-	while (did->done < did->msgs && conn->stamp[san_net_slot(&c->hello, did->done)] == 0)
+	while (did->done < did->msgs && conn->q.stamp[san_net_slot(&c->hello, did->done)] == 0)
 		did->done++;
 }
 
@@ -116,7 +116,7 @@ traffic_pump(struct client_conn *conn, uint64_t max)
 	if (done < 0 && done != -ENOTCONN)
 		san_client_fail(c, "posting failed: %s", rtsan_error());
 	for (i = 0; i < done; i++) {
-		conn->stamp[san_net_slot(&c->hello, conn->q.did.msgs++)] = c->b->now;
+		conn->q.stamp[san_net_slot(&c->hello, conn->q.did.msgs++)] = c->b->now;
 		conn->q.did.bytes += sge[i].length;
 		c->bytes += sge[i].length;
 		c->msgs++;

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
@@ -27,7 +26,6 @@
 struct rpc {
 	uint32_t nb_wrs, nb_recvs; /* to be posted */
 	uint64_t begin;            /* server: time of the first own request, ticks */
-	uint64_t *stamp;           /* per slot: time of posting; 0: free */
 	struct rtsan_sge *sge;     /* of receives and their answers, then of requests by slot */
 	struct rtsan_send_wr *wrs; /* answers, then requests */
 	struct rtsan_recv_wr *recvs;
@@ -51,20 +49,21 @@ rpc_nb_rx(const struct bench_qp *q)
 /* ---- set-up ---- */
 
 static int
-rpc_alloc(struct bench_qp *q, struct rpc *r)
+rpc_alloc(struct bench_qp *q)
 {
-	uint32_t nb_rx = rpc_nb_rx(q), nb = nb_rx + q->hello.slots, i;
-	int ret = rtsan_mr_alloc(q->b->ctx, (uint64_t)q->stride * nb, 0, &q->mr);
+	uint32_t nb_rx = rpc_nb_rx(q), nb_tx = nb_rx + q->hello.depth;
+	uint32_t nb = nb_rx + q->hello.slots, i;
+	struct rpc *r;
+	int ret = san_net_alloc(q, (uint64_t)q->stride * nb,
+				sizeof(*r) + nb * sizeof(*r->sge) + nb_tx * sizeof(*r->wrs) +
+					nb_rx * sizeof(*r->recvs));
 
 	if (ret < 0)
 		return ret;
-	q->mem = rtsan_mr_addr(q->mr);
-	r->stamp = calloc(q->hello.slots, sizeof(*r->stamp));
-	r->sge = calloc(nb, sizeof(*r->sge));
-	r->wrs = calloc(nb_rx + q->hello.depth, sizeof(*r->wrs));
-	r->recvs = calloc(nb_rx, sizeof(*r->recvs));
-	if (r->stamp == NULL || r->sge == NULL || r->wrs == NULL || r->recvs == NULL)
-		return -ENOMEM;
+	r = q->work;
+	r->sge = (struct rtsan_sge *)(r + 1);
+	r->wrs = (struct rtsan_send_wr *)(r->sge + nb);
+	r->recvs = (struct rtsan_recv_wr *)(r->wrs + nb_tx);
 	for (i = 0; i < nb; i++)
 		r->sge[i] = (struct rtsan_sge){
 			.addr = q->mem + (size_t)i * q->stride,
@@ -102,20 +101,6 @@ rpc_post(struct bench_qp *q, struct rpc *r)
 	r->nb_recvs -= (uint32_t)n;
 	memmove(r->recvs, r->recvs + n, r->nb_recvs * sizeof(*r->recvs));
 	return 0;
-}
-
-static void
-rpc_close(struct bench_qp *q)
-{
-	struct rpc *r = q->work;
-
-	if (r == NULL)
-		return;
-	free(r->stamp);
-	free(r->sge);
-	free(r->wrs);
-	free(r->recvs);
-	free(r);
 }
 
 /* ---- traffic ---- */
@@ -156,7 +141,7 @@ rpc_answer(struct bench_qp *q, uint32_t at, const uint8_t *buf, uint64_t word)
 static void
 rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 {
-	uint64_t *stamp = &((struct rpc *)q->work)->stamp[san_net_slot(&q->hello, i)];
+	uint64_t *stamp = &q->stamp[san_net_slot(&q->hello, i)];
 
 	/* the slot has the last request with this number or a multiple of *slots* later */
 	if (i >= q->did.msgs || q->did.msgs - i > q->hello.slots || *stamp == 0) {
@@ -206,9 +191,9 @@ rpc_ask_more(struct bench_qp *q, struct rpc *r, uint64_t max)
 		n = n / batch * batch;
 	for (i = 0; i < n; i++) {
 		slot = san_net_slot(&q->hello, q->did.msgs);
-		if (r->stamp[slot] != 0)
+		if (q->stamp[slot] != 0)
 			break; /* unordered: an older request in the slot has no answer yet */
-		r->stamp[slot] = q->b->now;
+		q->stamp[slot] = q->b->now;
 		at = rpc_nb_rx(q) + slot;
 		buf = r->sge[at].addr;
 		san_net_fill(&q->hello, q->is_server, q->did.msgs, sizeof(uint64_t),
@@ -247,20 +232,15 @@ rpc_step(struct bench_qp *q, uint64_t max)
 static int
 rpc_open(struct bench_qp *q)
 {
-	struct rpc *r = calloc(1, sizeof(*r));
 	uint32_t nb_rx = rpc_nb_rx(q), i;
-	int ret;
+	int ret = rpc_alloc(q);
 
-	if (r == NULL)
-		return -ENOMEM;
-	q->work = r;
 	q->on_wc = rpc_on_wc;
-	ret = rpc_alloc(q, r);
 	if (ret == 0)
 		ret = san_net_qp_open(q, SQ_FACTOR * q->hello.depth, nb_rx, nb_rx);
 	for (i = 0; i < nb_rx && ret == 0; i++)
-		want_recv(r, i);
-	return ret < 0 ? ret : rpc_post(q, r);
+		want_recv(q->work, i);
+	return ret < 0 ? ret : rpc_post(q, q->work);
 }
 
 static bool
@@ -294,7 +274,6 @@ const struct bench_mode mode_rpc = {
 	.defaults = {.size = 32, .depth = 64, .conns = 1},
 	.check = rpc_check,
 	.open = rpc_open,
-	.close = rpc_close,
 	.step = rpc_step,
 	.is_over = rpc_is_over,
 	.end = rpc_end,

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -39,8 +38,7 @@ struct flow {
 	bool shut_sent; /* own end has completed */
 	bool waiting, head_next;
 	uint32_t nb_same; /* FLOW_MIXED: receives in this manner */
-	uint8_t *tx, *rx;
-	uint64_t *stamp;
+	uint8_t *rx;      /* buffers of receives, behind those of sends */
 	uint64_t nb_sent; /* completed sends */
 	/* requests: data to receive, or to answer */
 	uint64_t want;    /* bytes of the current answer or request that have not arrived */
@@ -70,11 +68,11 @@ is_rpc(const struct bench_qp *q)
 /* ---- sending ---- */
 
 static bool
-flow_post_send(struct bench_qp *q, struct flow *f)
+flow_post_send(struct bench_qp *q)
 {
 	uint64_t i = q->did.msgs;
 	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_net_size(&q->hello, i);
-	uint8_t *buf = f->tx + (size_t)slot * q->stride;
+	uint8_t *buf = q->mem + (size_t)slot * q->stride;
 	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(q->mr)};
 	const struct rtsan_send_wr wr = {
 		.wr_id = ID_SEND | slot,
@@ -92,7 +90,7 @@ flow_post_send(struct bench_qp *q, struct flow *f)
 			q->did.error = rtsan_error();
 		return false;
 	}
-	f->stamp[slot] = rte_rdtsc();
+	q->stamp[slot] = rte_rdtsc();
 	q->did.msgs++;
 	q->did.bytes += len;
 	return true;
@@ -103,7 +101,7 @@ send_some(struct bench_qp *q, struct flow *f, uint64_t max)
 {
 	uint64_t n = 0;
 
-	while (n < max && q->did.msgs - f->nb_sent < q->hello.depth && flow_post_send(q, f))
+	while (n < max && q->did.msgs - f->nb_sent < q->hello.depth && flow_post_send(q))
 		n++;
 	return n > 0;
 }
@@ -178,7 +176,7 @@ flow_receive(struct bench_qp *q, struct flow *f)
 static void
 take_rpc(struct bench_qp *q, struct flow *f, uint32_t bytes)
 {
-	uint64_t stamp = f->stamp[f->turn % q->hello.depth];
+	uint64_t stamp = q->stamp[f->turn % q->hello.depth];
 
 	if (bytes > f->want) {
 		q->did.error = "more came than was asked for";
@@ -234,7 +232,7 @@ stream_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		if (is_rpc(q))
 			break;
 		q->did.done++;
-		san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - f->stamp[(uint32_t)wc->wr_id]));
+		san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - q->stamp[(uint32_t)wc->wr_id]));
 		break;
 	case ID_RECV:
 		flow_on_recv(q, f, wc);
@@ -328,41 +326,24 @@ stream_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 static int
 stream_open(struct bench_qp *q)
 {
-	struct flow *f = calloc(1, sizeof(*f));
-	uint32_t depth = q->hello.depth;
+	uint32_t depth = q->hello.depth, rx_bytes = RTE_MAX(q->stride, (uint32_t)LARGE_BYTES);
 	uint64_t bytes = (uint64_t)q->stride * depth;
-	int ret;
+	struct flow *f;
+	int ret = san_net_alloc(q,
+				bytes + (uint64_t)rx_bytes * LARGE_RECVS +
+					(uint64_t)SMALL_BYTES * SMALL_RECVS,
+				sizeof(*f));
 
-	if (f == NULL)
-		return -ENOMEM;
-	q->work = f;
+	if (ret < 0)
+		return ret;
+	f = q->work;
 	q->on_wc = stream_on_wc;
 	f->now = q->hello.manner == FLOW_MIXED ? FLOW_DIRECT : q->hello.manner;
 	f->rx_free = UINT64_MAX;
 	f->want = is_rpc(q) && q->is_server ? san_net_size(&q->hello, 0) : 0;
-	f->rx_bytes = RTE_MAX(q->stride, (uint32_t)LARGE_BYTES);
-	ret = rtsan_mr_alloc(q->b->ctx,
-			     bytes + (uint64_t)f->rx_bytes * LARGE_RECVS +
-				     (uint64_t)SMALL_BYTES * SMALL_RECVS,
-			     0, &q->mr);
-	if (ret < 0)
-		return ret;
-	f->tx = rtsan_mr_addr(q->mr);
-	f->rx = f->tx + bytes;
-	f->stamp = calloc(depth, sizeof(*f->stamp));
-	if (f->stamp == NULL)
-		return -ENOMEM;
+	f->rx_bytes = rx_bytes;
+	f->rx = q->mem + bytes;
 	return san_net_qp_open(q, depth + 2, SMALL_RECVS, depth + 2 + SMALL_RECVS);
-}
-
-static void
-stream_close(struct bench_qp *q)
-{
-	struct flow *f = q->work;
-
-	if (f != NULL)
-		free(f->stamp);
-	free(f);
 }
 
 static bool
@@ -394,7 +375,6 @@ const struct bench_mode mode_stream = {
 	.defaults = {.size = 65536, .depth = 4, .conns = 1},
 	.check = stream_check,
 	.open = stream_open,
-	.close = stream_close,
 	.step = stream_step,
 	.on_event = stream_on_event,
 	.is_over = stream_is_over,

@@ -109,10 +109,27 @@ san_net_qp_close(struct bench_qp *q)
 	}
 	if (q->mr != NULL)
 		rtsan_mr_dereg(q->mr);
+	free(q->stamp);
+	free(q->work);
 	q->qp = NULL;
 	q->cq = NULL;
 	q->mr = NULL;
+	q->stamp = q->work = NULL;
 	q->is_up = false;
+}
+
+int
+san_net_alloc(struct bench_qp *q, uint64_t bytes, size_t work)
+{
+	int ret = bytes != 0 ? rtsan_mr_alloc(q->b->ctx, bytes, 0, &q->mr) : 0;
+
+	if (ret < 0)
+		return ret;
+	if (bytes != 0)
+		q->mem = rtsan_mr_addr(q->mr);
+	q->stamp = calloc(q->hello.slots, sizeof(*q->stamp));
+	q->work = calloc(1, work);
+	return q->stamp == NULL || (q->work == NULL && work != 0) ? -ENOMEM : 0;
 }
 
 int

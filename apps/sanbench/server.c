@@ -201,8 +201,6 @@ static void
 peer_close(struct peer *p)
 {
 	san_net_qp_close(&p->q);
-	if (p->session != NULL && p->session->mode->close != NULL)
-		p->session->mode->close(&p->q);
 	free(p->seen);
 	memset(p, 0, sizeof(*p));
 }
