@@ -14,10 +14,7 @@ hist_bucket_of(uint64_t ns)
 		return (uint32_t)ns;
 	power = 63 - (uint32_t)__builtin_clzll(ns) - HIST_STEP_BITS;
 	step = (uint32_t)(ns >> power) - HIST_STEPS;
-	/*
-	 * Values below HIST_STEPS belong to power 0. Each further power has the same number of
-	 * buckets.
-	 */
+	/* values below HIST_STEPS are of power 0; each further power has as many buckets */
 	return (power + 1) * HIST_STEPS + step;
 }
 

@@ -33,10 +33,7 @@ struct hist_summary {
 /** Reset the histogram; required before its first use. */
 void san_hist_reset(struct hist *h);
 void san_hist_add(struct hist *h, uint64_t ns);
-/**
- * Smallest value that at least *per_10000* ten-thousandths of the samples don't exceed; 0: no
- * sample.
- */
+/** Smallest value that *per_10000* ten-thousandths of the samples don't exceed; 0: no sample. */
 uint64_t san_hist_percentile(const struct hist *h, uint32_t per_10000);
 void san_hist_summarize(const struct hist *h, struct hist_summary *out);
 /** Print the buckets in use, one power of two per line. */

@@ -26,11 +26,8 @@ struct ini {
 
 /**
  * Read *path*: "[section]", "key = value", "# comment". Keys are passed in the order of the file
- * and may repeat; sections may not.
- *
- * @return
- *   0; -EINVAL, the error of a callback, or -errno of opening or reading. *err* has the text with
- *   file and line.
+ * and may repeat; sections may not. 0; or -EINVAL, the error of a callback, or -errno of opening
+ * or reading, and a text with file and line in *err*.
  */
 int san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_len);
 

@@ -149,12 +149,8 @@ void rtsan_mr_release(struct rtsan_mr *mr);
 int rtsan_turn_init(struct rtsan_turn *t);
 void rtsan_turn_fini(struct rtsan_turn *t);
 /**
- * Wait until *what* is done. Called with the lock, which is released while asleep.
- *
- * @param end_ms
- *   As rtsan_turn_end_ms() returns it.
- * @return
- *   0; -EAGAIN: not in time; or an error of *take* or *sleep*.
+ * Wait until *what* is done, or *end_ms* of rtsan_turn_end_ms(). Called with the lock, which is
+ * released while asleep. 0; -EAGAIN: not in time; or an error of *take* or *sleep*.
  */
 int rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of,
 		    const void *what, int64_t end_ms);

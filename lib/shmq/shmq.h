@@ -94,10 +94,7 @@ struct shmq_ctl {
 
 _Static_assert(sizeof(struct shmq_rep) == 256, "SHMQ_ABI");
 
-/**
- * Bytes of struct shmq_ctl and the doorbells; *nb_doorbells* of an lcore: lcore_qps +
- * max_socks.
- */
+/** Bytes of struct shmq_ctl and its doorbells, of which an lcore has lcore_qps + max_socks. */
 static inline size_t
 san_shmq_ctl_bytes(uint32_t nb_lcores, uint32_t nb_doorbells)
 {
@@ -148,21 +145,12 @@ int san_shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
  * whatever is returned. On 0 there is at most one.
  */
 int san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
-/**
- * Before san_shmq_peek(): let each message of *sock* carry its sender's credentials. 0 or
- * -errno.
- */
+/** Before san_shmq_peek(): let each message carry its sender's credentials. 0 or -errno. */
 int san_shmq_peek_init(int sock);
 /**
  * Look at the next message and leave it in the socket, without waiting. Its descriptors are not
- * received. Only after san_shmq_peek_init().
- *
- * @param has_fds
- *   Descriptors come with the message; also set if -EPROTO is returned.
- * @param from
- *   Credentials of the sender, checked by the kernel; or NULL.
- * @return
- *   Like san_shmq_recv().
+ * received; *has_fds*: there are some, also set with -EPROTO. *from*: credentials of the sender,
+ * checked by the kernel; or NULL. Only after san_shmq_peek_init(). Returns like san_shmq_recv().
  */
 int san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred *from);
 /**
@@ -197,23 +185,14 @@ int san_shmq_pair_drain(int theirs);
 /* ---- shmq_mem.c ---- */
 
 /**
- * Create memory for another process to map: zeroed, fully allocated, of a fixed size.
- *
- * @param fd
- *   A descriptor to pass on; the caller closes it.
- * @return
- *   0, -ENOMEM or an error of memfd_create().
+ * Create memory for another process to map: zeroed, fully allocated, of a fixed size. The caller
+ * passes *fd* on and closes it. 0, -ENOMEM or an error of memfd_create().
  */
 int san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd);
 /**
  * Check that *bytes* at *offset* of another process's descriptor can be mapped safely: that it is a
- * memfd that cannot shrink and has all its pages. May block, if it is not a memfd.
- *
- * @param why
- *   On error: what is wrong with it.
- * @return
- *   0; -EINVAL: it is not a memfd, not sealed, read-only, too short, has holes or is on huge pages,
- *   or the offset is not a multiple of a page.
+ * memfd that cannot shrink and has all its pages. May block, if it is not a memfd. 0, or -EINVAL
+ * and in *why* what is wrong with it.
  */
 int san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why);
 /**
@@ -248,22 +227,14 @@ int san_shmq_mem_map_at(int fd, uint64_t offset, size_t bytes, void *at);
 #define SHMQ_GUARD_NOBODY 0 /**< owner of a range whose owner has ended */
 
 /**
- * Install the handler for SIGBUS, once in a process. Outside the guarded ranges, SIGBUS ends the
- * process as before.
- *
- * @param max
- *   Most ranges at the same time.
- * @param event_fd
- *   Readable when a page has failed, until san_shmq_guard_failed() has reported all of them.
- * @return
- *   0 or -errno.
+ * Install the handler for SIGBUS, once in a process, for at most *max* ranges. Outside of them
+ * SIGBUS ends the process as before. *event_fd* is readable when a page has failed, until
+ * san_shmq_guard_failed() has reported all of them. 0 or -errno.
  */
 int san_shmq_guard_init(uint32_t max, int *event_fd);
 /**
- * Guard [mem, mem + bytes), whole pages, for *owner*.
- *
- * @return
- *   Its number. SHMQ_GUARD_NONE: the table is full, or san_shmq_guard_init() was not called.
+ * Guard [mem, mem + bytes), whole pages, for *owner*. Returns the range's number; SHMQ_GUARD_NONE:
+ * the table is full, or san_shmq_guard_init() was not called.
  */
 uint32_t san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner);
 /** Remove a range, before it is unmapped and when no thread touches it any more. */
