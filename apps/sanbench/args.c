@@ -298,65 +298,65 @@ san_args_defaults(struct bench_conf *conf)
 	conf->mode = &mode_push;
 }
 
-static int
-args_refuse(char *error, size_t size, const char *arg, const char *why)
+static char error[BENCH_TEXT * 2];
+
+static const char *
+args_refuse(const char *arg, const char *why)
 {
-	snprintf(error, size, "%.100s: %s", arg, why);
-	return -1;
+	snprintf(error, sizeof(error), "%.100s: %s", arg, why);
+	return error;
 }
 
-/* *name* is the argument as it was written, behind *dashes*. */
-static int
-args_take(struct bench_conf *conf, const struct san_key *a, const char *name, const char *value,
-	  char *error, size_t size)
+/* *name* is the argument as it was written. */
+static const char *
+args_take(struct bench_conf *conf, const struct san_key *a, const char *name, const char *value)
 {
-	if (san_key_set(a, conf, name, value, error, size) != 0)
-		return -1;
+	if (san_key_set(a, conf, name, value, error, sizeof(error)) != 0)
+		return error;
 	conf->given |= 1ull << (a - args);
 	if (strcmp(a->name, "duration") == 0)
 		conf->count = 0;
-	return 0;
+	return NULL;
 }
 
-int
-san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size)
+const char *
+san_args_parse(struct bench_conf *conf, int argc, char **argv)
 {
-	const char *name, *value;
+	const char *name, *value, *wrong = NULL;
 	const struct san_key *a;
 	char shown[64];
 	int i;
 
-	for (i = 0; i < argc; i++) {
+	for (i = 0; i < argc && wrong == NULL; i++) {
 		name = strcmp(argv[i], "-i") == 0 ? "--interactive" : argv[i];
 		if (strncmp(name, "--", 2) != 0)
-			return args_refuse(error, size, name, "what is this? see sanbench --help");
+			return args_refuse(name, "what is this? see sanbench --help");
 		a = arg_of(name + 2);
 		if (a == NULL)
-			return args_refuse(error, size, argv[i], "unknown, see sanbench --help");
+			return args_refuse(argv[i], "unknown, see sanbench --help");
 		value = strchr(name, '=');
 		snprintf(shown, sizeof(shown), "%.*s", (int)strcspn(name, "="), name);
 		if (a->type == SAN_KEY_BOOL && value != NULL)
-			return args_refuse(error, size, shown, "takes no value");
+			return args_refuse(shown, "takes no value");
 		if (value != NULL)
 			value++;
 		else
 			value = a->type == SAN_KEY_BOOL ? "on" : argv[++i];
 		if (i >= argc)
-			return args_refuse(error, size, shown, "a value is missing");
-		if (args_take(conf, a, shown, value, error, size) != 0)
-			return -1;
+			return args_refuse(shown, "a value is missing");
+		wrong = args_take(conf, a, shown, value);
 	}
-	return san_args_finish(conf, error, size);
+	return wrong != NULL ? wrong : san_args_finish(conf);
 }
 
-int
-san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error, size_t size)
+const char *
+san_args_set(struct bench_conf *conf, const char *name, const char *value)
 {
 	const struct san_key *a = arg_of(name);
 
 	if (a == NULL || !a->is_live)
-		return args_refuse(error, size, name, "no such setting");
-	return args_take(conf, a, name, value, error, size);
+		return args_refuse(name, "no such setting");
+	return args_take(conf, a, name, value);
 }
 
 const char *
@@ -440,16 +440,14 @@ attached_wrong(const struct bench_conf *conf)
 	return NULL;
 }
 
-int
-san_args_finish(struct bench_conf *conf, char *error, size_t size)
+const char *
+san_args_finish(struct bench_conf *conf)
 {
 	const char *wrong = attached_wrong(conf);
 	struct hello hello;
 
-	if (wrong != NULL) {
-		snprintf(error, size, "%s: %s", wrong, san_port_attached(conf));
-		return -1;
-	}
+	if (wrong != NULL)
+		return args_refuse(wrong, san_port_attached(conf));
 	from_mode(conf);
 	san_client_hello(conf, &hello);
 	if (conf->mode->check != NULL)
@@ -461,10 +459,7 @@ san_args_finish(struct bench_conf *conf, char *error, size_t size)
 		wrong = "--mode: where is the server? --connect ADDR";
 	if (wrong == NULL && conf->server && conf->peer[0] != '\0')
 		wrong = "--server: one process is either server or client";
-	if (wrong == NULL)
-		return 0;
-	snprintf(error, size, "%s", wrong);
-	return -1;
+	return wrong;
 }
 
 /* ---- help texts ---- */

@@ -37,14 +37,6 @@ san_bench_fail(struct bench *b, const char *format, ...)
 	b->has_failed = true;
 }
 
-void
-san_bench_client_start(struct bench *b)
-{
-	san_client_free(b->client);
-	b->client = san_client_start(b);
-	b->is_client_reported = false;
-}
-
 /* Write the results of the client, or without one of the server, if --json asks for them. */
 static void
 bench_write_json(struct bench *b, const struct client *c, uint64_t leaks)
@@ -63,13 +55,13 @@ san_bench_step(struct bench *b)
 
 	if (b->server != NULL)
 		has_worked |= san_server_step(b->server);
-	if (b->client != NULL && !b->is_client_reported) {
+	if (b->client != NULL && b->client->state < CLIENT_OVER) {
 		if (bench_nb_stops > 0 && b->client->state < CLIENT_CLOSE)
 			san_client_stop(b->client);
 		has_worked |= san_client_step(b->client);
 	}
-	if (b->client != NULL && !b->is_client_reported && b->client->state == CLIENT_OVER) {
-		b->is_client_reported = true;
+	if (b->client != NULL && b->client->state == CLIENT_OVER) {
+		b->client->state = CLIENT_REPORTED;
 		/* leaks are counted only if nothing else is open */
 		if (b->server == NULL || san_port_attached(&b->conf) != NULL)
 			leaks = san_port_check_leaks(b);
@@ -102,8 +94,9 @@ bench_run(struct bench *b)
 		       (conf->sessions == 0 || b->served.sessions < conf->sessions))
 			san_bench_step(b);
 	} else if (conf->peer[0] != '\0' && !conf->interactive && conf->cmdline_file[0] == '\0') {
-		san_bench_client_start(b);
-		while (b->client != NULL && !b->is_client_reported && bench_nb_stops < 2) {
+		san_client_start(b);
+		while (b->client != NULL && b->client->state < CLIENT_REPORTED &&
+		       bench_nb_stops < 2) {
 			san_bench_step(b);
 			if (bench_nb_stops == 1 && stop_by == 0)
 				stop_by = rte_rdtsc() + san_bench_ticks_of_ms(b, STOP_GRACE_MS);
@@ -142,7 +135,7 @@ main(int argc, char **argv)
 {
 	static struct bench b;
 	struct sigaction sa = {.sa_handler = bench_on_signal};
-	char error[BENCH_TEXT * 2];
+	const char *wrong;
 	uint64_t leaks;
 	int split, ret, i;
 
@@ -164,9 +157,9 @@ main(int argc, char **argv)
 	if (split < 0)
 		return BENCH_EXIT_USAGE;
 	san_args_defaults(&b.conf);
-	if (san_args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1, error,
-			   sizeof(error)) < 0) {
-		fprintf(stderr, "sanbench: %s\n", error);
+	wrong = san_args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1);
+	if (wrong != NULL) {
+		fprintf(stderr, "sanbench: %s\n", wrong);
 		return BENCH_EXIT_USAGE;
 	}
 	if (san_port_attached(&b.conf) != NULL && split > 1) {

@@ -131,8 +131,7 @@ struct bench {
 	struct client *client; /**< the current run, or the last one */
 	struct server *server;
 	struct bench_served served;
-	bool has_failed;         /**< makes the exit code 1 */
-	bool is_client_reported; /**< the result of the run was reported */
+	bool has_failed; /**< makes the exit code 1 */
 	bool is_quit;
 };
 
@@ -141,8 +140,6 @@ extern volatile int bench_nb_stops;
 
 /** One step of everything; may sleep for a moment with --wait. False: nothing happened. */
 bool san_bench_step(struct bench *b);
-/** Start a run with the current settings. */
-void san_bench_client_start(struct bench *b);
 /** Print "sanbench: ..." to stderr and set has_failed. */
 void san_bench_fail(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -165,11 +162,10 @@ void san_args_defaults(struct bench_conf *conf);
 bool san_args_is_ours(const char *word);
 /** Names of enum rtsan_order and of enum bench_solicit. */
 extern const char *const san_args_orders[], *const san_args_solicits[];
-/** Parse the arguments behind "--". 0, or -1 with a text in *error*. */
-int san_args_parse(struct bench_conf *conf, int argc, char **argv, char *error, size_t size);
+/** Parse the arguments behind "--". NULL, or what is wrong, until the next call. */
+const char *san_args_parse(struct bench_conf *conf, int argc, char **argv);
 /** Set one value by its name without dashes, for the prompt. Returns like san_args_parse(). */
-int san_args_set(struct bench_conf *conf, const char *name, const char *value, char *error,
-		 size_t size);
+const char *san_args_set(struct bench_conf *conf, const char *name, const char *value);
 /** Names of all arguments or of those that san_args_set() accepts, for rte_cmdline: "one#two". */
 const char *san_args_names(bool only_settings);
 /** The *i*-th allowed value of a setting, or NULL. */
@@ -177,7 +173,7 @@ const char *san_args_word(const char *name, int i);
 /** Print the line of san_args_usage() for one argument. False: there is none. */
 bool san_args_explain(const char *name, FILE *f);
 /** Apply the defaults of the mode, and check for contradictions. Returns like san_args_parse(). */
-int san_args_finish(struct bench_conf *conf, char *error, size_t size);
+const char *san_args_finish(struct bench_conf *conf);
 void san_args_usage(FILE *f);
 /** Print every argument as a comment, with meaning, range and default, for devtools/keys.py. */
 void san_args_keys(FILE *f);
@@ -482,6 +478,7 @@ enum client_state {
 	CLIENT_END,     /**< the two sides compare */
 	CLIENT_CLOSE,   /**< connections disconnect */
 	CLIENT_OVER,    /**< everything is released, the results are valid */
+	CLIENT_REPORTED /**< they were reported */
 };
 
 struct client_conn {
@@ -527,8 +524,8 @@ struct client {
 	char error[BENCH_TEXT];
 };
 
-/** Start a run with the current settings. san_bench_step() continues it. */
-struct client *san_client_start(struct bench *b);
+/** Start a run with the current settings instead of the last; san_bench_step() continues it. */
+void san_client_start(struct bench *b);
 /** One turn. False: nothing to do. */
 bool san_client_step(struct client *c);
 /** Post no new messages, and end the run in order. */

@@ -377,7 +377,7 @@ san_client_step(struct client *c)
 	case CLIENT_CLOSE:
 		step_close(c);
 		break;
-	case CLIENT_OVER:
+	default:
 		break;
 	}
 	if (c->conf.live && (c->state == CLIENT_TRAFFIC || c->state == CLIENT_DRAIN) &&
@@ -427,15 +427,17 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 	h->slots = (uint16_t)rte_align32pow2(h->depth * (san_mode_has_placed(mode, h) ? 2u : 1u));
 }
 
-struct client *
+void
 san_client_start(struct bench *b)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	int ret;
 
+	san_client_free(b->client);
+	b->client = c;
 	if (c == NULL) {
 		san_bench_fail(b, "out of memory");
-		return NULL;
+		return;
 	}
 	c->b = b;
 	c->conf = b->conf;
@@ -458,10 +460,10 @@ san_client_start(struct bench *b)
 		san_bench_fail(b, "no room for connections: %s",
 			       c->conns == NULL ? strerror(-ret) : rtsan_error());
 		san_client_free(c);
-		return NULL;
+		b->client = NULL;
+		return;
 	}
 	connect_ctl(c);
-	return c;
 }
 
 void
@@ -469,7 +471,7 @@ san_client_free(struct client *c)
 {
 	if (c == NULL)
 		return;
-	if (c->state != CLIENT_OVER)
+	if (c->state < CLIENT_OVER)
 		client_release(c);
 	free(c);
 }

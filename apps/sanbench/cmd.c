@@ -46,20 +46,16 @@ static void
 cmd_set_value(struct cmdline *cl, const char *name, const char *value)
 {
 	bool is_impair = strcmp(name, "impair") == 0;
-	char error[BENCH_TEXT];
-	int ret;
 
-	if (is_impair && !is_fine(cl, san_port_attached(&cmd_bench->conf)))
-		return;
-	ret = san_args_set(&cmd_bench->conf, name, value, error, sizeof(error));
-	if (is_fine(cl, ret < 0 ? error : NULL) && is_impair)
+	if (is_fine(cl, is_impair ? san_port_attached(&cmd_bench->conf) : NULL) &&
+	    is_fine(cl, san_args_set(&cmd_bench->conf, name, value)) && is_impair)
 		san_port_apply_impair(cmd_bench);
 }
 
 static bool
 is_running(void)
 {
-	return cmd_bench->client != NULL && cmd_bench->client->state != CLIENT_OVER;
+	return cmd_bench->client != NULL && cmd_bench->client->state < CLIENT_OVER;
 }
 
 /* Tokens of a command: its word, a name, a value, whatever they are. */
@@ -171,12 +167,10 @@ CMD(set, "set", "set NAME VALUE: as the argument --NAME; on or off where that ha
 
 CMD(start, "start", "start: connect and begin traffic, in the background")
 {
-	char error[BENCH_TEXT];
-
 	if (is_fine(cl, is_running() ? "traffic is running: stop, or wait" : NULL) &&
 	    is_fine(cl, cmd_bench->conf.peer[0] == '\0' ? "where to? connect ADDR" : NULL) &&
-	    is_fine(cl, san_args_finish(&cmd_bench->conf, error, sizeof(error)) < 0 ? error : NULL))
-		san_bench_client_start(cmd_bench);
+	    is_fine(cl, san_args_finish(&cmd_bench->conf)))
+		san_client_start(cmd_bench);
 }
 
 CMD(stop, "stop", "stop: end traffic orderly")
