@@ -31,14 +31,17 @@
  * The receiver can check each byte without the original, and detects lost and repeated messages.
  */
 
-/** The stream of bytes for message *msg* of connection *conn*, in the run with *seed*. */
-uint64_t san_content_base(uint64_t seed, uint16_t conn, uint64_t msg);
+struct hello;
+
+/** The stream of bytes for message *i* of the client of a connection, or of the server. */
+uint64_t san_content_base(const struct hello *h, bool of_server, uint64_t i);
 /** Write *len* bytes of stream *base* from offset *off*. */
 void san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len);
-/** Offset in *buf* of the first wrong byte, or -1. */
-int64_t san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len);
-/** Length of message *msg* between *min* and *max*, equal at both ends. */
-uint32_t san_content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max);
+/** With verification only: the offset in *buf* of the first wrong byte, or -1. */
+int64_t san_content_check(const struct hello *h, bool of_server, uint64_t i, uint64_t off,
+			  const void *buf, size_t len);
+/** Length of message *i*, equal at both ends. */
+uint32_t san_content_size(const struct hello *h, uint64_t i);
 
 #define SEEN_WINDOW 65536
 
@@ -328,21 +331,13 @@ san_net_slot_at(const struct bench_qp *q, uint64_t i)
 	return q->mem + (size_t)san_net_slot(&q->hello, i) * q->stride;
 }
 
-/** Length of message *i*. */
-static inline uint32_t
-san_net_size(const struct hello *h, uint64_t i)
+/** With verification: write *len* bytes of the content of message *i*. */
+static inline void
+san_net_fill(const struct hello *h, bool of_server, uint64_t i, uint64_t off, void *buf, size_t len)
 {
-	return san_content_size(h->seed, h->index, i, h->size_min, h->size_max);
+	if ((h->flags & HELLO_VERIFY) != 0)
+		san_content_fill(san_content_base(h, of_server, i), off, buf, len);
 }
-
-/**
- * With verification: write the content of message *i* of the client, or of the server, which
- * differs, or check it. Offset in *buf* of the first wrong byte, or -1.
- */
-void san_net_fill(const struct hello *h, bool of_server, uint64_t i, uint64_t off, void *buf,
-		  size_t len);
-int64_t san_net_check(const struct hello *h, bool of_server, uint64_t i, uint64_t off,
-		      const void *buf, size_t len);
 
 /*
  * ---- net.c: control messages between the two ends of a run ----

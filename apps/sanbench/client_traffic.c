@@ -75,7 +75,7 @@ traffic_fill(struct client_conn *conn, uint64_t i, struct rtsan_send_wr *wr, str
 {
 	*sge = (struct rtsan_sge){
 		.addr = san_net_slot_at(&conn->q, i),
-		.length = san_net_size(&conn->q.hello, i),
+		.length = san_content_size(&conn->q.hello, i),
 		.lkey = conn->client->lkey,
 	};
 	*wr = (struct rtsan_send_wr){

@@ -17,10 +17,16 @@ content_mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-uint64_t
-san_content_base(uint64_t seed, uint16_t conn, uint64_t msg)
+static uint64_t
+content_base(uint64_t seed, uint16_t conn, uint64_t msg)
 {
 	return content_mix(content_mix(seed + conn * GOLDEN) + msg * GOLDEN);
+}
+
+uint64_t
+san_content_base(const struct hello *h, bool of_server, uint64_t i)
+{
+	return content_base(h->seed + of_server, h->index, i);
 }
 
 /* The multiplications are independent of each other, so that compilers can vectorize them. */
@@ -53,12 +59,16 @@ san_content_fill(uint64_t base, uint64_t off, void *buf, size_t len)
 }
 
 int64_t
-san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
+san_content_check(const struct hello *h, bool of_server, uint64_t msg, uint64_t off,
+		  const void *buf, size_t len)
 {
+	uint64_t base = san_content_base(h, of_server, msg);
 	uint8_t expected[512];
 	const uint8_t *p = buf;
 	size_t at, n, i;
 
+	if ((h->flags & HELLO_VERIFY) == 0)
+		return -1;
 	for (at = 0; at < len; at += n) {
 		n = len - at < sizeof(expected) ? len - at : sizeof(expected);
 		san_content_fill(base, off + at, expected, n);
@@ -72,11 +82,13 @@ san_content_check(uint64_t base, uint64_t off, const void *buf, size_t len)
 }
 
 uint32_t
-san_content_size(uint64_t seed, uint16_t conn, uint64_t msg, uint32_t min, uint32_t max)
+san_content_size(const struct hello *h, uint64_t i)
 {
-	if (min == max)
-		return min;
-	return min + (uint32_t)(san_content_base(~seed, conn, msg) % ((uint64_t)max - min + 1));
+	uint64_t sizes = (uint64_t)h->size_max - h->size_min + 1;
+
+	if (sizes == 1)
+		return h->size_min;
+	return h->size_min + (uint32_t)(content_base(~h->seed, h->index, i) % sizes);
 }
 
 bool

@@ -72,11 +72,11 @@ send_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
 	}
 	if ((h->flags & HELLO_VERIFY) == 0)
 		return;
-	if (wc->byte_len != san_net_size(h, i)) {
+	if (wc->byte_len != san_content_size(h, i)) {
 		san_server_peer_error(p, "message %" PRIu64 " has %u bytes", i, wc->byte_len);
 		return;
 	}
-	wrong = san_net_check(h, false, i, skip, buf + skip, wc->byte_len - skip);
+	wrong = san_content_check(h, false, i, skip, buf + skip, wc->byte_len - skip);
 	if (wrong >= 0)
 		san_server_peer_error(p, "message %" PRIu64 " is wrong at byte %" PRIu64, i,
 				      (uint64_t)wrong + skip);
@@ -118,8 +118,7 @@ push_init(struct client_conn *c)
 {
 	const struct hello *h = &c->q.hello;
 
-	san_content_fill(san_content_base(h->seed, h->index, 0), 0, c->q.mem,
-			 san_net_slots_bytes(h));
+	san_content_fill(san_content_base(h, false, 0), 0, c->q.mem, san_net_slots_bytes(h));
 }
 
 static void
@@ -156,8 +155,8 @@ static void
 push_on_slot(struct peer *p, uint64_t i, const uint8_t *slot)
 {
 	const struct hello *h = &p->q.hello;
-	uint32_t len = san_net_size(h, i);
-	int64_t wrong = san_net_check(h, false, i, 0, slot, len);
+	uint32_t len = san_content_size(h, i);
+	int64_t wrong = san_content_check(h, false, i, 0, slot, len);
 
 	p->bytes += len;
 	if (wrong >= 0)
@@ -214,8 +213,8 @@ static const struct bench_mode mode_incast = {
 static uint64_t
 pull_offset(const struct hello *h, uint64_t i)
 {
-	return san_content_base(h->seed + 1, h->index, i) %
-		(san_net_slots_bytes(h) - san_net_size(h, i) + 1);
+	return san_content_base(h, true, i) %
+		(san_net_slots_bytes(h) - san_content_size(h, i) + 1);
 }
 
 static void
@@ -230,10 +229,10 @@ pull_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 {
 	const struct hello *h = &c->q.hello;
 
-	if (wc->byte_len != san_net_size(h, i))
+	if (wc->byte_len != san_content_size(h, i))
 		return "a pull has the wrong length";
-	if (san_net_check(h, false, 0, pull_offset(h, i), san_net_slot_at(&c->q, i),
-			  wc->byte_len) >= 0)
+	if (san_content_check(h, false, 0, pull_offset(h, i), san_net_slot_at(&c->q, i),
+			      wc->byte_len) >= 0)
 		return "a pull has the wrong content";
 	return NULL;
 }
@@ -243,8 +242,7 @@ pull_serve(struct peer *p)
 {
 	const struct hello *h = &p->q.hello;
 
-	san_content_fill(san_content_base(h->seed, h->index, 0), 0, p->q.mem,
-			 san_net_slots_bytes(h));
+	san_content_fill(san_content_base(h, false, 0), 0, p->q.mem, san_net_slots_bytes(h));
 }
 
 /* The client has checked the data. Check that the region is unchanged. */
@@ -253,7 +251,7 @@ pull_end(struct peer *p)
 {
 	const struct hello *h = &p->q.hello;
 
-	if (san_net_check(h, false, 0, 0, p->q.mem, san_net_slots_bytes(h)) >= 0)
+	if (san_content_check(h, false, 0, 0, p->q.mem, san_net_slots_bytes(h)) >= 0)
 		san_server_peer_error(p, "a pull changed the region");
 }
 

@@ -109,8 +109,8 @@ rpc_post(struct bench_qp *q, struct rpc *r)
 static bool
 is_right(const struct bench_qp *q, bool of_server, uint64_t i, const uint8_t *buf)
 {
-	return san_net_check(&q->hello, of_server, i, sizeof(i), buf + sizeof(i),
-			     q->hello.size_max - sizeof(i)) < 0;
+	return san_content_check(&q->hello, of_server, i, sizeof(i), buf + sizeof(i),
+				 q->hello.size_max - sizeof(i)) < 0;
 }
 
 /* Write the first word of the message in buffer *at*, and let rpc_post() send it. */

@@ -71,7 +71,7 @@ static bool
 flow_post_send(struct bench_qp *q)
 {
 	uint64_t i = q->did.msgs;
-	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_net_size(&q->hello, i);
+	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_content_size(&q->hello, i);
 	uint8_t *buf = q->mem + (size_t)slot * q->stride;
 	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(q->mr)};
 	const struct rtsan_send_wr wr = {
@@ -189,7 +189,7 @@ take_rpc(struct bench_qp *q, struct flow *f, uint32_t bytes)
 	f->head_next = false;
 	if (q->is_server) {
 		f->answers++;
-		f->want = san_net_size(&q->hello, f->turn);
+		f->want = san_content_size(&q->hello, f->turn);
 		return;
 	}
 	san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - stamp));
@@ -212,7 +212,7 @@ flow_on_recv(struct bench_qp *q, struct flow *f, const struct rtsan_wc *wc)
 		f->got_end = true;
 		return;
 	}
-	if (san_net_check(&q->hello, !q->is_server, 0, q->did.received, buf, wc->byte_len) >= 0)
+	if (san_content_check(&q->hello, !q->is_server, 0, q->did.received, buf, wc->byte_len) >= 0)
 		q->did.error = "the stream has wrong bytes";
 	q->did.received += wc->byte_len;
 	if (is_rpc(q))
@@ -262,7 +262,7 @@ step_asking(struct bench_qp *q, struct flow *f, uint64_t max)
 	bool asks = max > 0 && q->did.msgs == q->did.done, worked = false;
 
 	if (asks)
-		f->want = san_net_size(&q->hello, f->turn);
+		f->want = san_content_size(&q->hello, f->turn);
 	if (asks && q->hello.way == FLOW_RECV_SEND)
 		worked = flow_receive(q, f);
 	if (asks)
@@ -340,7 +340,7 @@ stream_open(struct bench_qp *q)
 	q->on_wc = stream_on_wc;
 	f->now = q->hello.manner == FLOW_MIXED ? FLOW_DIRECT : q->hello.manner;
 	f->rx_free = UINT64_MAX;
-	f->want = is_rpc(q) && q->is_server ? san_net_size(&q->hello, 0) : 0;
+	f->want = is_rpc(q) && q->is_server ? san_content_size(&q->hello, 0) : 0;
 	f->rx_bytes = rx_bytes;
 	f->rx = q->mem + bytes;
 	return san_net_qp_open(q, depth + 2, SMALL_RECVS, depth + 2 + SMALL_RECVS);

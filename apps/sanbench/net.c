@@ -230,22 +230,6 @@ san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
 	param->private_len = (uint16_t)private_len;
 }
 
-void
-san_net_fill(const struct hello *h, bool of_server, uint64_t i, uint64_t off, void *buf, size_t len)
-{
-	if ((h->flags & HELLO_VERIFY) != 0)
-		san_content_fill(san_content_base(h->seed + of_server, h->index, i), off, buf, len);
-}
-
-int64_t
-san_net_check(const struct hello *h, bool of_server, uint64_t i, uint64_t off, const void *buf,
-	      size_t len)
-{
-	if ((h->flags & HELLO_VERIFY) == 0)
-		return -1;
-	return san_content_check(san_content_base(h->seed + of_server, h->index, i), off, buf, len);
-}
-
 /* ---- control messages ---- */
 
 static void
