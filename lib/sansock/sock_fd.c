@@ -194,9 +194,8 @@ close_gate(struct fd_sock *f)
 }
 
 void
-san_sock_fd_put(void *file)
+san_sock_fd_put(struct fd_sock *f)
 {
-	struct fd_sock *f = file;
 	uint32_t refs = atomic_load(&f->refs);
 
 	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? GOING : refs - 1))

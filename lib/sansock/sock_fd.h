@@ -85,8 +85,7 @@ void san_sock_fd_recount(void (*hold)(void));
 bool san_sock_fd_is_us(void);
 /** The file at *fd*, with a reference that san_sock_fd_put() releases; NULL: not known. */
 struct fd_sock *san_sock_fd_get(int fd);
-/** Its type suits pthread_cleanup_push(). */
-void san_sock_fd_put(void *f);
+void san_sock_fd_put(struct fd_sock *f);
 static inline void
 san_sock_fd_put_at(struct fd_sock **f)
 {

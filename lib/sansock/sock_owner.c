@@ -45,12 +45,13 @@ san_sock_owner_pin(struct fd_sock *f)
 }
 
 void
-san_sock_owner_unpin(struct fd_sock *f)
+san_sock_owner_unpin(struct fd_sock **f)
 {
-	if (f == NULL)
+	if (*f == NULL)
 		return;
-	san_sock_owner_count_down(&f->pins);
-	san_sock_fd_put(f);
+	san_sock_owner_count_down(&(*f)->pins);
+	san_sock_fd_put(*f);
+	*f = NULL;
 }
 
 void

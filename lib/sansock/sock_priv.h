@@ -144,14 +144,15 @@ void san_sock_touch_forget(void);
 #define SOCK_ROOM_BYTES 65536
 
 struct sock_room {
-	void *mem; /**< NULL: out of memory */
+	void *mem; /**< NULL: out of memory; errno is ENOMEM */
 	size_t bytes;
 };
 
 /** Take *bytes*. May be called by any thread, also in signal handlers. */
-void san_sock_room_take(struct sock_room *room, size_t bytes);
-/** Release a struct sock_room. Its type suits pthread_cleanup_push(). */
-void san_sock_room_give(void *room);
+struct sock_room san_sock_room_take(size_t bytes);
+void san_sock_room_give(struct sock_room *room);
+/** Of a variable, before its type: its memory is released where its block ends. */
+#define POOLED __attribute__((cleanup(san_sock_room_give)))
 /** In a child of fork(): release what other threads of the parent had taken. */
 void san_sock_room_begin_child(void);
 
@@ -422,8 +423,10 @@ struct sock_change {
 bool san_sock_owner_pin(struct fd_sock *f);
 /** Pin the file at *fd*, whichever side serves it, because its descriptors change. NULL: none. */
 struct fd_sock *san_sock_owner_pin_at(int fd);
-/** Unpin *f* and release the reference; NULL: do nothing. */
-void san_sock_owner_unpin(struct fd_sock *f);
+/** Unpin **f* and release the reference, and clear it; NULL: do nothing. */
+void san_sock_owner_unpin(struct fd_sock **f);
+/** Of a variable, before its type: its socket is unpinned where its block ends. */
+#define PINNED __attribute__((cleanup(san_sock_owner_unpin)))
 /**
  * Decrement the number of calls, but not below 0: in a child that a signal handler has made, the
  * call that the handler interrupted is not counted any more.
@@ -724,8 +727,8 @@ san_sock_switch_pin(struct fd_sock *f, struct fd_sock **pinned)
 }
 
 /**
- * The carried socket at *fd*, with a reference. NULL: the kernel serves *fd*; call it by
- * BY_KERNEL(*pinned*), which may be NULL, too.
+ * The carried socket at *fd*, with a reference. NULL: the kernel serves *fd*; *pinned* may be NULL,
+ * too.
  */
 static inline struct fd_sock *
 san_sock_switch_carried(int fd, struct fd_sock **pinned)
@@ -751,35 +754,21 @@ san_sock_switch_carried_now(int fd)
 	return NULL;
 }
 
-static inline void
-san_sock_switch_unpin_at(struct fd_sock **f)
-{
-	san_sock_owner_unpin(*f);
-}
-
-/** Of a variable, before its type: its socket is unpinned where its block ends. */
-#define PINNED __attribute__((cleanup(san_sock_switch_unpin_at)))
-
 /**
- * Result of *call*, by which the kernel serves *pinned*. It is unpinned afterwards, also if the
- * thread is cancelled.
+ * Result of a call after *begin*, which sets *f* and *pin_* and returns -1 if the call fails: of
+ * *kernel* if the kernel serves it, otherwise of *carried*, which uses the carried socket *f*. Both
+ * are released afterwards, also if the thread is cancelled.
  */
-#define BY_KERNEL(pinned, call)                           \
-	({                                                \
-		PINNED struct fd_sock *until_ = (pinned); \
-		(call);                                   \
+#define SERVE_AFTER(begin, kernel, carried)                \
+	({                                                 \
+		PINNED struct fd_sock *pin_ = NULL;        \
+		HELD struct fd_sock *f = NULL;             \
+		(begin) != 0 ? -1 : f == NULL ? (kernel) : \
+						(carried); \
 	})
-
-/**
- * Result of a call with *fd*: of *kernel* if the kernel serves it, otherwise of *carried*, which is
- * evaluated with the carried socket *f*.
- */
-#define SERVE(fd, kernel, carried)                                           \
-	({                                                                   \
-		struct fd_sock *pin_;                                        \
-		HELD struct fd_sock *f = san_sock_switch_carried(fd, &pin_); \
-		f == NULL ? BY_KERNEL(pin_, kernel) : (carried);             \
-	})
+/** The same for a call with *fd*. */
+#define SERVE(fd, kernel, carried) \
+	SERVE_AFTER((f = san_sock_switch_carried(fd, &pin_), 0), kernel, carried)
 
 /* ---- sock_stdio.c: streams of the C library ---- */
 

@@ -110,12 +110,10 @@ sock_ring_spin(const struct fd_sock *f, const struct san_spin *s, bool to_send, 
 	return false;
 }
 
-/* The thread is cancelled while it sleeps: release the caller's reference. */
 static void
-leave_asleep(void *f)
+sock_ring_disarm(_Atomic uint32_t **armed)
 {
-	atomic_fetch_sub(&((struct fd_sock *)f)->shm->armed, 1);
-	san_sock_fd_put(f);
+	atomic_fetch_sub(*armed, 1);
 }
 
 /* A confined program reads the mirror's byte. If others wait, too, they get another one. */
@@ -140,21 +138,20 @@ sock_ring_byte_was_read(struct fd_sock *f)
 static int
 sleep_armed(int fd, struct fd_sock *f, uint32_t seen, bool takes)
 {
-	int rc = 2, err;
+	/* it is disarmed also if the thread is cancelled */
+	__attribute__((cleanup(sock_ring_disarm))) _Atomic uint32_t *armed = &f->shm->armed;
 	char byte;
+	long n;
 
 	/* pairs with the fence of san_sock_mirror() (AFC-19) */
 	atomic_thread_fence(memory_order_seq_cst);
+	if (san_sock_ring_has_more(f->shm, seen))
+		return 2;
 	fd = san_sock_fd_number(fd, f);
-	pthread_cleanup_push(leave_asleep, f);
-	if (!san_sock_ring_has_more(f->shm, seen))
-		rc = (int)(takes ? REAL(read, fd, &byte, 1) : REAL(recv, fd, &byte, 1, MSG_PEEK));
-	pthread_cleanup_pop(0);
-	err = errno;
-	atomic_fetch_sub(&f->shm->armed, 1);
-	if (rc == 0)
+	n = takes ? REAL(read, fd, &byte, 1) : REAL(recv, fd, &byte, 1, MSG_PEEK);
+	if (n == 0)
 		sock_ring_pair_closed(fd, f->shm);
-	return rc < 0 ? -err : rc;
+	return n < 0 ? -errno : (int)n;
 }
 
 int
@@ -187,14 +184,11 @@ send_mark(int fd, struct fd_sock *f, size_t len, int flags)
 	ssize_t n;
 
 	fd = san_sock_fd_number(fd, f);
-	if ((flags & MSG_DONTWAIT) != 0) { /* locks may be held: no cancellation point */
+	if ((flags & MSG_DONTWAIT) != 0) /* locks may be held: no cancellation point */
 		n = san_sock_box_send(fd, full, len);
-	} else {
-		pthread_cleanup_push(san_sock_fd_put, f);
+	else
 		n = san_sock_box_is_closed() ? REAL(write, fd, full, len) :
 					       REAL(send, fd, full, len, MSG_NOSIGNAL);
-		pthread_cleanup_pop(0);
-	}
 	if (n >= 0)
 		return 0;
 	if (errno != EPIPE && errno != ECONNRESET)

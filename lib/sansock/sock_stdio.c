@@ -262,16 +262,13 @@ EXPORT_AS(freopen, freopen64);
 static int
 sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 {
-	struct sock_room room;
-	struct stream *s;
+	POOLED struct sock_room room = san_sock_room_take(sizeof(struct stream));
+	struct stream *s = room.mem;
 	FILE *file;
 	int n = -1;
 
-	san_sock_room_take(&room, sizeof(*s));
-	s = room.mem;
 	if (s == NULL)
-		return san_sock_real_fail(ENOMEM);
-	pthread_cleanup_push(san_sock_room_give, &room);
+		return -1;
 	*s = (struct stream){.fd = fd};
 	file = sock_stdio_make(s, "w", NULL);
 	if (file != NULL) {
@@ -281,7 +278,6 @@ sock_stdio_print(int fd, int flag, const char *format, va_list ap)
 		s->fd = -1;
 		REAL(fclose, file);
 	}
-	pthread_cleanup_pop(1);
 	return n;
 }
 

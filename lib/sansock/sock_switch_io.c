@@ -40,39 +40,34 @@ gate_make(int fd, struct fd_sock *f)
 }
 
 /*
- * Unpin *f*, which has no name yet, release the reference, and wait until its owner is chosen, or
- * until SO_RCVTIMEO of *fd* expires. 0: look the owner up again; or errno. -1: it stays pinned and
- * the kernel must be asked, because *fd* does not block or there is no gate. Out of line, since
- * calls seldom need it.
+ * Unpin **pinned*, which has no name yet, and wait until its owner is chosen, or until SO_RCVTIMEO
+ * of *fd* expires. 0: look the owner up again; or errno. -1: it stays pinned and the kernel must be
+ * asked, because *fd* does not block or there is no gate. Out of line, since calls seldom need it.
  */
 static __attribute__((noinline)) int
-gate_wait(int fd, struct fd_sock *f)
+gate_wait(int fd, struct fd_sock **pinned)
 {
+	HELD struct fd_sock *f = NULL;
 	struct sockaddr_storage ss;
-	ssize_t n;
+	bool is_named;
 	char byte;
-	int err;
 
 	if ((REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
 		return -1;
-	if (san_sock_carry_bound_to(fd, &ss) != NULL) {
-		/* a thread is about to choose the owner, or another process has bound it */
-		san_sock_owner_count_down(&f->pins);
-		san_sock_owner_await_choice(f);
-		if (!atomic_load(&f->is_chosen))
-			san_sock_carry(fd, f, NULL);
-		san_sock_fd_put(f);
-		return 0;
-	}
-	if (gate_make(fd, f) != 0)
+	is_named = san_sock_carry_bound_to(fd, &ss) != NULL;
+	if (!is_named && gate_make(fd, *pinned) != 0)
 		return -1;
-	san_sock_owner_count_down(&f->pins);
+	f = *pinned;
+	san_sock_fd_hold(f);
+	san_sock_owner_unpin(pinned);
 	/* the kernel handles SO_RCVTIMEO, signals and cancellation */
-	pthread_cleanup_push(san_sock_fd_put, f);
-	n = REAL(recv, atomic_load(&f->gate[0]), &byte, 1, 0);
-	err = n < 0 ? errno : 0;
-	pthread_cleanup_pop(1);
-	return err;
+	if (!is_named)
+		return REAL(recv, atomic_load(&f->gate[0]), &byte, 1, 0) < 0 ? errno : 0;
+	/* a thread is about to choose the owner, or another process has bound it */
+	san_sock_owner_await_choice(f);
+	if (!atomic_load(&f->is_chosen))
+		san_sock_carry(fd, f, NULL);
+	return 0;
 }
 
 /* ---- receive ---- */
@@ -97,7 +92,7 @@ begin_receive(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 		if (*pinned == NULL || !(*pinned)->is_udp || (flags & MSG_DONTWAIT) != 0 ||
 		    atomic_load_explicit(&(*pinned)->is_chosen, memory_order_relaxed))
 			return 0;
-		err = gate_wait(fd, *pinned);
+		err = gate_wait(fd, pinned);
 		if (err < 0)
 			return 0;
 		if (err > 0)
@@ -105,18 +100,9 @@ begin_receive(int fd, int flags, struct fd_sock **f, struct fd_sock **pinned)
 	}
 }
 
-/*
- * Result of a call that receives: of *kernel* if the kernel serves it, otherwise of *carried*,
- * which is evaluated with the carried socket *f* and releases it.
- */
-#define RECEIVE(fd, flags, kernel, carried)                                   \
-	({                                                                    \
-		struct fd_sock *f, *pin_;                                     \
-		ssize_t n_ = -1;                                              \
-		if (begin_receive(fd, flags, &f, &pin_) == 0)                 \
-			n_ = f == NULL ? BY_KERNEL(pin_, kernel) : (carried); \
-		n_;                                                           \
-	})
+/* SERVE() for a call that receives. */
+#define RECEIVE(fd, flags, kernel, carried) \
+	SERVE_AFTER(begin_receive(fd, flags, &f, &pin_), kernel, carried)
 
 static ssize_t
 io_take(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
@@ -160,20 +146,18 @@ take_message(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 EXPORT ssize_t
 recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct fd_sock *f, *pinned;
+	PINNED struct fd_sock *pinned = NULL;
+	HELD struct fd_sock *f = NULL;
 	ssize_t n;
 
 	if (begin_receive(fd, flags, &f, &pinned) != 0)
 		return -1;
-	if (f == NULL) {
-		n = BY_KERNEL(pinned, REAL(recvmsg, fd, msg, flags));
-		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle() &&
-		    !san_sock_attach_is_daemons(fd))
-			each_passed_fd(msg, san_sock_carry_adopt);
-		return n;
-	}
-	n = take_message(fd, f, msg, flags);
-	san_sock_fd_put(f);
+	if (f != NULL)
+		return take_message(fd, f, msg, flags);
+	n = REAL(recvmsg, fd, msg, flags);
+	if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle() &&
+	    !san_sock_attach_is_daemons(fd))
+		each_passed_fd(msg, san_sock_carry_adopt);
 	return n;
 }
 
@@ -186,17 +170,14 @@ io_receive(int fd, struct fd_sock *f, const struct iovec *iov, size_t nb_iov, in
 		.msg_iov = (struct iovec *)iov,
 		.msg_iovlen = nb_iov,
 	};
-	ssize_t n = -1;
+	ssize_t n;
 
-	if (sa != NULL && san_sock_touch_is_bad_out(len, sizeof(*len))) {
-		errno = EFAULT;
-	} else {
-		msg.msg_namelen = sa != NULL ? *len : 0;
-		n = io_take(fd, f, &msg, flags);
-	}
+	if (sa != NULL && san_sock_touch_is_bad_out(len, sizeof(*len)))
+		return san_sock_real_fail(EFAULT);
+	msg.msg_namelen = sa != NULL ? *len : 0;
+	n = io_take(fd, f, &msg, flags);
 	if (n >= 0 && sa != NULL)
 		*len = msg.msg_namelen;
-	san_sock_fd_put(f);
 	return n;
 }
 
@@ -279,8 +260,9 @@ EXPORT_CHK(ssize_t, recvfrom,
 EXPORT int
 recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timespec *timeout)
 {
+	PINNED struct fd_sock *pinned = NULL;
+	HELD struct fd_sock *f = NULL;
 	struct timespec until, now;
-	struct fd_sock *f, *pinned;
 	unsigned int i;
 	ssize_t n = 0;
 	int err = 0;
@@ -288,16 +270,14 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	if (begin_receive(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
-		return BY_KERNEL(pinned, REAL(recvmmsg, fd, msgs, nb, flags, timeout));
+		return REAL(recvmmsg, fd, msgs, nb, flags, timeout);
 	if (timeout != NULL && san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
 		err = EFAULT;
 	else if (timeout != NULL &&
 		 (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec >= 1000000000))
 		err = EINVAL;
-	if (err != 0) {
-		san_sock_fd_put(f);
+	if (err != 0)
 		return san_sock_real_fail(err);
-	}
 	if (timeout != NULL) {
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		timespecadd(&until, timeout, &until);
@@ -318,7 +298,6 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	/* the kernel keeps an error behind datagrams for the next call */
 	if (i != 0 && n < 0 && errno != EAGAIN && errno != EINTR)
 		atomic_store(&f->shm->error, (uint32_t)errno);
-	san_sock_fd_put(f);
 	if (timeout != NULL && i != 0) { /* what is left */
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (timespeccmp(&now, &until, >=))
@@ -370,46 +349,32 @@ io_give(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
 	ssize_t n = f->is_udp ? san_sock_udp_send(fd, f, msg, flags) :
 				san_sock_tcp_send(fd, f, msg, flags);
 
-	if (n < 0 && errno == ENETDOWN && san_sock_carry_return(fd, f))
-		n = sendmsg(fd, msg, flags);
-	san_sock_fd_put(f);
-	return n;
+	return n < 0 && errno == ENETDOWN && san_sock_carry_return(fd, f) ?
+		sendmsg(fd, msg, flags) :
+		n;
 }
 
-/*
- * Result of a call that sends to *to*: of *kernel* if the kernel serves it, otherwise of *carried*,
- * which is evaluated with the carried socket *f* and releases it.
- */
-#define SEND(fd, to, kernel, carried)                                         \
-	({                                                                    \
-		struct fd_sock *f, *pin_;                                     \
-		ssize_t n_ = -1;                                              \
-		if (begin_send(fd, to, &f, &pin_) == 0)                       \
-			n_ = f == NULL ? BY_KERNEL(pin_, kernel) : (carried); \
-		n_;                                                           \
-	})
+/* SERVE() for a call that sends to *to*. */
+#define SEND(fd, to, kernel, carried) \
+	SERVE_AFTER(begin_send(fd, to, &f, &pin_), kernel, carried)
 
 EXPORT ssize_t
 sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	bool is_bad = san_sock_touch_is_bad(msg, sizeof(*msg));
-	struct fd_sock *f, *pinned;
+	PINNED struct fd_sock *pinned = NULL;
+	HELD struct fd_sock *f = NULL;
 	ssize_t n;
 
 	if (begin_send(fd, is_bad ? NULL : destination(msg), &f, &pinned) != 0)
 		return -1;
-	if (f == NULL) {
-		n = BY_KERNEL(pinned, REAL(sendmsg, fd, msg, flags));
-		/* the kernel has read *msg*, so it is accessible */
-		if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle())
-			each_passed_fd(msg, san_sock_eset_expose);
-		return n;
-	}
-	if (is_bad) {
-		san_sock_fd_put(f);
-		return san_sock_real_fail(EFAULT);
-	}
-	return io_give(fd, f, msg, flags);
+	if (f != NULL)
+		return is_bad ? san_sock_real_fail(EFAULT) : io_give(fd, f, msg, flags);
+	n = REAL(sendmsg, fd, msg, flags);
+	/* the kernel has read *msg*, so it is accessible */
+	if (n >= 0 && msg->msg_controllen != 0 && !san_sock_conf_is_idle())
+		each_passed_fd(msg, san_sock_eset_expose);
+	return n;
 }
 
 EXPORT ssize_t
@@ -466,12 +431,21 @@ pwritev2(int fd, const struct iovec *iov, int nb_iov, off_t at, int flags)
 
 EXPORT_AS(pwritev2, pwritev64v2);
 
-static int
-send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
+EXPORT int
+sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 {
+	bool is_bad = nb == 0 || san_sock_touch_is_bad(msgs, sizeof(*msgs));
+	PINNED struct fd_sock *pinned = NULL;
+	HELD struct fd_sock *f = NULL;
 	unsigned int i;
 	ssize_t n;
 
+	if (begin_send(fd, is_bad ? NULL : destination(&msgs[0].msg_hdr), &f, &pinned) != 0)
+		return -1;
+	if (f == NULL && (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed)))
+		return REAL(sendmmsg, fd, msgs, nb, flags);
+	/* a rule may refuse each of them, so they are sent one by one */
+	san_sock_owner_unpin(&pinned);
 	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
 		if (san_sock_touch_is_bad_out(&msgs[i], sizeof(msgs[i]))) {
@@ -486,31 +460,12 @@ send_each(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 
-EXPORT int
-sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
-{
-	bool is_bad = nb == 0 || san_sock_touch_is_bad(msgs, sizeof(*msgs));
-	struct fd_sock *f, *pinned;
-
-	if (begin_send(fd, is_bad ? NULL : destination(&msgs[0].msg_hdr), &f,
-		       &pinned) != 0)
-		return -1;
-	/* a rule may refuse each of them, so they are sent one by one */
-	if (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed))
-		if (f == NULL)
-			return BY_KERNEL(pinned, REAL(sendmmsg, fd, msgs, nb, flags));
-	san_sock_owner_unpin(pinned);
-	if (f != NULL)
-		san_sock_fd_put(f);
-	return send_each(fd, msgs, nb, flags);
-}
-
 /* ---- close ---- */
 
 EXPORT int
 close(int fd)
 {
-	struct fd_sock *pinned;
+	PINNED struct fd_sock *pinned = NULL;
 	HELD struct fd_sock *f = NULL;
 	int rc;
 
@@ -520,7 +475,8 @@ close(int fd)
 	if (f != NULL)
 		san_sock_fd_hold(f);
 	san_sock_fd_forget(fd);
-	rc = BY_KERNEL(pinned, REAL(close, fd));
+	rc = REAL(close, fd);
+	san_sock_owner_unpin(&pinned);
 	if (f != NULL && rc == 0 && !f->is_udp) {
 		san_sock_tcp_closed(f);
 		if (atomic_load(&f->carried))
@@ -553,19 +509,17 @@ static ssize_t
 copy_file(int fd, int from, off_t *offset, size_t size)
 {
 	off_t at = offset != NULL ? *offset : lseek(from, 0, SEEK_CUR);
-	struct sock_room room;
+	POOLED struct sock_room room = {NULL, 0};
 	ssize_t n;
 
 	if (at < 0)
 		return san_sock_real_fail(errno == ESPIPE ? EINVAL : errno);
-	san_sock_room_take(&room, SAN_SOCK_DGRAM);
+	room = san_sock_room_take(SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return san_sock_real_fail(ENOMEM);
-	pthread_cleanup_push(san_sock_room_give, &room);
+		return -1;
 	n = pread(from, room.mem, size < room.bytes ? size : room.bytes, at);
 	if (n > 0)
 		n = send(fd, room.mem, (size_t)n, 0);
-	pthread_cleanup_pop(1);
 	if (n > 0 && offset != NULL)
 		*offset += n;
 	else if (n > 0)
@@ -623,46 +577,38 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
 static ssize_t
 from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
 {
-	struct sock_room room;
+	POOLED struct sock_room room = {NULL, 0};
 	ssize_t n;
 
 	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
 	    wait_for(pipe, POLLIN, may_wait && fd_blocks(pipe)) != 0)
 		return -1;
-	san_sock_room_take(&room, SAN_SOCK_DGRAM);
+	room = san_sock_room_take(SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return san_sock_real_fail(ENOMEM);
-	pthread_cleanup_push(san_sock_room_give, &room);
+		return -1;
 	n = REAL(read, pipe, room.mem, size < room.bytes ? size : room.bytes);
-	if (n > 0)
-		n = send_all(fd, room.mem, n);
-	pthread_cleanup_pop(1);
-	return n;
+	return n <= 0 ? n : send_all(fd, room.mem, n);
 }
 
 static ssize_t
 to_pipe(int fd, int pipe, size_t size, bool may_wait)
 {
-	struct sock_room room;
+	POOLED struct sock_room room = {NULL, 0};
 	int used = 0;
 	size_t most;
 	ssize_t n;
 
 	if (wait_for(pipe, POLLOUT, may_wait && fd_blocks(pipe)) != 0)
 		return -1;
-	san_sock_room_take(&room, SAN_SOCK_DGRAM);
+	room = san_sock_room_take(SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
-		return san_sock_real_fail(ENOMEM);
-	pthread_cleanup_push(san_sock_room_give, &room);
+		return -1;
 	/* one page surely fits into a pipe that is writable and not empty */
 	REAL(ioctl, pipe, FIONREAD, &used);
 	most = (size_t)(used == 0 ? REAL(fcntl, pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
 	most = most < size ? most : size;
 	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
-	if (n > 0)
-		n = REAL(write, pipe, room.mem, (size_t)n);
-	pthread_cleanup_pop(1);
-	return n;
+	return n <= 0 ? n : REAL(write, pipe, room.mem, (size_t)n);
 }
 
 EXPORT ssize_t

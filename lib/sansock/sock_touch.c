@@ -116,36 +116,34 @@ san_sock_touch_is_bad_out(const void *p, size_t len)
 static _Alignas(64) uint8_t pool[ROOMS][SOCK_ROOM_BYTES];
 static atomic_flag is_taken[ROOMS];
 
-void
-san_sock_room_take(struct sock_room *room, size_t bytes)
+struct sock_room
+san_sock_room_take(size_t bytes)
 {
-	int i, was = errno;
+	struct sock_room room = {.bytes = bytes};
+	int i;
 
-	room->bytes = bytes;
-	for (i = 0; i < ROOMS && bytes <= SOCK_ROOM_BYTES; i++) {
-		if (!atomic_flag_test_and_set(&is_taken[i])) {
-			room->mem = pool[i];
-			return;
-		}
-	}
-	room->mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (room->mem == MAP_FAILED)
-		room->mem = NULL;
-	errno = was;
+	for (i = 0; i < ROOMS && bytes <= SOCK_ROOM_BYTES && room.mem == NULL; i++)
+		if (!atomic_flag_test_and_set(&is_taken[i]))
+			room.mem = pool[i];
+	if (room.mem == NULL)
+		room.mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+	if (room.mem == MAP_FAILED)
+		room.mem = NULL;
+	return room;
 }
 
 void
-san_sock_room_give(void *arg)
+san_sock_room_give(struct sock_room *room)
 {
-	struct sock_room *room = arg;
 	uint8_t *mem = room->mem;
+	KEEP_ERRNO;
 
 	if (mem >= pool[0] && mem < pool[ROOMS - 1] + SOCK_ROOM_BYTES)
 		atomic_flag_clear(&is_taken[(mem - pool[0]) / SOCK_ROOM_BYTES]);
 	else if (mem != NULL)
 		REAL(munmap, mem, room->bytes);
 	san_sock_touch_forget();
-	room->mem = NULL;
 }
 
 void

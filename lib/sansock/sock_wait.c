@@ -193,7 +193,7 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 	h->is_short = false;
 	h->all = h->few;
 	if (n > FEW) {
-		san_sock_room_take(&h->room, n * sizeof(struct one));
+		h->room = san_sock_room_take(n * sizeof(struct one));
 		h->all = h->room.mem;
 	}
 	if (h->all == NULL)
@@ -427,25 +427,21 @@ static int
 wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	    const sigset_t *mask)
 {
-	struct sock_room room = {NULL, 0};
+	POOLED struct sock_room room = {NULL, 0};
 	struct pollfd few[FEW], *fds = few;
 	nfds_t nb;
 	int rc;
 
 	if (n > FEW) {
 		n = n < FD_SETSIZE ? n : FD_SETSIZE;
-		san_sock_room_take(&room, (size_t)n * sizeof(*fds));
+		room = san_sock_room_take((size_t)n * sizeof(*fds));
 		fds = room.mem;
 	}
 	if (fds == NULL)
-		return san_sock_real_fail(ENOMEM);
-	pthread_cleanup_push(san_sock_room_give, &room);
+		return -1;
 	nb = to_poll(n, in, out, except, fds);
 	rc = wait_poll(fds, nb, timeout, mask);
-	if (rc >= 0)
-		rc = mark_all(fds, nb, in, out, except);
-	pthread_cleanup_pop(1);
-	return rc;
+	return rc < 0 ? rc : mark_all(fds, nb, in, out, except);
 }
 
 EXPORT int
