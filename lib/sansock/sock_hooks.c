@@ -17,7 +17,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sys/syscall.h>
 
 #include "sock_priv.h"

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <net/if.h>
 
-#include "sock_opt_list.h"
 #include "sock_priv.h"
 
 #define VALUE_MAX 128 /* longer values are not compared */
@@ -13,30 +12,34 @@
  * kernel. A carried UDP socket goes back to the kernel if that has the port's device. A stream, or
  * a socket of a port without such a device, refuses the option (ENOPROTOOPT). (UDP-9)
  */
-static const struct {
-	int level, name;
+static const struct known {
+	int level;
 	enum sock_opt_kind udp, tcp;
-	const char *text;
+	const char *texts;
+	int names[SOCK_OPT_NAMES + 1]; /* ends with 0 */
 } known[] = {
-#define SOCK_OPT_ROW(level, name, udp, tcp) \
-	{level, name, SOCK_OPT_##udp, SOCK_OPT_##tcp, #name},
+#define SOCK_OPT_ROW(level, udp, tcp, ...) \
+	{level, SOCK_OPT_##udp, SOCK_OPT_##tcp, #__VA_ARGS__, {__VA_ARGS__}},
 	SOCK_OPT_LIST(SOCK_OPT_ROW)
 #undef SOCK_OPT_ROW
 };
 
 /* Options of a newer kernel may change how packets are sent, so they are the kernel's. */
 static enum sock_opt_kind
-kind_of(const struct fd_sock *f, int level, int name, const char **text)
+kind_of(const struct fd_sock *f, int level, int name, char text[SOCK_OPT_TEXT])
 {
-	size_t i;
+	const struct known *k;
+	int i;
 
-	*text = "an option that is not known";
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (known[i].level != level || known[i].name != name)
-			continue;
-		*text = known[i].text;
-		return f->is_udp ? known[i].udp : known[i].tcp;
+	for (k = known; k < &known[sizeof(known) / sizeof(known[0])]; k++) {
+		for (i = 0; k->level == level && k->names[i] != 0; i++) {
+			if (k->names[i] != name)
+				continue;
+			sock_opt_text(k->texts, i, text);
+			return f->is_udp ? k->udp : k->tcp;
+		}
 	}
+	strcpy(text, "an option that is not known");
 	return level == SOL_SOCKET || level == IPPROTO_IP || level == IPPROTO_IPV6 ||
 			level == (f->is_udp ? IPPROTO_UDP : IPPROTO_TCP) ?
 		SOCK_OPT_KERNELS :
@@ -89,7 +92,7 @@ is_other_device(const struct fd_sock *f, int name, const void *value, socklen_t 
 
 bool
 san_sock_opt_is_kernels(int kernel, const struct fd_sock *f, int level, int name,
-			const void *value, socklen_t len, const char **text)
+			const void *value, socklen_t len, char text[SOCK_OPT_TEXT])
 {
 	enum sock_opt_kind kind = kind_of(f, level, name, text);
 	int v = 0;

@@ -25,6 +25,7 @@
 #include "rules.h"
 #include "shmq.h"
 #include "sock_fd.h"
+#include "sock_opt_list.h"
 #include "sock_real.h"
 
 /* ---- addresses: IPv4 as an IPv4-mapped IPv6 address; ports in host byte order ---- */
@@ -386,7 +387,7 @@ int san_sock_opt_follow_group(int fd, const uint8_t group[16], bool leaves);
  * already. *text* is set to the option's name.
  */
 bool san_sock_opt_is_kernels(int kernel, const struct fd_sock *f, int level, int name,
-			     const void *value, socklen_t len, const char **text);
+			     const void *value, socklen_t len, char text[SOCK_OPT_TEXT]);
 /** Remember an option that was set for the kernel's socket before it is carried. */
 void san_sock_opt_note(struct fd_sock *f, int level, int name, const void *value, socklen_t len);
 /** A number that the kernel's socket *fd* has; *otherwise* if it has no such option. */

@@ -6,7 +6,6 @@
  */
 
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <linux/sockios.h>
@@ -304,8 +303,8 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 {
 	uint32_t bit = san_sock_opt_bit(f, level, name, false);
 	int v = 0, rc, kernel;
+	char text[SOCK_OPT_TEXT];
 	uint8_t group[16];
-	const char *text;
 	bool leaves;
 
 	if (bit != 0) {
@@ -332,7 +331,7 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 	     name == TCP_FASTOPEN_NO_COOKIE))
 		return san_sock_real_fail(EINVAL);
 	/* or refuse it as a kernel without the option does: programs are prepared for that */
-	if (san_sock_opt_is_kernels(kernel, f, level, name, value, len, &text)) {
+	if (san_sock_opt_is_kernels(kernel, f, level, name, value, len, text)) {
 		if (!san_sock_carry_can_give_back(f)) {
 			san_sock_conf_info("an option of a carried socket is refused", text);
 			return san_sock_real_fail(ENOPROTOOPT);
@@ -376,7 +375,7 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
 	PINNED struct fd_sock *pinned;
 	HELD struct fd_sock *f = san_sock_switch_carried(fd, &pinned);
-	const char *text;
+	char text[SOCK_OPT_TEXT];
 	bool is_kernels;
 	int rc;
 
@@ -385,7 +384,7 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		return rc != -2 ? rc : setsockopt(fd, level, name, value, len);
 	}
 	is_kernels = pinned != NULL &&
-		san_sock_opt_is_kernels(fd, pinned, level, name, value, len, &text);
+		san_sock_opt_is_kernels(fd, pinned, level, name, value, len, text);
 	rc = REAL(setsockopt, fd, level, name, value, len);
 	if (rc == 0 && is_kernels)
 		san_sock_carry_stay(pinned, text);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 

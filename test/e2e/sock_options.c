@@ -26,11 +26,11 @@
 
 #include "sock_opt_list.h"
 
-static const struct {
-	int level, name;
-	const char *levels, *text, *udp, *tcp;
+static const struct row {
+	int level, names[SOCK_OPT_NAMES + 1];
+	const char *levels, *texts, *udp, *tcp;
 } list[] = {
-#define ROW(level, name, udp, tcp) {level, name, #level, #name, #udp, #tcp},
+#define ROW(level, udp, tcp, ...) {level, {__VA_ARGS__}, #level, #__VA_ARGS__, #udp, #tcp},
 	SOCK_OPT_LIST(ROW)
 #undef ROW
 };
@@ -162,17 +162,17 @@ is_carried(int fd)
 }
 
 static void
-try(size_t i, bool before)
+try(int level, int name, const char *text, bool before)
 {
-	int domain = list[i].level == IPPROTO_IPV6 ? AF_INET6 : AF_INET, err = 0, named;
+	int domain = level == IPPROTO_IPV6 ? AF_INET6 : AF_INET, err = 0, named;
 	int fd = socket(domain, is_udp ? SOCK_DGRAM : SOCK_STREAM, 0);
 
 	if (!before)
 		name_it(fd, domain);
-	if (set(fd, list[i].level, list[i].name) != 0)
+	if (set(fd, level, name) != 0)
 		err = errno;
 	named = before ? name_it(fd, domain) : 0;
-	printf("%s %s %d %s\n", before ? "before" : "after", list[i].text, err,
+	printf("%s %s %d %s\n", before ? "before" : "after", text, err,
 	       named != 0             ? "unnamed" :
 		       is_carried(fd) ? "carried" :
 					"kernel");
@@ -182,10 +182,15 @@ try(size_t i, bool before)
 int
 main(int argc, char **argv)
 {
-	size_t nb = sizeof(list) / sizeof(list[0]);
+	const struct row *end = list + sizeof(list) / sizeof(list[0]);
+	char text[SOCK_OPT_TEXT];
+	int number = 0;
 
-	for (size_t i = 0; argc == 2 && i < nb; i++)
-		printf("%s %s %s %s\n", list[i].levels, list[i].text, list[i].udp, list[i].tcp);
+	for (const struct row *r = list; argc == 2 && r < end; r++)
+		for (int i = 0; r->names[i] != 0; i++) {
+			sock_opt_text(r->texts, i, text);
+			printf("%s %s %s %s\n", r->levels, text, r->udp, r->tcp);
+		}
 	if (argc != 7)
 		return argc != 2;
 	is_udp = strcmp(argv[1], "udp") == 0;
@@ -198,9 +203,13 @@ main(int argc, char **argv)
 	group.gr_interface = index_of;
 	((struct sockaddr_in *)&group.gr_group)->sin_family = AF_INET;
 	inet_pton(AF_INET, "239.1.2.4", &((struct sockaddr_in *)&group.gr_group)->sin_addr);
-	for (size_t i = (size_t)atoi(argv[5]); i < nb && i < (size_t)atoi(argv[6]); i++) {
-		try(i, true);
-		try(i, false);
-	}
+	for (const struct row *r = list; r < end; r++)
+		for (int i = 0; r->names[i] != 0; i++, number++) {
+			if (number < atoi(argv[5]) || number >= atoi(argv[6]))
+				continue;
+			sock_opt_text(r->texts, i, text);
+			try(r->level, r->names[i], text, true);
+			try(r->level, r->names[i], text, false);
+		}
 	return 0;
 }
