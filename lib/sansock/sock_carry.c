@@ -581,7 +581,7 @@ san_sock_carry_kernel(int fd, struct fd_sock *f)
 	if (kernel >= 0)
 		return kernel;
 	if (san_sock_attach_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
-		return -1;
+		return san_sock_real_fail(ENETDOWN);
 	kernel = san_sock_own(kernel, &f->kernel);
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
 		san_sock_own_close(kernel);

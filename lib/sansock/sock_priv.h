@@ -598,8 +598,14 @@ void san_sock_carry_stay(struct fd_sock *f, const char *why);
 bool san_sock_carry_may_return(const struct fd_sock *f);
 /** A socket that was returned is in use: offer it to a new daemon, once in a second at most. */
 void san_sock_carry_again(int fd, struct fd_sock *f);
-/** The kernel's socket behind a carried one, valid as long as *f*; -1: not available now. */
+/** The kernel's socket behind a carried one, valid as long as *f*; -1 and ENETDOWN: none now. */
 int san_sock_carry_kernel(int fd, struct fd_sock *f);
+/** Result of the C library's *name* with that socket in place of *fd*. */
+#define KERNEL_OF(fd, f, name, ...)                                  \
+	({                                                           \
+		int kernel_ = san_sock_carry_kernel(fd, f);          \
+		kernel_ < 0 ? -1 : REAL(name, kernel_, __VA_ARGS__); \
+	})
 /** The kernel's socket has a new name or other options: update the daemon. */
 void san_sock_carry_sync(int fd, struct fd_sock *f);
 /** *f* was added to an epoll set, modified there, or (events NULL) removed. */

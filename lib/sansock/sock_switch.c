@@ -59,39 +59,35 @@ name_room(const struct sockaddr *sa, const socklen_t *len)
 }
 
 /*
- * A listener is about to accept, so it gets streams from now on. 0; or EOPNOTSUPP for a carried UDP
+ * A listener is about to accept, so it gets streams from now on. False: EOPNOTSUPP of a carried UDP
  * socket, of which the kernel would return another error for the stand-in.
  */
-static int
+static bool
 begin_accept(int fd)
 {
 	HELD struct fd_sock *f = san_sock_fd_get(fd);
 
 	if (f != NULL && !f->is_udp)
 		san_sock_tcp_wait(fd, f);
-	return f != NULL && f->is_udp && atomic_load(&f->carried) ? EOPNOTSUPP : 0;
+	return f == NULL || !f->is_udp || !atomic_load(&f->carried);
 }
 
 EXPORT int
 accept(int fd, struct sockaddr *sa, socklen_t *len)
 {
 	socklen_t room = name_room(sa, len);
-	int err = begin_accept(fd);
 
-	if (err != 0)
-		return san_sock_real_fail(err);
-	return end_accept(REAL(accept, fd, sa, len), sa, len, room);
+	return begin_accept(fd) ? end_accept(REAL(accept, fd, sa, len), sa, len, room) :
+				  san_sock_real_fail(EOPNOTSUPP);
 }
 
 EXPORT int
 accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
 	socklen_t room = name_room(sa, len);
-	int err = begin_accept(fd);
 
-	if (err != 0)
-		return san_sock_real_fail(err);
-	return end_accept(REAL(accept4, fd, sa, len, flags), sa, len, room);
+	return begin_accept(fd) ? end_accept(REAL(accept4, fd, sa, len, flags), sa, len, room) :
+				  san_sock_real_fail(EOPNOTSUPP);
 }
 
 EXPORT int
@@ -141,20 +137,17 @@ bind(int fd, const struct sockaddr *sa, socklen_t len)
 static int
 carried_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
-	int kernel, rc;
+	int rc;
 
 	if (len < sizeof(sa->sa_family))
 		return san_sock_real_fail(EINVAL);
 	if (san_sock_touch_is_bad(sa, len))
 		return san_sock_real_fail(EFAULT);
+	if (!f->is_udp && sa->sa_family == AF_UNSPEC && san_sock_carry_disconnect(fd, f) == 0)
+		return 0;
 	if (!f->is_udp)
-		return sa->sa_family == AF_UNSPEC && san_sock_carry_disconnect(fd, f) == 0 ?
-			0 :
-			san_sock_real_fail(EISCONN);
-	kernel = san_sock_carry_kernel(fd, f);
-	if (kernel < 0)
-		return san_sock_real_fail(ENETDOWN);
-	rc = REAL(connect, kernel, sa, len);
+		return san_sock_real_fail(EISCONN);
+	rc = KERNEL_OF(fd, f, connect, sa, len);
 	if (rc == 0)
 		san_sock_carry_sync(fd, f);
 	return rc;
@@ -188,29 +181,20 @@ connect(int fd, const struct sockaddr *sa, socklen_t len)
 	return rc;
 }
 
-static int
-carried_name(int fd, struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *len)
-{
-	int kernel;
-
-	if (!f->is_udp)
-		return san_sock_tcp_name(f, peer, sa, len);
-	kernel = san_sock_carry_kernel(fd, f);
-	if (kernel < 0)
-		return san_sock_real_fail(ENETDOWN);
-	return peer ? REAL(getpeername, kernel, sa, len) : REAL(getsockname, kernel, sa, len);
-}
-
 EXPORT int
 getsockname(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return SERVE(fd, REAL(getsockname, fd, sa, len), carried_name(fd, f, false, sa, len));
+	return SERVE(fd, REAL(getsockname, fd, sa, len),
+		     f->is_udp ? KERNEL_OF(fd, f, getsockname, sa, len) :
+				 san_sock_tcp_name(f, false, sa, len));
 }
 
 EXPORT int
 getpeername(int fd, struct sockaddr *sa, socklen_t *len)
 {
-	return SERVE(fd, REAL(getpeername, fd, sa, len), carried_name(fd, f, true, sa, len));
+	return SERVE(fd, REAL(getpeername, fd, sa, len),
+		     f->is_udp ? KERNEL_OF(fd, f, getpeername, sa, len) :
+				 san_sock_tcp_name(f, true, sa, len));
 }
 
 /* ---- options ---- */
@@ -238,7 +222,7 @@ carried_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen
 {
 	uint32_t bit = san_sock_opt_bit(f, level, name, false);
 	struct tcp_info info;
-	int kernel, rc;
+	int rc;
 
 	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
 		return san_sock_real_fail(EFAULT);
@@ -257,9 +241,7 @@ carried_get(int fd, struct fd_sock *f, int level, int name, void *value, socklen
 		return san_sock_tcp_name(f, true, value, len);
 	if (!f->is_udp && level == IPPROTO_TCP && name == TCP_MAXSEG)
 		return give_int((int)max_segment(f), value, len);
-	kernel = san_sock_carry_kernel(fd, f);
-	rc = kernel < 0 ? san_sock_real_fail(ENETDOWN) :
-			  REAL(getsockopt, kernel, level, name, value, len);
+	rc = KERNEL_OF(fd, f, getsockopt, level, name, value, len);
 	if (rc != 0 || f->is_udp || level != IPPROTO_TCP || name != TCP_INFO)
 		return rc;
 	/* the kernel's socket is not connected: return the stream's state instead */
@@ -282,19 +264,21 @@ getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 		     carried_get(fd, f, level, name, value, len));
 }
 
-/* Read as the kernel does: an IPv4 option may have one byte, or none. 0 or errno. */
+/* Set one of enum san_sock_option as the kernel does: an IPv4 option may have one byte, or none. */
 static int
-read_flag(int level, const void *value, socklen_t len, int *v)
+set_bit(struct fd_sock *f, uint32_t bit, int level, const void *value, socklen_t len)
 {
-	if (len < sizeof(*v) && level != IPPROTO_IP)
-		return EINVAL;
-	if (san_sock_touch_is_bad(value, len < sizeof(*v) ? len : sizeof(*v)))
-		return EFAULT;
-	*v = 0;
-	if (len >= sizeof(*v))
-		memcpy(v, value, sizeof(*v));
-	else if (len != 0)
-		*v = *(const uint8_t *)value;
+	int v = 0;
+
+	if (len < sizeof(v) && level != IPPROTO_IP)
+		return san_sock_real_fail(EINVAL);
+	if (san_sock_touch_is_bad(value, len < sizeof(v) ? len : sizeof(v)))
+		return san_sock_real_fail(EFAULT);
+	memcpy(&v, value, len >= sizeof(v) ? sizeof(v) : len != 0);
+	if (v != 0)
+		atomic_fetch_or(&f->shm->options, bit);
+	else
+		atomic_fetch_and(&f->shm->options, ~bit);
 	return 0;
 }
 
@@ -302,29 +286,21 @@ static int
 carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, socklen_t len)
 {
 	uint32_t bit = san_sock_opt_bit(f, level, name, false);
-	int v = 0, rc, kernel;
+	int rc, kernel;
 	char text[SOCK_OPT_TEXT];
 	uint8_t group[16];
 	bool leaves;
 
-	if (bit != 0) {
-		rc = read_flag(level, value, len, &v);
-		if (rc != 0)
-			return san_sock_real_fail(rc);
-		if (v != 0)
-			atomic_fetch_or(&f->shm->options, bit);
-		else
-			atomic_fetch_and(&f->shm->options, ~bit);
-		return 0;
-	}
+	if (bit != 0)
+		return set_bit(f, bit, level, value, len);
 	if (len != 0 && san_sock_touch_is_bad(value, len))
 		return san_sock_real_fail(EFAULT);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return san_sock_real_fail(ENETDOWN);
+		return -1;
 	if (f->is_udp && level == SOL_SOCKET && name == SO_DETACH_FILTER)
 		/* the filter is the daemon's */
-		return san_sock_real_fail(len < sizeof(v) ? EINVAL : ENOENT);
+		return san_sock_real_fail(len < sizeof(int) ? EINVAL : ENOENT);
 	/* only valid before connect(): the kernel's socket, not connected, would accept them */
 	if (!f->is_udp && level == IPPROTO_TCP &&
 	    (name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
@@ -411,7 +387,7 @@ carried_shutdown(int fd, struct fd_sock *f, int how)
 		return san_sock_tcp_shutdown(fd, f, how);
 	kernel = san_sock_carry_kernel(fd, f);
 	if (kernel < 0)
-		return san_sock_real_fail(ENETDOWN);
+		return -1;
 	/* not for SHUT_RD: the kernel's socket would be readable for ever */
 	rc = how == SHUT_RD ? 0 : REAL(shutdown, kernel, SHUT_WR);
 	if (rc == 0 && f->shm->peer.family == 0)
@@ -499,12 +475,25 @@ dup3(int fd, int to, int flags)
 	return end_dup(fd, REAL(dup3, fd, to, flags));
 }
 
-static int
-carried_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
+EXPORT int
+fcntl(int fd, int cmd, ...)
 {
-	int rc = REAL(fcntl, fd, cmd, arg);
+	PINNED struct fd_sock *pinned = NULL;
+	HELD struct fd_sock *f = NULL;
+	va_list ap;
+	void *arg;
+	int rc;
 
-	if (cmd != F_SETFL || rc != 0)
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
+		pinned = san_sock_owner_pin_at(fd);
+		return end_dup(fd, REAL(fcntl, fd, cmd, arg));
+	}
+	f = san_sock_switch_carried(fd, &pinned);
+	rc = REAL(fcntl, fd, cmd, arg);
+	if (f == NULL || cmd != F_SETFL || rc != 0)
 		return rc;
 	atomic_store(&f->shm->nonblock, ((intptr_t)arg & O_NONBLOCK) != 0);
 	if (((intptr_t)arg & O_ASYNC) != 0)
@@ -512,29 +501,12 @@ carried_fcntl(int fd, struct fd_sock *f, int cmd, void *arg)
 	return rc;
 }
 
-EXPORT int
-fcntl(int fd, int cmd, ...)
-{
-	va_list ap;
-	void *arg;
-
-	va_start(ap, cmd);
-	arg = va_arg(ap, void *);
-	va_end(ap);
-	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC) {
-		PINNED struct fd_sock *pinned = san_sock_owner_pin_at(fd);
-
-		return end_dup(fd, REAL(fcntl, fd, cmd, arg));
-	}
-	return SERVE(fd, REAL(fcntl, fd, cmd, arg), carried_fcntl(fd, f, cmd, arg));
-}
-
 EXPORT_AS(fcntl, fcntl64);
 
 static int
 carried_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 {
-	int kernel, rc;
+	int rc;
 
 	if (request == FIONREAD || (request == TIOCOUTQ && !f->is_udp)) {
 		if (san_sock_touch_is_bad_out(arg, sizeof(int)))
@@ -557,8 +529,7 @@ carried_ioctl(int fd, struct fd_sock *f, unsigned long request, void *arg)
 			san_sock_ring_arm(f, EPOLLET, true); /* each burst brings a signal */
 		return rc;
 	}
-	kernel = san_sock_carry_kernel(fd, f);
-	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(ioctl, kernel, request, arg);
+	return KERNEL_OF(fd, f, ioctl, request, arg);
 }
 
 EXPORT int

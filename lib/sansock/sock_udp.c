@@ -68,15 +68,6 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 	return rc;
 }
 
-/* Send by the kernel's socket: to this host, or by another device. */
-static ssize_t
-send_kernel(int fd, struct fd_sock *f, const struct msghdr *msg, int flags)
-{
-	int kernel = san_sock_carry_kernel(fd, f);
-
-	return kernel < 0 ? san_sock_real_fail(ENETDOWN) : REAL(sendmsg, kernel, msg, flags);
-}
-
 /* Whether it is a device other than the port's. */
 static bool
 is_elsewhere(const struct fd_sock *f, uint32_t if_index)
@@ -177,7 +168,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		if (rc != 0)
 			return san_sock_real_fail(rc);
 	} else if (shm->peer.family == 0) {
-		return send_kernel(fd, f, msg, flags); /* the peer may be port 0 */
+		return KERNEL_OF(fd, f, sendmsg, msg, flags); /* the peer may be port 0 */
 	} else {
 		memcpy(head.dst, shm->peer.ip, sizeof(head.dst));
 		head.dport = shm->peer.port;
@@ -192,9 +183,10 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	/* the kernel collects parts of a datagram */
 	if ((flags & MSG_MORE) != 0 && san_sock_carry_give_back(fd, f, "MSG_MORE"))
 		return san_sock_real_fail(ENETDOWN); /* the call begins anew with the kernel's */
+	/* the kernel's socket sends to this host and by other devices */
 	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
 	    head.dport == 0 || san_sock_attach_why_not_reached(head.dst) != NULL)
-		return send_kernel(fd, f, msg, flags);
+		return KERNEL_OF(fd, f, sendmsg, msg, flags);
 	if (sock_udp_is_too_long(f, &head, len))
 		return san_sock_real_fail(EMSGSIZE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
@@ -207,7 +199,7 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 		if (rc == -EFAULT)
 			return san_sock_real_fail(EFAULT);
 		if (rc == -EDEADLK) /* the kernel's socket has the same name */
-			return send_kernel(fd, f, msg, flags);
+			return KERNEL_OF(fd, f, sendmsg, msg, flags);
 		rc = san_sock_ring_wait_room(fd, f, flags);
 		if (rc != 0)
 			return san_sock_real_fail(rc);
