@@ -34,7 +34,7 @@ static struct {
 	const struct view *before; /* the parent's, from before fork(); or NULL */
 } us = {.lock = PTHREAD_MUTEX_INITIALIZER, .sock = -1};
 
-/* 0: *rep* is an answer. Its *rc* may still be an error. */
+/* 0: *rep* is an answer. Its *rc* may still be an error, and *got* a descriptor. */
 static int
 attach_talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 {
@@ -52,10 +52,11 @@ attach_talk(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
 	return rc;
 }
 
+/* Ask while the process attaches. 0 or -errno. */
 static int
-attach_exchange(struct shmq_req *req, int fd, struct shmq_rep *rep, int *got)
+attach_exchange(struct shmq_req *req, struct shmq_rep *rep, int *got)
 {
-	int rc = attach_talk(req, fd, rep, got);
+	int rc = attach_talk(req, -1, rep, got);
 
 	if (rc == 0 && rep->rc != 0)
 		snprintf(us.why, sizeof(us.why), "%s", rep->text);
@@ -67,7 +68,7 @@ attach_dial(void)
 {
 	const struct timeval timeout = {.tv_sec = san_sock_conf()->answer_s};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int fd, rc;
+	int fd;
 
 	strncpy(addr.sun_path, san_sock_conf()->daemon, sizeof(addr.sun_path) - 1);
 	fd = san_sock_own(REAL(socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), &us.sock);
@@ -75,13 +76,8 @@ attach_dial(void)
 		return -errno;
 	REAL(setsockopt, fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	REAL(setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-	if (REAL(connect, fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
-		rc = -errno;
-		san_sock_own_close(fd);
-		return rc;
-	}
-	us.sock = fd;
-	return 0;
+	us.sock = fd; /* after an error it is closed, too */
+	return REAL(connect, fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0 ? -errno : 0;
 }
 
 static void
@@ -102,7 +98,7 @@ attach_hello(struct view *v)
 
 	v->wake_fd = -1;
 	strncpy(req.hello.port, san_sock_conf()->port, SHMQ_PORT - 1);
-	rc = attach_exchange(&req, -1, &v->hello, &fd);
+	rc = attach_exchange(&req, &v->hello, &fd);
 	if (rc != 0)
 		return rc;
 	ctl = mmap(NULL, v->hello.hello.ctl_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -115,25 +111,8 @@ attach_hello(struct view *v)
 	if (v->hello.hello.sleeps == 0)
 		return 0;
 	req = (struct shmq_req){.type = SHMQ_WAKE_FD};
-	rc = attach_exchange(&req, -1, &rep, &fd);
+	rc = attach_exchange(&req, &rep, &fd);
 	v->wake_fd = san_sock_own(fd, &v->wake_fd);
-	return rc;
-}
-
-static int
-attach_make_view(void)
-{
-	struct view *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int rc;
-
-	if (v == MAP_FAILED)
-		return -ENOMEM;
-	rc = attach_hello(v);
-	if (rc == 0)
-		atomic_store_explicit(&us.view, v, memory_order_release);
-	else
-		REAL(munmap, v, sizeof(*v));
 	return rc;
 }
 
@@ -142,6 +121,7 @@ attach_locked(void)
 {
 	struct timespec now;
 	const char *what;
+	struct view *v;
 	int rc;
 
 	if (us.sock >= 0)
@@ -150,13 +130,16 @@ attach_locked(void)
 	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
 		return us.rc;
 	us.why[0] = '\0';
-	rc = attach_dial();
+	v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	rc = v == MAP_FAILED ? -ENOMEM : attach_dial();
 	if (rc == 0)
-		rc = attach_make_view();
+		rc = attach_hello(v);
 	us.failed = rc == 0 ? 0 : now.tv_sec;
 	us.rc = rc;
-	if (rc == 0)
+	if (rc == 0) {
+		atomic_store_explicit(&us.view, v, memory_order_release);
 		return 0;
+	}
 	what = rc == -EACCES || rc == -EPERM         ? "no right to the daemon" :
 		rc == -ENOENT || rc == -ECONNREFUSED ? "no daemon" :
 		rc == -EAGAIN                        ? "no answer of the daemon" :
@@ -165,6 +148,8 @@ attach_locked(void)
 	if (us.why[0] == '\0') /* the daemon has sent no text; the path, last, may be cut off */
 		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf()->daemon);
 	attach_hang_up();
+	if (v != MAP_FAILED)
+		REAL(munmap, v, sizeof(*v));
 	return rc;
 }
 
@@ -327,16 +312,13 @@ attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 static bool
 is_broadcast(const struct shmq_net *net, const uint8_t ip[16])
 {
-	uint32_t i, host;
+	uint32_t i = net->prefix_len;
 
-	if (net->prefix_len < 96 || net->prefix_len > 126 || !attach_is_in(net, ip))
+	if (i < 96 || i > 126 || !attach_is_in(net, ip))
 		return false;
-	for (i = net->prefix_len; i < 128; i++) {
-		host = ip[i / 8] >> (7 - i % 8) & 1;
-		if (host == 0)
-			return false;
-	}
-	return true;
+	while (i < 128 && (ip[i / 8] >> (7 - i % 8) & 1) != 0)
+		i++;
+	return i == 128;
 }
 
 /* The memory shared with the daemon, or NULL. */
@@ -346,10 +328,7 @@ attach_shared_ctl(void)
 	const struct view *v;
 
 	/* a child that inherited a socket is not attached yet, and the daemon may have no place */
-	san_sock_attach();
-	v = attach_view();
-	if (v == NULL)
-		v = us.before;
+	v = san_sock_attach() == 0 ? attach_view() : us.before;
 	return v != NULL ? v->ctl : NULL;
 }
 

@@ -288,7 +288,7 @@ replace_back(struct fd_sock *f, bool is_first)
 		san_sock_eset_leave(fd);
 		REAL(dup3, kernel, fd, cloexec ? O_CLOEXEC : 0);
 		if (first < 0)
-			san_sock_fd_succeed(fd, f);
+			san_sock_fd_track(fd, f->domain, f->is_udp, f);
 		else
 			san_sock_fd_dup(first, fd);
 		first = first < 0 ? fd : first;
@@ -310,12 +310,6 @@ is_successor(int fd, const struct fd_sock *f)
 	HELD struct fd_sock *now = san_sock_fd_get(fd);
 
 	return now != NULL && now != f && now->line == f->line;
-}
-
-static int64_t
-now_s(void)
-{
-	return san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S;
 }
 
 bool
@@ -352,7 +346,7 @@ san_sock_carry_return(int fd, struct fd_sock *f)
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
 		san_sock_carry_stay(now, "another process has given it back");
 	} else if (now != NULL) {
-		atomic_store(&now->retry_s, now_s() + 1);
+		atomic_store(&now->retry_s, san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S + 1);
 		san_sock_carry(san_sock_fd_next(now, 0), now, NULL); /* there may be a new daemon */
 	}
 	return is_successor(fd, f);
@@ -422,16 +416,13 @@ san_sock_carry_disconnect(int fd, struct fd_sock *f)
 	return REAL(connect, fd, &none, sizeof(none));
 }
 
-void
-san_sock_carry_again(int fd, struct fd_sock *f)
+bool
+san_sock_carry_is_due(struct fd_sock *f)
 {
-	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed), s;
+	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed);
+	int64_t s = at != 0 ? san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S : 0;
 
-	if (at == 0 || atomic_load(&f->carried) || atomic_load(&f->pins) != 0)
-		return;
-	s = now_s();
-	if (s >= at && atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
-		san_sock_carry(fd, f, NULL);
+	return at != 0 && s >= at && atomic_compare_exchange_strong(&f->retry_s, &at, s + 1);
 }
 
 bool
@@ -506,7 +497,7 @@ adopt_listener(int fd)
 	if (san_sock_opt_int(fd, SOL_SOCKET, SO_ACCEPTCONN, 0) != 1 ||
 	    san_sock_opt_int(fd, SOL_SOCKET, SO_PROTOCOL, 0) != IPPROTO_TCP)
 		return;
-	san_sock_fd_track(fd, san_sock_opt_int(fd, SOL_SOCKET, SO_DOMAIN, -1), false);
+	san_sock_fd_track(fd, san_sock_opt_int(fd, SOL_SOCKET, SO_DOMAIN, -1), false, NULL);
 	f = san_sock_fd_get(fd);
 	if (f != NULL)
 		atomic_store(&f->is_foreign, true);
@@ -526,7 +517,7 @@ san_sock_carry_adopt(int fd)
 		adopt_listener(fd);
 		return;
 	}
-	san_sock_fd_track(fd, AF_INET, true);
+	san_sock_fd_track(fd, AF_INET, true, NULL);
 	f = san_sock_fd_get(fd);
 	if (f == NULL)
 		return;

@@ -11,13 +11,21 @@ static struct sock_rules rules;
 static char program[SOCK_GLOB_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Writes by a system call: write() is intercepted. */
-static void
-sock_conf_write(const char *text)
+/* Log a line by a system call: write() is intercepted. Not if the setting is below *level*. */
+static void __attribute__((format(printf, 2, 3)))
+sock_conf_log(enum sock_log level, const char *fmt, ...)
 {
-	char line[SOCK_ERR_MAX + 32];
-	int n = snprintf(line, sizeof(line), "libsansock: %s\n", text);
+	char line[SOCK_ERR_MAX + 32] = "libsansock: ";
+	size_t n = strlen(line);
+	va_list ap;
 
+	if (rules.settings.log < level)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	va_end(ap);
+	n = strlen(line);
+	line[n++] = '\n';
 	if (REAL(syscall, SYS_write, STDERR_FILENO, line, n) < 0)
 		return;
 }
@@ -29,29 +37,21 @@ sock_conf_load_rules(void)
 	static char path[4096]; /* static: a stack may be small */
 	char err[SOCK_ERR_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	const char *name;
-	bool is_off;
-	int rc;
 
 	path[n < 0 ? 0 : n] = '\0';
-	name = strrchr(path, '/');
-	snprintf(program, sizeof(program), "%s", name != NULL ? name + 1 : path);
-	rc = san_rules_read_all(&rules, err, sizeof(err));
-	if (rc == 0)
+	snprintf(program, sizeof(program), "%s", basename(path));
+	if (san_rules_read_all(&rules, err, sizeof(err)) == 0)
 		return;
-	is_off = rules.settings.log == SOCK_LOG_OFF; /* as far as the settings could be read */
+	sock_conf_log(SOCK_LOG_ERROR, "%s", err); /* as far as the settings could be read */
 	san_rules_read_init(&rules);
-	if (!is_off)
-		sock_conf_write(err);
 }
 
 static const struct sock_rules *
 sock_conf_rules(void)
 {
-	int was = errno;
+	KEEP_ERRNO;
 
 	pthread_once(&once, sock_conf_load_rules);
-	errno = was;
 	return &rules;
 }
 
@@ -112,39 +112,30 @@ san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 		.remote = remote,
 	};
 	const struct sock_verdict v = san_rules_match(sock_conf_rules(), &query);
-	char text[SOCK_ERR_MAX], from[64], to[64], place[SOCK_FILE_MAX + 32] = "no rule";
+	char from[64], to[64], place[SOCK_FILE_MAX + 32] = "no rule";
 
-	if (!is_logged || sock_conf_rules()->settings.log != SOCK_LOG_INFO)
+	if (!is_logged || rules.settings.log != SOCK_LOG_INFO)
 		return v.action;
 	if (v.rule != NULL)
-		san_rules_place(sock_conf_rules(), v.rule, place, sizeof(place));
-	snprintf(text, sizeof(text), "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
-		 proto == IPPROTO_UDP ? "udp" : "tcp",
-		 sock_conf_addr_text(local, from, sizeof(from)),
-		 sock_conf_addr_text(remote, to, sizeof(to)), san_rules_action_name(v.action),
-		 place);
-	sock_conf_write(text);
+		san_rules_place(&rules, v.rule, place, sizeof(place));
+	sock_conf_log(SOCK_LOG_INFO, "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
+		      proto == IPPROTO_UDP ? "udp" : "tcp",
+		      sock_conf_addr_text(local, from, sizeof(from)),
+		      sock_conf_addr_text(remote, to, sizeof(to)), san_rules_action_name(v.action),
+		      place);
 	return v.action;
 }
 
 void
 san_sock_conf_info(const char *what, const char *why)
 {
-	char text[SOCK_ERR_MAX];
-
-	if (sock_conf_rules()->settings.log != SOCK_LOG_INFO)
-		return;
-	snprintf(text, sizeof(text), "%s[%d]: %s: %s", program, (int)getpid(), what, why);
-	sock_conf_write(text);
+	sock_conf_rules();
+	sock_conf_log(SOCK_LOG_INFO, "%s[%d]: %s: %s", program, (int)getpid(), what, why);
 }
 
 void
 san_sock_conf_error(const char *what, const char *why)
 {
-	char text[SOCK_ERR_MAX];
-
-	if (sock_conf_rules()->settings.log == SOCK_LOG_OFF)
-		return;
-	snprintf(text, sizeof(text), "%s: %s", what, why);
-	sock_conf_write(text);
+	sock_conf_rules();
+	sock_conf_log(SOCK_LOG_ERROR, "%s: %s", what, why);
 }

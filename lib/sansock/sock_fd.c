@@ -28,20 +28,13 @@ sock_own_set_bit(int fd, _Atomic int *holder)
 		;
 }
 
-/* By syscall(): close() is a cancellation point. */
-static void
-sock_own_hang_up(int fd)
-{
-	REAL(syscall, SYS_close, fd);
-}
-
 int
 san_sock_own(int fd, _Atomic int *holder)
 {
 	int high = fd < 0 ? -1 : REAL(fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
 	if (high >= 0) {
-		sock_own_hang_up(fd);
+		REAL(syscall, SYS_close, fd); /* close() is a cancellation point */
 		fd = high;
 	}
 	sock_own_set_bit(fd, holder);
@@ -57,7 +50,7 @@ san_sock_own_dup(int fd, _Atomic int *holder)
 	/* keep an eighth of the numbers for the program */
 	if (high >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
 	    (rlim_t)high >= limit.rlim_cur - limit.rlim_cur / 8) {
-		sock_own_hang_up(high);
+		REAL(syscall, SYS_close, high);
 		high = -1;
 	}
 	sock_own_set_bit(high, holder);
@@ -70,7 +63,7 @@ san_sock_own_close(int fd)
 	if (fd < 0)
 		return;
 	sock_own_set_bit(fd, NULL);
-	sock_own_hang_up(fd);
+	REAL(syscall, SYS_close, fd);
 }
 
 bool
@@ -80,13 +73,13 @@ san_sock_own_is(int fd)
 		atomic_load(&holders[fd]) != NULL;
 }
 
-/* The kernel has given *fd* to the program: a call not intercepted has closed the library's. */
+/* If it is the library's, the kernel has given it to the program: a call not seen has closed it. */
 static void
 own_lost(int fd)
 {
 	_Atomic int *holder;
 
-	if (!san_sock_own_is(fd))
+	if (!san_sock_own_is(fd) || !san_sock_fd_is_us())
 		return;
 	holder = atomic_exchange(&holders[fd], NULL);
 	if (holder != NULL)
@@ -97,7 +90,8 @@ void
 san_sock_own_vacate(int fd)
 {
 	_Atomic int *holder = san_sock_own_is(fd) ? atomic_load(&holders[fd]) : NULL;
-	int was = fd, to, err = errno;
+	int was = fd, to;
+	KEEP_ERRNO;
 
 	if (holder == NULL)
 		return;
@@ -107,7 +101,6 @@ san_sock_own_vacate(int fd)
 	/* without a free number the descriptor is lost, and the holder has -1 */
 	if (!atomic_compare_exchange_strong(holder, &was, to))
 		san_sock_own_close(to);
-	errno = err;
 }
 
 int
@@ -250,8 +243,8 @@ put_at(int fd, uint32_t at)
 	san_sock_fd_put(f);
 }
 
-static void
-sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
+void
+san_sock_fd_track(int fd, int domain, bool is_udp, const struct fd_sock *before)
 {
 	struct fd_sock *f;
 	int i;
@@ -264,7 +257,7 @@ sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 		return;
 	}
 	memset(&f->carried, 0, sizeof(*f) - offsetof(struct fd_sock, carried));
-	f->line = line;
+	f->line = before != NULL ? before->line : atomic_fetch_add(&lines, 1);
 	f->domain = domain;
 	f->is_udp = is_udp;
 	f->kernel = f->lease = -1;
@@ -275,26 +268,13 @@ sock_fd_track_line(int fd, int domain, bool is_udp, uint32_t line)
 }
 
 void
-san_sock_fd_track(int fd, int domain, bool is_udp)
-{
-	sock_fd_track_line(fd, domain, is_udp, atomic_fetch_add(&lines, 1));
-}
-
-void
-san_sock_fd_succeed(int fd, const struct fd_sock *f)
-{
-	sock_fd_track_line(fd, f->domain, f->is_udp, f->line);
-}
-
-void
 san_sock_fd_dup(int from, int to)
 {
 	struct fd_sock *f;
 
 	if (from == to || !in_table(to))
 		return;
-	if (san_sock_own_is(to) && san_sock_fd_is_us())
-		own_lost(to);
+	own_lost(to);
 	f = san_sock_fd_get(from);
 	if (f == NULL)
 		san_sock_fd_forget(to);
@@ -307,8 +287,7 @@ san_sock_fd_dup(int from, int to)
 void
 san_sock_fd_forget(int fd)
 {
-	if (san_sock_own_is(fd) && san_sock_fd_is_us())
-		own_lost(fd);
+	own_lost(fd);
 	if (!in_table(fd) || !san_sock_fd_is_us())
 		return;
 	if (atomic_load_explicit(&table[fd], memory_order_relaxed) != 0)
@@ -354,10 +333,9 @@ san_sock_fd_next(const struct fd_sock *f, int fd)
 {
 	uint32_t at = (uint32_t)(f - files) + 1;
 
-	for (; fd <= atomic_load(&highest); fd++)
-		if (atomic_load(&table[fd]) == at)
-			return fd;
-	return -1;
+	while (fd <= atomic_load(&highest) && atomic_load(&table[fd]) != at)
+		fd++;
+	return fd <= atomic_load(&highest) ? fd : -1;
 }
 
 int

@@ -17,6 +17,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 
 #include "sock_priv.h"
@@ -46,8 +47,9 @@ bool
 san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
 	const int on = 1;
-	int fd = own_socket(f, SOCK_STREAM), was = errno;
+	int fd = own_socket(f, SOCK_STREAM);
 	bool may;
+	KEEP_ERRNO;
 
 	may = fd >= 0 &&
 		REAL(setsockopt, fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof(on)) == 0 &&
@@ -58,7 +60,6 @@ san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, sockl
 	else if (REAL(connect, fd, sa, len) != 0)
 		may = !sock_hooks_err_refuses(errno);
 	REAL(close, fd);
-	errno = was;
 	return may;
 }
 
@@ -95,33 +96,20 @@ san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 /* ---- io_uring ---- */
 
 static bool
-is_ring(int dir, int fd)
-{
-	static const char ring[] = "anon_inode:[io_uring]";
-	char name[12], link[sizeof(ring)];
-	char *p = name + sizeof(name);
-
-	*--p = '\0';
-	do
-		*--p = (char)('0' + fd % 10);
-	while ((fd /= 10) != 0);
-	return REAL(syscall, SYS_readlinkat, dir, p, link, sizeof(link)) == sizeof(ring) - 1 &&
-		memcmp(link, ring, sizeof(ring) - 1) == 0;
-}
-
-static bool
 has_ring(void)
 {
-	int dir, fd;
+	static const char ring[] = "anon_inode:[io_uring]";
+	char path[32], link[sizeof(ring)];
+	int fd;
 
-	dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return false;
-	for (fd = 0; fd < FDS_MAX && !is_ring(dir, fd); fd++)
-		;
-	REAL(syscall, SYS_close, dir);
-	return fd < FDS_MAX;
+	for (fd = 0; fd < FDS_MAX; fd++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (REAL(syscall, SYS_readlinkat, AT_FDCWD, path, link, sizeof(link)) ==
+			    sizeof(ring) - 1 &&
+		    memcmp(link, ring, sizeof(ring) - 1) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool

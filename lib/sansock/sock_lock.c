@@ -167,13 +167,12 @@ sock_lock_take(struct san_sock_lock *l, bool takes, uint32_t *key)
 int
 san_sock_lock(struct san_sock_lock *l, bool takes, uint32_t *key)
 {
-	int rc, was = errno;
+	KEEP_ERRNO;
+	int rc;
 
 	nb_calls++;
 	rc = sock_lock_take(l, takes, key);
-	if (rc < 0)
-		nb_calls--;
-	errno = was;
+	nb_calls -= rc < 0;
 	return rc;
 }
 
@@ -193,7 +192,7 @@ void
 san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key)
 {
 	uint32_t word = key;
-	int was = errno;
+	KEEP_ERRNO;
 
 	/* unless another thread has taken it */
 	while ((word & ~WAITED) == key &&
@@ -202,7 +201,6 @@ san_sock_lock_unlock(struct san_sock_lock *l, uint32_t key)
 	if ((word & ~WAITED) == key && (word & WAITED) != 0)
 		REAL(syscall, SYS_futex, &l->word, FUTEX_WAKE, 1, NULL, NULL, 0);
 	nb_calls--;
-	errno = was;
 }
 
 void

@@ -23,18 +23,27 @@ owner_sleep_step(void)
 	REAL(syscall, SYS_nanosleep, &ts, NULL); /* no cancellation point */
 }
 
+/* Wait for the end of a change of *f*. Returns its number of pins. */
+static uint32_t
+owner_await_end(const struct fd_sock *f)
+{
+	uint32_t pins;
+
+	while (((pins = atomic_load(&f->pins)) & CHANGING) != 0)
+		owner_sleep_step();
+	return pins;
+}
+
 /* ---- pins ---- */
 
 bool
 san_sock_owner_pin(struct fd_sock *f)
 {
-	uint32_t pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
+	uint32_t pins;
 
 	while (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
-		if ((pins & CHANGING) != 0) {
-			owner_sleep_step();
-			pins = atomic_load_explicit(&f->pins, memory_order_relaxed);
-		} else if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
+		pins = owner_await_end(f);
+		if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
 			/* the owner may have changed between the two checks */
 			if (!atomic_load(&f->carried))
 				return true;
@@ -66,8 +75,7 @@ san_sock_owner_count_down(_Atomic uint32_t *count)
 void
 san_sock_owner_change_wait(const struct fd_sock *f)
 {
-	while ((atomic_load(&f->pins) & CHANGING) != 0)
-		owner_sleep_step();
+	owner_await_end(f);
 }
 
 struct fd_sock *
@@ -78,13 +86,9 @@ san_sock_owner_pin_at(int fd)
 
 	if (f == NULL)
 		return NULL;
-	pins = atomic_load(&f->pins);
-	do {
-		while ((pins & CHANGING) != 0) {
-			owner_sleep_step();
-			pins = atomic_load(&f->pins);
-		}
-	} while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
+	do
+		pins = owner_await_end(f);
+	while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
 	return f;
 }
 
@@ -105,29 +109,19 @@ owner_take_word(_Atomic uint32_t *word, uint32_t to, int steps)
 	return true;
 }
 
-static void
-begin_one(void)
-{
-	uint32_t nb = atomic_load(&changes);
-
-	do {
-		/*
-		 * other handlers of fork() run after san_sock_owner_change_hold() and may change
-		 * sockets
-		 */
-		while ((nb & CHANGING) != 0 && atomic_load(&forker) != san_sock_lock_thread()) {
-			owner_sleep_step();
-			nb = atomic_load(&changes);
-		}
-	} while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
-}
-
 bool
 san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 {
+	uint32_t nb;
+
 	change->f = f;
 	san_sock_lock_begin_quiet(&change->quiet);
-	begin_one();
+	/* other handlers of fork() run after san_sock_owner_change_hold() and may change sockets */
+	do
+		while (((nb = atomic_load(&changes)) & CHANGING) != 0 &&
+		       atomic_load(&forker) != san_sock_lock_thread())
+			owner_sleep_step();
+	while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
 	if (owner_take_word(&f->pins, CHANGING, PIN_STEPS))
 		return true;
 	atomic_fetch_sub(&changes, 1);

@@ -596,8 +596,16 @@ int san_sock_carry_disconnect(int fd, struct fd_sock *f);
 void san_sock_carry_stay(struct fd_sock *f, const char *why);
 /** Whether san_sock_carry_return() would return it now. */
 bool san_sock_carry_may_return(const struct fd_sock *f);
-/** A socket that was returned is in use: offer it to a new daemon, once in a second at most. */
-void san_sock_carry_again(int fd, struct fd_sock *f);
+/** Whether to offer *f*, whose daemon has ended, to a new one now: once in a second at most. */
+bool san_sock_carry_is_due(struct fd_sock *f);
+/** A socket that was returned is in use: offer it to a new daemon. */
+static inline void
+san_sock_carry_again(int fd, struct fd_sock *f)
+{
+	if (atomic_load_explicit(&f->retry_s, memory_order_relaxed) != 0 &&
+	    !atomic_load(&f->carried) && atomic_load(&f->pins) == 0 && san_sock_carry_is_due(f))
+		san_sock_carry(fd, f, NULL);
+}
 /** The kernel's socket behind a carried one, valid as long as *f*; -1 and ENETDOWN: none now. */
 int san_sock_carry_kernel(int fd, struct fd_sock *f);
 /** Result of the C library's *name* with that socket in place of *fd*. */

@@ -153,7 +153,7 @@ san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool i
 	uint32_t answer, until_s;
 	uint64_t key[2];
 	size_t at;
-	int was = errno;
+	KEEP_ERRNO;
 
 	if (is_special(ip))
 		return false;
@@ -168,6 +168,5 @@ san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool i
 	until_s = (uint32_t)now.tv_sec + HOLDS_S;
 	answer = until_s << 1 | (sock_route_decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
 	sock_route_remember(at, key, answer);
-	errno = was;
 	return (answer & IS_PORTS) != 0;
 }

@@ -31,7 +31,7 @@ socket(int domain, int type, int protocol)
 		return fd;
 	if (kind == SOCK_STREAM ||
 	    (kind == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP)))
-		san_sock_fd_track(fd, domain, kind == SOCK_DGRAM);
+		san_sock_fd_track(fd, domain, kind == SOCK_DGRAM, NULL);
 	return fd;
 }
 

@@ -537,19 +537,13 @@ san_sock_tcp_listen(int fd, struct fd_sock *f)
 		;
 }
 
-/* Once a second: if the daemon that had the listener has ended, offer it to the next one. */
+/* If the daemon that had the listener has ended, offer it to the next one. */
 static void
 offer_again(int fd, struct fd_sock *f)
 {
-	int64_t at = atomic_load_explicit(&f->retry_s, memory_order_relaxed), s;
 	int lease = atomic_load(&f->lease);
 	char byte;
 
-	if (at == 0)
-		return; /* no daemon had it */
-	s = san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S;
-	if (s < at || !atomic_compare_exchange_strong(&f->retry_s, &at, s + 1))
-		return;
 	if (lease >= 0) {
 		if (REAL(syscall, SYS_recvfrom, lease, &byte, 1, MSG_DONTWAIT | MSG_PEEK, NULL,
 			 NULL) != 0 ||
@@ -571,7 +565,8 @@ san_sock_tcp_wait(int fd, struct fd_sock *f)
 		return;
 	if (atomic_load(&f->is_foreign) && atomic_exchange(&f->is_foreign, false))
 		san_sock_tcp_listen(fd, f);
-	offer_again(fd, f);
+	if (san_sock_carry_is_due(f))
+		offer_again(fd, f);
 	lease = atomic_load(&f->lease);
 	if (lease < 0 || atomic_load(&f->waits))
 		return;
@@ -605,7 +600,7 @@ take_place(int fd, int domain)
 	rc = san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
 	if (rc != 0)
 		return rc;
-	san_sock_fd_track(fd, domain, false);
+	san_sock_fd_track(fd, domain, false, NULL);
 	f = san_sock_fd_get(fd);
 	rc = f == NULL ? -ENFILE : san_sock_carry_map(f, shadow);
 	if (rc == 0) {

@@ -68,20 +68,14 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 	return rc;
 }
 
-/* Whether it is a device other than the port's. */
+/* Whether device and address are unspecified or the port's. The kernel decides about others. */
 static bool
-is_elsewhere(const struct fd_sock *f, uint32_t if_index)
-{
-	return if_index != 0 && if_index != f->shm->if_index;
-}
-
-/* Whether it is unspecified or the port's. The kernel decides about other addresses. */
-static bool
-is_ports(const uint8_t source[16])
+is_ports(const struct fd_sock *f, uint32_t if_index, const uint8_t source[16])
 {
 	static const uint8_t none[16];
 
-	return memcmp(source, none, sizeof(none)) == 0 || san_sock_attach_is_ports(source);
+	return (if_index == 0 || if_index == f->shm->if_index) &&
+		(memcmp(source, none, sizeof(none)) == 0 || san_sock_attach_is_ports(source));
 }
 
 static bool
@@ -97,12 +91,12 @@ read_one(const struct fd_sock *f, const struct cmsghdr *c, struct san_sock_rec *
 			memset(rec->src + 10, 0xff, 2);
 			memcpy(rec->src + 12, &info->ipi_spec_dst, 4);
 		}
-		return !is_elsewhere(f, (uint32_t)info->ipi_ifindex) && is_ports(rec->src);
+		return is_ports(f, (uint32_t)info->ipi_ifindex, rec->src);
 	}
 	if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO &&
 	    c->cmsg_len >= CMSG_LEN(sizeof(*info6))) {
 		memcpy(rec->src, &info6->ipi6_addr, 16);
-		return !is_elsewhere(f, info6->ipi6_ifindex) && is_ports(rec->src);
+		return is_ports(f, info6->ipi6_ifindex, rec->src);
 	}
 	if (c->cmsg_len != CMSG_LEN(sizeof(v)))
 		return false;
@@ -135,16 +129,6 @@ sock_udp_read_control(const struct fd_sock *f, const struct msghdr *msg, struct 
 		if (san_sock_ring_is_cmsg_bad(&copy, c) || !read_one(f, c, rec))
 			return false;
 	return true;
-}
-
-/* Whether it exceeds the port's MTU while the program forbids fragments. */
-static bool
-sock_udp_is_too_long(const struct fd_sock *f, const struct san_sock_rec *rec, ssize_t len)
-{
-	size_t heads = san_sock_is_v4(rec->dst) ? HEADS_V4 : HEADS_V6;
-
-	return atomic_load_explicit(&f->shm->df, memory_order_relaxed) != 0 &&
-		(size_t)len + heads > f->shm->mtu;
 }
 
 ssize_t
@@ -187,7 +171,8 @@ san_sock_udp_send(int fd, struct fd_sock *f, const struct msghdr *msg, int flags
 	if (!sock_udp_read_control(f, msg, &head) || (flags & (MSG_MORE | MSG_DONTROUTE)) != 0 ||
 	    head.dport == 0 || san_sock_attach_why_not_reached(head.dst) != NULL)
 		return KERNEL_OF(fd, f, sendmsg, msg, flags);
-	if (sock_udp_is_too_long(f, &head, len))
+	if (atomic_load_explicit(&shm->df, memory_order_relaxed) != 0 &&
+	    (size_t)len + (san_sock_is_v4(head.dst) ? HEADS_V4 : HEADS_V6) > shm->mtu)
 		return san_sock_real_fail(EMSGSIZE);
 	if (msg->msg_name != NULL && msg->msg_namelen != 0 &&
 	    (rc = san_sock_hooks_send(f, &head, msg->msg_name, msg->msg_namelen)) != 0)
@@ -247,32 +232,29 @@ add_control(struct msghdr *msg, size_t *used, int level, int type, const void *d
 	*used += CMSG_SPACE(len) < room ? CMSG_SPACE(len) : room;
 }
 
-static void
-real_time(uint64_t ns, struct timespec *out)
+static struct timespec
+real_time(uint64_t ns)
 {
 	/* *ns* is what another process wrote: unsigned, so that any value gives a time */
 	uint64_t age_ns = (uint64_t)san_sock_time_ns(CLOCK_MONOTONIC) - ns;
 	uint64_t at_ns = (uint64_t)san_sock_time_ns(CLOCK_REALTIME) - age_ns;
 
-	*out = (struct timespec){(time_t)(at_ns / NS_PER_S), (long)(at_ns % NS_PER_S)};
+	return (struct timespec){(time_t)(at_ns / NS_PER_S), (long)(at_ns % NS_PER_S)};
 }
 
 int
 san_sock_udp_stamp(const struct fd_sock *f, bool in_ns, void *arg)
 {
-	struct timespec ts;
-	struct timeval tv;
+	struct timespec ts = real_time(f->last_ns);
 
 	if (f->last_ns == 0)
 		return san_sock_real_fail(ENOENT);
-	real_time(f->last_ns, &ts);
-	TIMESPEC_TO_TIMEVAL(&tv, &ts);
 	if (san_sock_touch_is_bad_out(arg, sizeof(ts)))
 		return san_sock_real_fail(EFAULT);
 	if (in_ns)
 		memcpy(arg, &ts, sizeof(ts));
 	else
-		memcpy(arg, &tv, sizeof(tv));
+		TIMESPEC_TO_TIMEVAL((struct timeval *)arg, &ts);
 	return 0;
 }
 
@@ -292,7 +274,7 @@ fill_control(const struct fd_sock *f, struct msghdr *msg, const struct san_sock_
 		return;
 	}
 	if ((want & (SAN_SOCK_TIMESTAMP | SAN_SOCK_TIMESTAMPNS)) != 0)
-		real_time(rec->ns, &ts);
+		ts = real_time(rec->ns);
 	if ((want & SAN_SOCK_TIMESTAMP) != 0) {
 		TIMESPEC_TO_TIMEVAL(&tv, &ts);
 		add_control(msg, &used, SOL_SOCKET, SCM_TIMESTAMP, &tv, sizeof(tv));

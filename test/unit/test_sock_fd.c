@@ -35,7 +35,7 @@ may_track(void)
 {
 	struct fd_sock *f;
 
-	san_sock_fd_track(FD, 2, true);
+	san_sock_fd_track(FD, 2, true, NULL);
 	f = san_sock_fd_get(FD);
 	san_sock_fd_forget(FD);
 	if (f != NULL)
@@ -56,7 +56,7 @@ UNIT_CASE(put__what_changed_at_the_last_moment)
 
 	assert_int_equal(pthread_create(&thread, NULL, carry, NULL), 0);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		san_sock_fd_track(FD, 2, true);
+		san_sock_fd_track(FD, 2, true, NULL);
 		san_sock_fd_forget(FD);
 	}
 	atomic_store(&is_over, true);
@@ -70,14 +70,14 @@ UNIT_CASE(recount__of_other_threads)
 {
 	struct fd_sock *mine;
 
-	san_sock_fd_track(FD, 2, true);
+	san_sock_fd_track(FD, 2, true, NULL);
 	mine = san_sock_fd_get(FD);
 	for (uint32_t i = 1; i < SOCK_FILES; i++) {
-		san_sock_fd_track(FD + 1, 2, true);
+		san_sock_fd_track(FD + 1, 2, true, NULL);
 		assert_non_null(san_sock_fd_get(FD + 1));
 		san_sock_fd_forget(FD + 1);
 	}
-	san_sock_fd_track(FD + 1, 2, true);
+	san_sock_fd_track(FD + 1, 2, true, NULL);
 	assert_null(san_sock_fd_get(FD + 1));
 	san_sock_fd_recount(nobody);
 	assert_ptr_equal(san_sock_fd_get(FD), mine);
