@@ -406,7 +406,7 @@ sansock_explain_query(struct sock_query *q, const char *name)
 	v = san_rules_match(&rules, q);
 	if (v.rule != NULL)
 		san_rules_place(&rules, v.rule, place, sizeof(place));
-	printf("%s%s%s\n", san_rules_action_name(v.action), place[0] != '\0' ? " " : "", place);
+	printf("%s%s%s\n", rules_action_names[v.action], place[0] != '\0' ? " " : "", place);
 	if (strcmp(q->program, q->called) != 0)
 		printf("  %s is %s\n", q->called, q->program);
 	print_way(q, &v);

@@ -23,18 +23,12 @@ enum fit {
 	FIT_ALL,
 };
 
-static const char *const action_names[SOCK_ACTIONS] = {
+const char *const rules_action_names[SOCK_ACTIONS] = {
 	[SOCK_KERNEL] = "kernel",
 	[SOCK_CARRY] = "carry",
 	[SOCK_BOTH] = "both",
 	[SOCK_DROP] = "drop",
 };
-
-const char *
-san_rules_action_name(enum sock_action action)
-{
-	return action_names[action];
-}
 
 /* ---- programs ---- */
 
@@ -325,7 +319,7 @@ san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len)
 {
 	struct words w = {.text = text, .room = len};
 
-	rules_put_words(&w, "%s", action_names[rule->action]);
+	rules_put_words(&w, "%s", rules_action_names[rule->action]);
 	if (rule->program[0] != '\0')
 		rules_put_words(&w, " program %s", rule->program);
 	if (rule->has_user)

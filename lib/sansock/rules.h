@@ -116,25 +116,16 @@ extern const struct san_key rules_settings[];
 void san_rules_read_init(struct sock_rules *rules);
 
 /**
- * Add the rules and settings of a text, as in SANSOCK_RULES: lines end with ; or a newline.
- *
- * @return
- *   0; -EINVAL, with the place and the reason in *err* (SOCK_ERR_MAX bytes are enough).
+ * Add the rules and settings of a text, as in SANSOCK_RULES: lines end with ; or a newline. 0;
+ * -EINVAL, with the place and the reason in *err* (SOCK_ERR_MAX bytes are enough).
  */
 int san_rules_read_text(struct sock_rules *rules, const char *text, char *err, size_t err_len);
-
-/**
- * Add the rules and settings of the file *path*. @return as above, or -errno of reading it, with a
- * text in *err*, too.
- */
+/** Add those of the file *path*. As above, or -errno of reading it, with a text in *err*, too. */
 int san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_t err_len);
-
 /**
  * Initialize, then add the rules and settings of this process: of its environment, unless it is
- * set-uid, then of the file. A missing file at the usual path is no error.
- *
- * @return
- *   as above. After an error *rules* must not be used: it has what was read before the error.
+ * set-uid, then of the file. A missing file at the usual path is no error. Result as above. After an
+ * error *rules* must not be used: it has what was read before the error.
  */
 int san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len);
 
@@ -149,22 +140,17 @@ int san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len);
  * if a rule drops a part of it: otherwise the wildcard would receive what the rule forbids.
  */
 struct sock_verdict san_rules_match(const struct sock_rules *rules, const struct sock_query *q);
-
 /** Name of the rule's first condition that the socket does not meet; NULL: all are met. */
 const char *san_rules_rule_misses(const struct sock_rule *rule, const struct sock_query *q);
-
 /** An earlier rule that matches all that *rule* does, which so has no effect; NULL: none. */
 const struct sock_rule *san_rules_shadow(const struct sock_rules *rules,
 					 const struct sock_rule *rule);
-
 /** "FILE:LINE" of a rule. */
 void san_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
 		     size_t len);
-
 /** Text of a rule, as in a file; a user is a number. SOCK_LINE_MAX bytes are enough. */
 void san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len);
-
-/** The action's word in rules. */
-const char *san_rules_action_name(enum sock_action action);
+/** The actions' words in rules. */
+extern const char *const rules_action_names[SOCK_ACTIONS];
 
 #endif /* SOCK_RULES_H */

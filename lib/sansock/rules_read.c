@@ -413,16 +413,15 @@ read_line(struct reading *rd, char *line)
 	if (word == NULL)
 		return 0;
 	for (i = 0; i < SOCK_ACTIONS; i++)
-		if (strcmp(word, san_rules_action_name((enum sock_action)i)) == 0)
+		if (strcmp(word, rules_action_names[i]) == 0)
 			return read_rule(rd, (enum sock_action)i, line);
 	k = san_key_find(rules_settings, NULL, word);
 	if (k != NULL)
 		return read_setting(rd, k, word, line);
-	return rules_read_refuse(
-		rd,
-		"%s: known are carry, kernel, both, drop, daemon, port, spin, probe, "
-		"short, answer, log",
-		word);
+	return rules_read_refuse(rd,
+				 "%s: known are carry, kernel, both, drop, daemon, port, spin, "
+				 "probe, short, answer, log",
+				 word);
 }
 
 static int

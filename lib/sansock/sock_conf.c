@@ -121,7 +121,7 @@ san_sock_conf_action(int proto, bool is_v6only, const struct sockaddr *local,
 	sock_conf_log(SOCK_LOG_INFO, "%s[%d]: %s %s -> %s: %s (%s)", program, (int)getpid(),
 		      proto == IPPROTO_UDP ? "udp" : "tcp",
 		      sock_conf_addr_text(local, from, sizeof(from)),
-		      sock_conf_addr_text(remote, to, sizeof(to)), san_rules_action_name(v.action),
+		      sock_conf_addr_text(remote, to, sizeof(to)), rules_action_names[v.action],
 		      place);
 	return v.action;
 }

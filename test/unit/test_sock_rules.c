@@ -94,8 +94,8 @@ expect(const char *local, const char *remote, enum sock_action action, uint32_t 
 	if (v.action != action || (v.rule != NULL ? v.rule->line : 0) != line)
 		fail_msg("local %s, remote %s: %s by rule %u, not %s by rule %u",
 			 local != NULL ? local : "-", remote != NULL ? remote : "-",
-			 san_rules_action_name(v.action), v.rule != NULL ? v.rule->line : 0,
-			 san_rules_action_name(action), line);
+			 rules_action_names[v.action], v.rule != NULL ? v.rule->line : 0,
+			 rules_action_names[action], line);
 }
 
 /* ---- accepted ---- */
