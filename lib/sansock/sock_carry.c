@@ -439,10 +439,6 @@ san_sock_carry_is_ending(enum shmq_type type)
 	return true;
 }
 
-/*
- * When a program closes a carried socket, the daemon closes the kernel's socket shortly afterwards.
- * So a port in use may become free soon: try again.
- */
 int
 san_sock_carry_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {

@@ -17,17 +17,12 @@
 
 #define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
-/*
- * Returns the events of a socket. *is_notified*: the kernel has reported the socket, maybe for
- * events that are over; then the cause of that report is removed.
- */
+/* *is_notified*: the kernel has reported it, maybe for events that are over; remove their cause. */
 static uint32_t
 epoll_item_events(const struct sock_eitem *it, bool is_notified)
 {
-	struct fd_sock *f = atomic_load(&it->f);
-	short wanted = (short)(it->events & ASKED);
-
-	return (uint16_t)san_sock_wait_events(it->fd, f, wanted, is_notified);
+	return (uint16_t)san_sock_wait_events(it->fd, it->f, (short)(it->events & ASKED),
+					      is_notified);
 }
 
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
@@ -92,21 +87,14 @@ struct wait {
 static int
 left_ms(const struct wait *w)
 {
-	int64_t ms;
+	struct timespec left;
 
-	if (w->until_ns == INT64_MAX)
-		return -1;
-	if (w->until_ns == 0)
-		return 0;
-	ms = (w->until_ns - san_sock_time_ns(CLOCK_MONOTONIC) + NS_PER_MS - 1) / NS_PER_MS;
-	return ms < 0 ? 0 : ms > INT_MAX ? INT_MAX :
-					   (int)ms;
-}
-
-static void
-epoll_wait_unlock(const struct wait *w)
-{
-	san_sock_lock_unlock(&w->set->lock, w->key);
+	if (w->until_ns == INT64_MAX || w->until_ns == 0)
+		return w->until_ns == 0 ? 0 : -1;
+	left = san_sock_time_left(w->until_ns);
+	return left.tv_sec >= INT_MAX / 1000 ?
+		INT_MAX :
+		(int)(left.tv_sec * 1000 + (left.tv_nsec + NS_PER_MS - 1) / NS_PER_MS);
 }
 
 static void
@@ -115,7 +103,7 @@ epoll_wait_lock(struct wait *w)
 	w->is_given = !san_sock_lock_wait(&w->set->lock, &w->key);
 	if (w->is_given || san_sock_eset_of(w->epfd) == w->set)
 		return;
-	epoll_wait_unlock(w);
+	san_sock_lock_unlock(&w->set->lock, w->key);
 	w->is_given = true;
 }
 
@@ -123,11 +111,11 @@ epoll_wait_lock(struct wait *w)
 static int
 epoll_ask_kernel(const struct wait *w, struct epoll_event *ev, int max)
 {
-	int was = errno, n;
+	KEEP_ERRNO;
+	int n;
 
 	w->set->late = 0;
 	n = (int)REAL(syscall, SYS_epoll_pwait, w->epfd, ev, max, 0, NULL, 0);
-	errno = was;
 	return n > 0 ? epoll_sift_events(w->set, ev, n) : 0;
 }
 
@@ -142,7 +130,7 @@ epoll_wait_spin(struct wait *w, int64_t began_ns)
 		until_ns = w->until_ns;
 	do {
 		if (san_sock_attach_yields()) {
-			epoll_wait_unlock(w);
+			san_sock_lock_unlock(&w->set->lock, w->key);
 			sched_yield();
 			epoll_wait_lock(w);
 		}
@@ -167,7 +155,7 @@ sleep_in_kernel(struct wait *w)
 		san_sock_eset_arm(s, false);
 		return n;
 	}
-	epoll_wait_unlock(w);
+	san_sock_lock_unlock(&w->set->lock, w->key);
 	n = REAL(epoll_pwait, w->epfd, w->ev, w->max, left_ms(w), w->mask);
 	err = errno;
 	epoll_wait_lock(w);
@@ -224,7 +212,7 @@ epoll_wait_is_ours(struct wait *w)
 	if (s->thread == thread && !san_sock_eset_is_shared(s))
 		return true;
 	san_sock_eset_give(s);
-	epoll_wait_unlock(w);
+	san_sock_lock_unlock(&w->set->lock, w->key);
 	return false;
 }
 
@@ -257,7 +245,7 @@ epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 	n = wait_alone(&w);
 	err = errno;
 	if (!w.is_given)
-		epoll_wait_unlock(&w);
+		san_sock_lock_unlock(&w.set->lock, w.key);
 	errno = err;
 	if (n == 0 && w.is_given)
 		n = REAL(epoll_pwait, epfd, ev, max, left_ms(&w), mask);

@@ -8,18 +8,7 @@
  * table of descriptors is in sock_fd.h, the C library's functions are in sock_real.h.
  */
 
-#include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "rules.h"
@@ -73,6 +62,25 @@ san_sock_time_ns(clockid_t clock)
 	return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
+/** When *timeout* (NULL: none) is over, by CLOCK_MONOTONIC; INT64_MAX: never, or in centuries. */
+static inline int64_t
+san_sock_time_until(const struct timespec *timeout)
+{
+	if (timeout == NULL || timeout->tv_sec > INT64_MAX / NS_PER_S / 2)
+		return INT64_MAX;
+	return san_sock_time_ns(CLOCK_MONOTONIC) + timeout->tv_sec * NS_PER_S + timeout->tv_nsec;
+}
+
+/** What is left until then. */
+static inline struct timespec
+san_sock_time_left(int64_t until_ns)
+{
+	int64_t now_ns = san_sock_time_ns(CLOCK_MONOTONIC);
+	int64_t ns = until_ns < now_ns ? 0 : until_ns - now_ns;
+
+	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
 /*
  * ---- sock_real.c: a process that confines itself by a filter of system calls (seccomp) ----
  *
@@ -83,19 +91,13 @@ san_sock_time_ns(clockid_t clock)
 
 extern _Atomic bool sock_box_is_closed;
 
-/** True if the process is confined. */
 static inline bool
 san_sock_box_is_closed(void)
 {
 	return __builtin_expect(atomic_load_explicit(&sock_box_is_closed, memory_order_relaxed), 0);
 }
 
-/**
- * Receive one byte without waiting; no cancellation point.
- *
- * @return
- *   1; 0: the other end is closed; -1: nothing is there.
- */
+/** Receive one byte; no cancellation point. 1; 0: the other end is closed; -1: nothing is there. */
 long san_sock_box_recv(int fd, bool peeks);
 /** Send one message without waiting; no cancellation point. As send(). */
 long san_sock_box_send(int fd, const void *data, size_t len);
@@ -168,13 +170,9 @@ void san_sock_room_begin_child(void);
 #define SOCK_LOCK_TAKEN 1
 
 /**
- * Take *l*.
+ * Take *l*. *takes*: also from an owner that lives but does not release it in time; only for uses in
+ * which that owner notices, before it does harm, that it has lost the lock. *key* is for unlock().
  *
- * @param takes
- *   Take it also from an owner that lives but does not release it in time. Only for uses in which
- *   that owner notices, before it does harm, that it has lost the lock.
- * @param key
- *   For san_sock_lock_unlock().
  * @return
  *   0; SOCK_LOCK_TAKEN; -EDEADLK: this thread holds it, in the call that a signal handler
  *   interrupted, or a thread that lives holds it for too long.
@@ -210,12 +208,8 @@ void san_sock_lock_end_quiet(const struct sock_quiet *was);
  */
 
 /**
- * Make *fd*, which may be -1, a descriptor of the library, and move it to a high number.
- *
- * @param holder
- *   Where its number is kept, or will be. It is updated there if the program wants the number.
- * @return
- *   The new number.
+ * Make *fd*, which may be -1, a descriptor of the library, and move it to a high number, which is
+ * returned. It is, or will be, kept at *holder*, and updated there if the program wants the number.
  */
 int san_sock_own(int fd, _Atomic int *holder);
 /** Duplicate *fd* for the library; -1: no number is free, or few are left for the program. */
@@ -234,12 +228,7 @@ int san_sock_own_close_others(unsigned int first, unsigned int last, int flags);
 socklen_t san_sock_route_name(int domain, const uint8_t ip[16], uint16_t service,
 			      struct sockaddr_storage *out);
 
-/**
- * Whether the kernel's routes leave *ip* to the port.
- *
- * @param is_on_link
- *   *ip* is on the port's own link, and not behind a router.
- */
+/** Whether the kernel's routes leave *ip*, on the port's link or behind a router, to the port. */
 bool san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link);
 
 /*
@@ -249,11 +238,8 @@ bool san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], b
  */
 
 /**
- * Attach to the daemon.
- *
- * @return
- *   0; -ECONNREFUSED, -EACCES and the like: no daemon serves this process. The next attempt is made
- *   some seconds later.
+ * Attach to the daemon. 0; -ECONNREFUSED, -EACCES and the like: no daemon serves this process, and
+ * the next attempt is made some seconds later.
  */
 int san_sock_attach(void);
 /** In the child, after fork(): drop the parent's connection. */
@@ -316,9 +302,7 @@ san_sock_ring_has_something(const struct san_sock_shm *shm)
 {
 	return san_sock_ring_has_more(shm, 0);
 }
-/**
- * Whether the daemon has ended. It is checked once a second, so calls that never wait need it, too.
- */
+/** Whether the daemon has ended, checked once a second. Calls that never wait need it, too. */
 bool san_sock_ring_is_deserted(int fd, struct fd_sock *f);
 /** Wait until a call that receives would return, as a blocking read of *fd*. 0 or errno. */
 int san_sock_ring_wait_something(int fd, struct fd_sock *f);
@@ -335,12 +319,8 @@ void san_sock_ring_note_filled(int fd, struct fd_sock *f);
 bool san_sock_ring_is_writable(int fd, struct fd_sock *f);
 /** Under the lock to receive: if nothing is left, the kernel stops reporting it readable. */
 void san_sock_ring_unmirror(int fd, struct fd_sock *f);
-/**
- * If nothing is left to read, the kernel must stop reporting it readable. *is_notified*: it
- * has.
- */
+/** If nothing is left to read, the kernel must stop reporting it readable. *is_notified*: it has. */
 void san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified);
-
 /** Wait up to a second until bytes that the C library wrote to the descriptor are on their way. */
 void san_sock_ring_wait_pair(int fd, const struct fd_sock *f);
 
@@ -356,14 +336,11 @@ san_sock_ring_is_cmsg_bad(const struct msghdr *msg, const struct cmsghdr *c)
 /** Bytes of all buffers; or -errno. */
 ssize_t san_sock_ring_length(const struct msghdr *msg);
 /**
- * Copy *len* bytes from, or to, the buffers behind their first *skip* bytes.
- *
- * @return
- *   The number of bytes copied: less if a buffer is not accessible, which is EFAULT.
+ * Copy *len* bytes from, or to, the buffers behind their first *skip* bytes. Returns the number of
+ * bytes copied: less if a buffer is not accessible, which is EFAULT.
  */
 size_t san_sock_ring_gather(void *to, const struct msghdr *msg, size_t skip, size_t len);
 size_t san_sock_ring_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len);
-
 /**
  * From now on the kernel reports when it is readable, for a waiter that asked for *events*.
  * *is_new*: for the first time.
@@ -434,12 +411,7 @@ void san_sock_owner_unpin(struct fd_sock **f);
  */
 void san_sock_owner_count_down(_Atomic uint32_t *count);
 
-/**
- * Begin a change of the owner of *f*, which san_sock_owner_change_end() ends.
- *
- * @return
- *   False: a call of another thread pins it and does not end soon.
- */
+/** Begin a change of the owner of *f*. False: another thread's call pins it and does not end soon. */
 bool san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f);
 /** Wait for the end of a change of *f*. */
 void san_sock_owner_change_wait(const struct fd_sock *f);
@@ -535,10 +507,7 @@ void san_sock_eset_give(struct sock_eset *s);
 
 /**
  * *fd* has just been bound or connected: carry it if a rule says so. After an error it stays with
- * the kernel.
- *
- * @param to
- *   Where it is about to send, if that is known before its peer is; or NULL.
+ * the kernel. *to*: where it is about to send, if that is known before its peer is; or NULL.
  */
 void san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to);
 /**
@@ -571,18 +540,14 @@ int san_sock_carry_map(struct fd_sock *f, int shadow);
 void san_sock_carry_replace(struct fd_sock *f, int shadow);
 /**
  * The daemon that served the UDP socket *f* at *fd* has ended: from now on the kernel serves it, or
- * a new daemon. Datagrams in flight are lost, as UDP may lose them. (UDP-10)
- *
- * @return
- *   False: nothing has changed. True: the file that is at *fd* now serves the call, not *f*.
+ * a new daemon. Datagrams in flight are lost, as UDP may lose them. False: nothing has changed.
+ * True: the file that is at *fd* now serves the call, not *f*. (UDP-10)
  */
 bool san_sock_carry_return(int fd, struct fd_sock *f);
 /**
  * Return the carried *f* to the kernel, because its program uses *why*. Unread datagrams are lost.
- *
- * @return
- *   False: nothing has changed, because *f* is a stream or the kernel lacks the port's device.
- *   True: the file that is at *fd* now is the kernel's for good; *f* is not used any more.
+ * False: nothing has changed, because *f* is a stream or the kernel lacks the port's device. True:
+ * the file that is at *fd* now is the kernel's for good; *f* is not used any more.
  */
 bool san_sock_carry_give_back(int fd, struct fd_sock *f, const char *why);
 static inline bool
@@ -673,11 +638,8 @@ int san_sock_tcp_unread(const struct fd_sock *f);
 int san_sock_tcp_unsent(const struct fd_sock *f);
 
 /**
- * Connect *fd* as a stream, if a rule and the peer carry it. Called before the kernel connects it.
- *
- * @return
- *   0: it is connected. -EINPROGRESS: call the kernel's connect(). -EADDRNOTAVAIL: another stream
- *   has the same pair of addresses and ports.
+ * Connect *fd* as a stream, if a rule and the peer carry it. 0: it is connected. -EINPROGRESS: call
+ * the kernel's connect(). -EADDRNOTAVAIL: another stream has the same addresses and ports.
  */
 int san_sock_tcp_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, socklen_t len);
 /** A descriptor of *f* was closed: learn how long connections to its peer are. */

@@ -255,10 +255,7 @@ san_sock_ring_is_writable(int fd, struct fd_sock *f)
 	return false;
 }
 
-/*
- * Wait until the daemon has moved bytes from the pair to the ring. A waiter's mark may stay in the
- * pair for longer.
- */
+/* A waiter's mark may stay in the pair for longer. */
 void
 san_sock_ring_wait_pair(int fd, const struct fd_sock *f)
 {

@@ -2,7 +2,6 @@
 
 /* Intercepted functions that receive and send. (UDP-1) */
 
-#include <bsd/sys/time.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/ioctl.h>
@@ -262,31 +261,23 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 {
 	PINNED struct fd_sock *pinned = NULL;
 	HELD struct fd_sock *f = NULL;
-	struct timespec until, now;
+	int64_t until_ns;
 	unsigned int i;
 	ssize_t n = 0;
-	int err = 0;
 
 	if (begin_receive(fd, flags, &f, &pinned) != 0)
 		return -1;
 	if (f == NULL)
 		return REAL(recvmmsg, fd, msgs, nb, flags, timeout);
 	if (timeout != NULL && san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
-		err = EFAULT;
-	else if (timeout != NULL &&
-		 (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec >= 1000000000))
-		err = EINVAL;
-	if (err != 0)
-		return san_sock_real_fail(err);
-	if (timeout != NULL) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		timespecadd(&until, timeout, &until);
-	}
+		return san_sock_real_fail(EFAULT);
+	if (san_sock_wait_is_bad_time(timeout))
+		return san_sock_real_fail(EINVAL);
+	until_ns = san_sock_time_until(timeout);
 	nb = nb < IOV_MAX ? nb : IOV_MAX;
 	for (i = 0; i < nb; i++) {
 		/* the timeout is checked between datagrams, as in the kernel */
-		if (i != 0 && timeout != NULL && clock_gettime(CLOCK_MONOTONIC, &now) == 0 &&
-		    timespeccmp(&now, &until, >=))
+		if (i != 0 && timeout != NULL && san_sock_time_ns(CLOCK_MONOTONIC) >= until_ns)
 			break;
 		n = take_message(fd, f, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		if (n < 0)
@@ -298,13 +289,8 @@ recvmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags, struct timesp
 	/* the kernel keeps an error behind datagrams for the next call */
 	if (i != 0 && n < 0 && errno != EAGAIN && errno != EINTR)
 		atomic_store(&f->shm->error, (uint32_t)errno);
-	if (timeout != NULL && i != 0) { /* what is left */
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (timespeccmp(&now, &until, >=))
-			timespecclear(timeout);
-		else
-			timespecsub(&until, &now, timeout);
-	}
+	if (timeout != NULL && i != 0)
+		*timeout = san_sock_time_left(until_ns);
 	return i != 0 || nb == 0 ? (int)i : -1;
 }
 

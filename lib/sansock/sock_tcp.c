@@ -39,7 +39,8 @@ static ssize_t
 sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, size_t left)
 {
 	struct san_sock_shm *shm = f->shm;
-	uint32_t tail, used, len = 0, key;
+	uint32_t tail, used, len, key;
+	ssize_t rc = 0;
 
 	if (san_sock_lock(&shm->tx_lock, false, &key) < 0)
 		return -EDEADLK;
@@ -48,16 +49,13 @@ sock_tcp_put_bytes(struct fd_sock *f, const struct msghdr *msg, size_t skip, siz
 	used = tail - atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 	if (used < f->tx_bytes) {
 		len = f->tx_bytes - used < left ? f->tx_bytes - used : (uint32_t)left;
-		if (tcp_copy(san_sock_shm_tx_ring(shm, f->rx_bytes), f->tx_bytes, tail, msg, skip,
-			     len, true) != 0) {
-			san_sock_lock_unlock(&f->shm->tx_lock, key);
-			return -EFAULT;
-		}
-		if (!san_sock_ring_publish(&shm->tx_tail, tail, tail + len))
-			len = 0;
+		rc = tcp_copy(san_sock_shm_tx_ring(shm, f->rx_bytes), f->tx_bytes, tail, msg, skip,
+			      len, true);
+		if (rc == 0 && san_sock_ring_publish(&shm->tx_tail, tail, tail + len))
+			rc = len;
 	}
-	san_sock_lock_unlock(&f->shm->tx_lock, key);
-	return len;
+	san_sock_lock_unlock(&shm->tx_lock, key);
+	return rc;
 }
 
 /* 0: go on; or errno. The error stays if bytes are *done*, which the call returns instead. */
@@ -65,19 +63,17 @@ static int
 sock_tcp_check_send(struct fd_sock *f, ssize_t done)
 {
 	struct san_sock_shm *shm = f->shm;
-	int err;
+	int err = 0;
 
-	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0 &&
-	    (err = done != 0 ? EPIPE : san_sock_ring_take_error(f)) != 0)
-		return err;
-	if (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0)
-		return EPIPE;
+	if (atomic_load_explicit(&shm->error, memory_order_relaxed) != 0)
+		err = done != 0 ? EPIPE : san_sock_ring_take_error(f);
 	/* an accepted stream may be connected a little later */
-	return atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
-			(atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) !=
-				0 ?
-		EPIPE :
-		0;
+	if (err == 0 &&
+	    (atomic_load_explicit(&shm->orphaned, memory_order_relaxed) != 0 ||
+	     atomic_load_explicit(&shm->state, memory_order_relaxed) > SAN_SOCK_UP ||
+	     (atomic_load_explicit(&shm->shut, memory_order_relaxed) & (SHUT_WR + 1)) != 0))
+		err = EPIPE;
+	return err;
 }
 
 /* Check flags and control messages: a stream carries none of them. 0 or errno. */

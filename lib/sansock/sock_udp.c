@@ -56,15 +56,15 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 
 		*rec = *head;
 		if (san_sock_ring_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
-			san_sock_lock_unlock(&f->shm->tx_lock, key);
-			return -EFAULT;
+			rc = -EFAULT;
+		} else {
+			atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
+			if (san_sock_ring_publish(&shm->tx_tail, tail,
+						  at + san_sock_shm_rec_bytes(head->bytes)))
+				rc = 0;
 		}
-		atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
-		if (san_sock_ring_publish(&shm->tx_tail, tail,
-					  at + san_sock_shm_rec_bytes(head->bytes)))
-			rc = 0;
 	}
-	san_sock_lock_unlock(&f->shm->tx_lock, key);
+	san_sock_lock_unlock(&shm->tx_lock, key);
 	return rc;
 }
 

@@ -6,8 +6,9 @@
  * (UDP-1, AFC-19)
  */
 
-#include <bsd/sys/time.h>
 #include <limits.h>
+#include <sys/param.h>
+#include <sys/time.h>
 
 #include "sock_priv.h"
 
@@ -156,9 +157,9 @@ struct held {
 };
 
 static void
-sock_wait_release_held(void *arg)
+sock_wait_release_held(struct held *h)
 {
-	struct held *h = arg;
+	KEEP_ERRNO;
 
 	while (h->nb > 0) {
 		h->nb--;
@@ -197,7 +198,7 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 		h->all = h->room.mem;
 	}
 	if (h->all == NULL)
-		return ENOMEM;
+		return -1;
 	for (i = 0; i < n; i++) {
 		f = fds[i].fd >= 0 ? san_sock_fd_get(fds[i].fd) : NULL;
 		if (f == NULL)
@@ -232,20 +233,6 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 	return 0;
 }
 
-/* Time until *until*, or until the next check if that is earlier; NULL: no limit. */
-static const struct timespec *
-sock_wait_time_left(const struct held *h, int64_t until, struct timespec *ts)
-{
-	int64_t now = san_sock_time_ns(CLOCK_MONOTONIC), ns = until < now ? 0 : until - now;
-
-	if (h->is_short && ns > SHORT_NS)
-		ns = SHORT_NS;
-	else if (until == INT64_MAX)
-		return NULL;
-	*ts = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
-	return ts;
-}
-
 /* Combine the kernel's events with those of carried sockets. */
 static int
 sock_wait_merge_events(struct pollfd *fds, nfds_t n)
@@ -272,47 +259,48 @@ sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const 
 	return REAL(poll, fds, n, (int)ms);
 }
 
+/*
+ * Let the kernel wait until *until_ns*, or until a carried socket must be checked. Not at all if one
+ * is ready.
+ */
+static int
+sock_wait_sleep(struct pollfd *fds, nfds_t n, int64_t until_ns, const sigset_t *mask)
+{
+	__attribute__((cleanup(sock_wait_release_held))) struct held held;
+	struct timespec ts;
+	nfds_t others;
+
+	if (sock_wait_hold_files(&held, fds, n) != 0)
+		return -1;
+	if (sock_wait_set_revents(fds, n, false, &others) != 0)
+		until_ns = 0;
+	else if (held.is_short)
+		until_ns = MIN(until_ns, san_sock_time_ns(CLOCK_MONOTONIC) + SHORT_NS);
+	ts = san_sock_time_left(until_ns);
+	return sock_wait_kernel(fds, n, until_ns == INT64_MAX ? NULL : &ts, mask);
+}
+
 /* ppoll(2) with carried sockets. *timeout* NULL: no limit; *mask* may be NULL. */
 static int
 wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 	  const sigset_t *mask)
 {
 	static const struct timespec zero;
-	int64_t until = INT64_MAX;
-	struct timespec ts;
-	struct held held;
+	int64_t until_ns = san_sock_time_until(timeout);
 	nfds_t others;
-	int rc, err;
+	int rc;
 
-	if (timeout != NULL && timeout->tv_sec <= INT64_MAX / NS_PER_S / 2)
-		until = san_sock_time_ns(CLOCK_MONOTONIC) + timeout->tv_sec * NS_PER_S +
-			timeout->tv_nsec;
-	for (;;) {
+	do {
 		rc = sock_wait_set_revents(fds, n, false, &others);
 		if (rc != 0 && others == 0)
 			return rc;
-		if (rc != 0) {
-			rc = sock_wait_kernel(fds, n, &zero, mask);
-			return rc < 0 ? rc : sock_wait_merge_events(fds, n);
-		}
-		err = sock_wait_hold_files(&held, fds, n);
-		if (err != 0)
-			return san_sock_real_fail(err);
-		pthread_cleanup_push(sock_wait_release_held, &held);
-		if (sock_wait_set_revents(fds, n, false, &others) != 0)
-			rc = sock_wait_kernel(fds, n, &zero, mask);
-		else
-			rc = sock_wait_kernel(fds, n, sock_wait_time_left(&held, until, &ts), mask);
-		err = errno;
-		pthread_cleanup_pop(1);
-		errno = err;
-		if (rc < 0)
-			return rc;
-		rc = sock_wait_merge_events(fds, n);
+		rc = rc != 0 ? sock_wait_kernel(fds, n, &zero, mask) :
+			       sock_wait_sleep(fds, n, until_ns, mask);
+		if (rc >= 0)
+			rc = sock_wait_merge_events(fds, n);
 		/* another thread may have read what woke this one */
-		if (rc != 0 || san_sock_time_ns(CLOCK_MONOTONIC) >= until)
-			return rc;
-	}
+	} while (rc == 0 && san_sock_time_ns(CLOCK_MONOTONIC) < until_ns);
+	return rc;
 }
 
 EXPORT int
@@ -394,12 +382,11 @@ to_poll(int n, const fd_set *in, const fd_set *out, const fd_set *except, struct
 static int
 sock_wait_mark_fd(fd_set *set, int fd, bool is)
 {
-	if (set == NULL || !FD_ISSET(fd, set))
+	if (!sock_wait_fd_is_in(fd, set))
 		return 0;
-	if (is)
-		return 1;
-	FD_CLR(fd, set);
-	return 0;
+	if (!is)
+		FD_CLR(fd, set);
+	return is;
 }
 
 /* Convert the events of poll() to the sets of select(). */
@@ -447,7 +434,8 @@ wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespe
 EXPORT int
 select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 {
-	struct timespec ts, began, now;
+	int64_t until_ns;
+	struct timespec ts;
 	bool is_bad = timeout != NULL &&
 		(san_sock_touch_is_bad(timeout, sizeof(*timeout)) || timeout->tv_sec < 0 ||
 		 timeout->tv_usec < 0);
@@ -458,16 +446,11 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 	if (timeout == NULL)
 		return wait_select(n, in, out, except, NULL, NULL);
 	TIMEVAL_TO_TIMESPEC(timeout, &ts);
-	clock_gettime(CLOCK_MONOTONIC, &began);
+	until_ns = san_sock_time_until(&ts);
 	rc = wait_select(n, in, out, except, &ts, NULL);
 	if (san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
 		return rc;
-	clock_gettime(CLOCK_MONOTONIC, &now); /* what is left, as Linux does */
-	timespecsub(&now, &began, &now);
-	if (timespeccmp(&now, &ts, >=))
-		timespecclear(&ts);
-	else
-		timespecsub(&ts, &now, &ts);
+	ts = san_sock_time_left(until_ns); /* as Linux does */
 	TIMESPEC_TO_TIMEVAL(timeout, &ts);
 	return rc;
 }
