@@ -124,8 +124,8 @@ int san_rules_read_text(struct sock_rules *rules, const char *text, char *err, s
 int san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_t err_len);
 /**
  * Initialize, then add the rules and settings of this process: of its environment, unless it is
- * set-uid, then of the file. A missing file at the usual path is no error. Result as above. After an
- * error *rules* must not be used: it has what was read before the error.
+ * set-uid, then of the file. A missing file at the usual path is no error. Result as above. After
+ * an error *rules* must not be used: it has what was read before the error.
  */
 int san_rules_read_all(struct sock_rules *rules, char *err, size_t err_len);
 

@@ -25,23 +25,15 @@
 void
 san_sock_carry_set(struct fd_sock *f, int epfd, int fd, const struct epoll_event *ev)
 {
-	struct sock_set *s, *free_one = NULL;
-	int i;
+	struct sock_set *s, *to = NULL;
 
-	for (i = 0; i < SOCK_SETS; i++) {
-		s = &f->sets[i];
-		if (s->epfd == epfd && s->fd == fd)
-			break;
-		if (s->epfd < 0)
-			free_one = s;
-	}
-	s = i < SOCK_SETS ? &f->sets[i] : free_one;
-	if (s == NULL)
-		return;
-	if (ev == NULL)
-		s->epfd = -1;
-	else
-		*s = (struct sock_set){epfd, fd, ev->events, ev->data.u64};
+	for (s = f->sets; s < &f->sets[SOCK_SETS]; s++)
+		if ((s->epfd == epfd && s->fd == fd) || (s->epfd < 0 && to == NULL))
+			to = s;
+	if (to != NULL && ev != NULL)
+		*to = (struct sock_set){epfd, fd, ev->events, ev->data.u64};
+	else if (to != NULL)
+		to->epfd = -1;
 }
 
 static void
@@ -59,18 +51,15 @@ carry_leave_sets(struct fd_sock *f)
 static void
 enter_sets(struct fd_sock *f)
 {
+	const struct sock_set *s;
 	struct epoll_event ev;
-	int i;
 
-	for (i = 0; i < SOCK_SETS; i++) {
-		if (f->sets[i].epfd < 0)
-			continue;
-		ev = (struct epoll_event){.events = f->sets[i].events,
-					  .data = {.u64 = f->sets[i].data}};
-		if (atomic_load(&f->carried))
-			san_sock_eset_ctl(f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, f, &ev);
-		else
-			REAL(epoll_ctl, f->sets[i].epfd, EPOLL_CTL_ADD, f->sets[i].fd, &ev);
+	for (s = f->sets; s < &f->sets[SOCK_SETS]; s++) {
+		ev = (struct epoll_event){s->events, {.u64 = s->data}};
+		if (s->epfd >= 0 && atomic_load(&f->carried))
+			san_sock_eset_ctl(s->epfd, EPOLL_CTL_ADD, s->fd, f, &ev);
+		else if (s->epfd >= 0)
+			REAL(epoll_ctl, s->epfd, EPOLL_CTL_ADD, s->fd, &ev);
 	}
 }
 
@@ -225,20 +214,20 @@ carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_
 
 	req.sock.local_only = action == SOCK_CARRY;
 	rc = san_sock_attach_ask(SHMQ_SOCK_CARRY, fd, &req, rep, &shadow);
+	if (rc != 0)
+		return rc;
+	rc = san_sock_carry_map(f, shadow);
 	if (rc == 0) {
-		rc = san_sock_carry_map(f, shadow);
-		if (rc != 0) {
-			snprintf(rep->text, sizeof(rep->text), "its memory: %s", strerror(-rc));
-		} else {
-			atomic_store(&f->shm->options, bits);
-			atomic_store(&f->kernel, san_sock_own_dup(fd, &f->kernel));
-			san_sock_opt_times(fd, shadow);
-			san_sock_carry_replace(f, shadow);
-			san_sock_opt_inherit(fd, f);
-			look_up_peer(f);
-		}
-		REAL(close, shadow);
+		atomic_store(&f->shm->options, bits);
+		atomic_store(&f->kernel, san_sock_own_dup(fd, &f->kernel));
+		san_sock_opt_times(fd, shadow);
+		san_sock_carry_replace(f, shadow);
+		san_sock_opt_inherit(fd, f);
+		look_up_peer(f);
+	} else {
+		snprintf(rep->text, sizeof(rep->text), "its memory: %s", strerror(-rc));
 	}
+	REAL(close, shadow);
 	return rc;
 }
 
@@ -346,7 +335,8 @@ san_sock_carry_return(int fd, struct fd_sock *f)
 	if (now != NULL && was_returned == SAN_SOCK_GIVEN_BACK) {
 		san_sock_carry_stay(now, "another process has given it back");
 	} else if (now != NULL) {
-		atomic_store(&now->retry_s, san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S + 1);
+		atomic_store(&now->retry_s,
+			     san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S + 1);
 		san_sock_carry(san_sock_fd_next(now, 0), now, NULL); /* there may be a new daemon */
 	}
 	return is_successor(fd, f);

@@ -100,7 +100,7 @@ san_sock_fd_hold(struct fd_sock *f)
 {
 	atomic_fetch_add(&f->refs, 1);
 }
-/** *fd* is a new socket of the kernel, which may come to be carried. It succeeds *before*, or NULL. */
+/** *fd* is a new socket of the kernel, which may come to be carried. *before*: it succeeds that. */
 void san_sock_fd_track(int fd, int domain, bool is_udp, const struct fd_sock *before);
 /** The kernel has made *to* a duplicate of *from*. */
 void san_sock_fd_dup(int from, int to);

@@ -170,8 +170,8 @@ void san_sock_room_begin_child(void);
 #define SOCK_LOCK_TAKEN 1
 
 /**
- * Take *l*. *takes*: also from an owner that lives but does not release it in time; only for uses in
- * which that owner notices, before it does harm, that it has lost the lock. *key* is for unlock().
+ * Take *l*. *takes*: also from an owner that lives but does not release it in time; only for uses
+ * in which that owner notices, before it does harm, that it has lost the lock.
  *
  * @return
  *   0; SOCK_LOCK_TAKEN; -EDEADLK: this thread holds it, in the call that a signal handler
@@ -319,7 +319,7 @@ void san_sock_ring_note_filled(int fd, struct fd_sock *f);
 bool san_sock_ring_is_writable(int fd, struct fd_sock *f);
 /** Under the lock to receive: if nothing is left, the kernel stops reporting it readable. */
 void san_sock_ring_unmirror(int fd, struct fd_sock *f);
-/** If nothing is left to read, the kernel must stop reporting it readable. *is_notified*: it has. */
+/** If nothing is left to read, the kernel stops reporting it readable. *is_notified*: it does. */
 void san_sock_ring_settle(int fd, struct fd_sock *f, bool is_notified);
 /** Wait up to a second until bytes that the C library wrote to the descriptor are on their way. */
 void san_sock_ring_wait_pair(int fd, const struct fd_sock *f);
@@ -411,7 +411,7 @@ void san_sock_owner_unpin(struct fd_sock **f);
  */
 void san_sock_owner_count_down(_Atomic uint32_t *count);
 
-/** Begin a change of the owner of *f*. False: another thread's call pins it and does not end soon. */
+/** Begin a change of the owner of *f*. False: another thread's call pins it for too long. */
 bool san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f);
 /** Wait for the end of a change of *f*. */
 void san_sock_owner_change_wait(const struct fd_sock *f);

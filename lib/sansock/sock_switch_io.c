@@ -428,7 +428,8 @@ sendmmsg(int fd, struct mmsghdr *msgs, unsigned int nb, int flags)
 
 	if (begin_send(fd, is_bad ? NULL : destination(&msgs[0].msg_hdr), &f, &pinned) != 0)
 		return -1;
-	if (f == NULL && (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed)))
+	if (f == NULL &&
+	    (pinned == NULL || atomic_load_explicit(&pinned->is_kernels, memory_order_relaxed)))
 		return REAL(sendmmsg, fd, msgs, nb, flags);
 	/* a rule may refuse each of them, so they are sent one by one */
 	san_sock_owner_unpin(&pinned);

@@ -330,16 +330,16 @@ tcp_name_of(const struct fd_sock *f, bool peer, struct sockaddr *sa, socklen_t *
 {
 	const struct san_sock_addr *a = peer ? &f->shm->peer : &f->shm->local;
 	struct sockaddr_storage ss;
-	socklen_t bytes;
+	socklen_t bytes = san_sock_route_name(f->domain, a->ip, a->port, &ss), some;
 
 	if (san_sock_touch_is_bad_out(len, sizeof(*len)))
 		return san_sock_real_fail(EFAULT);
 	if ((int)*len < 0)
 		return san_sock_real_fail(EINVAL);
-	bytes = san_sock_route_name(f->domain, a->ip, a->port, &ss);
-	if (san_sock_touch_is_bad_out(sa, bytes < *len ? bytes : *len))
+	some = bytes < *len ? bytes : *len;
+	if (san_sock_touch_is_bad_out(sa, some))
 		return san_sock_real_fail(EFAULT);
-	memcpy(sa, &ss, bytes < *len ? bytes : *len);
+	memcpy(sa, &ss, some);
 	*len = bytes;
 	return 0;
 }

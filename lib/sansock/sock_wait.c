@@ -259,10 +259,7 @@ sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const 
 	return REAL(poll, fds, n, (int)ms);
 }
 
-/*
- * Let the kernel wait until *until_ns*, or until a carried socket must be checked. Not at all if one
- * is ready.
- */
+/* Let the kernel wait until *until_ns*, or until a carried socket is ready or must be checked. */
 static int
 sock_wait_sleep(struct pollfd *fds, nfds_t n, int64_t until_ns, const sigset_t *mask)
 {
