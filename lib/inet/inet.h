@@ -92,6 +92,15 @@ struct san_inet_result {
 
 struct san_inet; /* inet.c */
 
+/** True for the unspecified address of either family. */
+static inline bool
+san_inet_is_any(const struct san_ip *ip)
+{
+	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
+
+	return san_wire_ip_eq(ip, &any6) || san_wire_ip_eq(ip, &any4);
+}
+
 /** True if *ip* is in a prefix of one of the addresses of *conf*, as a router must be. */
 bool san_inet_route_is_on_link(const struct san_inet_conf *conf, const struct san_ip *ip);
 

@@ -228,12 +228,11 @@ void
 san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint64_t now_ns)
 {
 	bool v4 = san_wire_ip_is_v4(&r->d.dst);
-	uint32_t off = INET_ETH_LEN + (v4 ? INET_V4_LEN : INET_V6_LEN);
+	uint32_t off = INET_ETH_LEN + san_inet_hdr_len(&r->d.dst);
 	uint32_t len = quote_len(v4, r->off + r->len - INET_ETH_LEN, r->off - INET_ETH_LEN);
 	struct rte_ether_hdr old, *eth;
 	struct rte_mbuf *m;
 	uint8_t *icmp;
-	uint16_t sum;
 
 	if (r->what != SAN_INET_UDP || r->d.group ||
 	    !san_inet_ip_copy(r->m, 0, sizeof(old), &old) ||
@@ -247,24 +246,17 @@ san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint
 	eth->dst_addr = old.src_addr;
 	eth->src_addr = in->conf.mac;
 	eth->ether_type = old.ether_type;
-	san_inet_ip_put(eth + 1, &(struct inet_ip_out){
-					 .src = &r->d.dst,
-					 .dst = &r->d.src,
-					 .len = ICMP_LEN + len,
-					 .proto = v4 ? IPPROTO_ICMP : INET_PROTO_V6,
-					 .hops = INET_HOPS_OUT,
-					 .tos = v4 ? INET_TOS_CONTROL : 0,
-				 });
 	icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
 	memset(icmp, 0, ICMP_LEN);
 	icmp[0] = v4 ? UNREACHABLE : V6_UNREACHABLE;
 	icmp[1] = v4 ? CODE_PORT : V6_CODE_PORT;
-	if (v4)
-		sum = san_inet_ip_sum(m, off, ICMP_LEN + len);
-	else
-		sum = san_inet_ip_cksum(m, off, ICMP_LEN + len, &r->d.dst, &r->d.src,
-					INET_PROTO_V6);
-	sum = (uint16_t)~sum;
-	memcpy(icmp + 2, &sum, sizeof(sum));
+	san_inet_ip_finish(m, &(struct inet_ip_out){
+				      .src = &r->d.dst,
+				      .dst = &r->d.src,
+				      .len = ICMP_LEN + len,
+				      .proto = v4 ? IPPROTO_ICMP : INET_PROTO_V6,
+				      .hops = INET_HOPS_OUT,
+				      .tos = v4 ? INET_TOS_CONTROL : 0,
+			      });
 	san_inet_out_add(in, m);
 }

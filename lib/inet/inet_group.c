@@ -3,7 +3,7 @@
 /*
  * Groups with members here, and their reports to the link: at the first join and the last leave,
  * both twice because reports get lost, and after a random delay when a router queries (RFC 3376,
- * RFC 3810). IGMP and MLD have the same rules; the bytes are in inet_igmp.c and inet_mld.c. (UDP-5)
+ * RFC 3810). The messages are in inet_report.c. (UDP-5)
  *
  * Timers: the next report of each group, the earliest of them in in->group_ns. The table is scanned
  * only at that time.
@@ -110,10 +110,7 @@ set_timer(struct san_inet *in, struct inet_group *g, uint32_t max_ms, uint64_t n
 static void
 group_report(struct san_inet *in, struct inet_group *g, uint64_t now_ns)
 {
-	if (san_wire_ip_is_v4(&g->ip))
-		san_inet_igmp_report(in, &g->ip, g->report, now_ns);
-	else
-		san_inet_mld_report(in, &g->ip, g->report, now_ns);
+	san_inet_report_send(in, &g->ip, g->report, now_ns);
 	g->nb_reports--;
 	if (g->nb_reports != 0)
 		set_timer(in, g, UNSOLICITED_MS, now_ns);
@@ -132,9 +129,10 @@ group_report_change(struct san_inet *in, struct inet_group *g, enum inet_report 
 }
 
 void
-san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, bool all, uint32_t max_ms,
+san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, uint32_t max_ms,
 			uint64_t now_ns)
 {
+	bool all = san_inet_is_any(group);
 	uint32_t i;
 
 	for (i = 0; i < in->nb_groups; i++) {

@@ -32,9 +32,12 @@ san_inet_ip_id(struct san_inet *in, const struct san_ip *dst)
 	return in->ids[san_inet_hash(dst, in->hash_seed) % INET_IDS]++;
 }
 
-/* (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong if a segment starts at an odd offset) */
-uint16_t
-san_inet_ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
+/**
+ * Internet checksum, not inverted, of *len* bytes at *off*; 0: not all of them exist.
+ * (rte_raw_cksum_mbuf() of DPDK 22.11 is wrong if a segment starts at an odd offset.)
+ */
+static uint16_t
+ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	uint32_t done = 0, n, sum = 0;
 
@@ -59,9 +62,11 @@ uint16_t
 san_inet_ip_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const struct san_ip *src,
 		  const struct san_ip *dst, uint8_t proto)
 {
-	uint32_t n = san_wire_ip_is_v4(dst) ? 4 : 16, sum;
+	uint32_t n = san_wire_ip_is_v4(dst) ? 4 : 16, sum = ip_sum(m, off, len);
 
-	sum = (uint32_t)san_inet_ip_sum(m, off, len) + rte_raw_cksum(san_inet_raw(src), n) +
+	if (proto == IPPROTO_ICMP || proto == INET_PROTO_IGMP)
+		return (uint16_t)sum;
+	sum += (uint32_t)rte_raw_cksum(san_inet_raw(src), n) +
 		rte_raw_cksum(san_inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
 		rte_cpu_to_be_16(proto);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -80,32 +85,80 @@ san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 	return true;
 }
 
-void
+/* The options of a packet that each router is to look at (RFC 2113, RFC 2711). */
+static const uint8_t alert_v4[] = {0x94, 4, 0, 0};
+static const uint8_t alert_v6[] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
+
+static uint32_t
+options_len(const struct inet_ip_out *x)
+{
+	return !x->alert ? 0 : san_wire_ip_is_v4(x->dst) ? sizeof(alert_v4) :
+							   sizeof(alert_v6);
+}
+
+void *
 san_inet_ip_put(void *hdr, const struct inet_ip_out *x)
 {
+	uint32_t nb_opt = options_len(x);
 	struct rte_ipv4_hdr *v4 = hdr;
 	struct rte_ipv6_hdr *v6 = hdr;
 
 	if (!san_wire_ip_is_v4(x->dst)) {
 		v6->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)x->tos << 20);
-		v6->payload_len = rte_cpu_to_be_16((uint16_t)x->len);
-		v6->proto = x->proto;
+		v6->payload_len = rte_cpu_to_be_16((uint16_t)(nb_opt + x->len));
+		v6->proto = x->alert ? EXT_HOP : x->proto;
 		v6->hop_limits = x->hops;
 		memcpy(v6->src_addr, x->src->b, sizeof(v6->src_addr));
 		memcpy(v6->dst_addr, x->dst->b, sizeof(v6->dst_addr));
-		return;
+		memcpy(v6 + 1, alert_v6, nb_opt);
+		return (uint8_t *)(v6 + 1) + nb_opt;
 	}
-	v4->version_ihl = RTE_IPV4_VHL_DEF;
+	v4->version_ihl = (uint8_t)(RTE_IPV4_VHL_DEF + nb_opt / 4);
 	v4->type_of_service = x->tos;
-	v4->total_length = rte_cpu_to_be_16((uint16_t)(INET_V4_LEN + x->len));
+	v4->total_length = rte_cpu_to_be_16((uint16_t)(INET_V4_LEN + nb_opt + x->len));
 	v4->packet_id = rte_cpu_to_be_16(x->id);
 	v4->fragment_offset = x->df ? RTE_BE16(RTE_IPV4_HDR_DF_FLAG) : 0;
 	v4->time_to_live = x->hops;
 	v4->next_proto_id = x->proto;
 	memcpy(&v4->src_addr, san_inet_raw(x->src), sizeof(v4->src_addr));
 	memcpy(&v4->dst_addr, san_inet_raw(x->dst), sizeof(v4->dst_addr));
+	memcpy(v4 + 1, alert_v4, nb_opt);
 	v4->hdr_checksum = 0;
 	v4->hdr_checksum = rte_ipv4_cksum(v4);
+	return (uint8_t *)(v4 + 1) + nb_opt;
+}
+
+void
+san_inet_ip_finish(struct rte_mbuf *m, const struct inet_ip_out *x)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	uint8_t *msg = san_inet_ip_put(frame + INET_ETH_LEN, x);
+	uint16_t sum;
+
+	memset(msg + 2, 0, sizeof(sum));
+	sum = (uint16_t)~san_inet_ip_cksum(m, (uint32_t)(msg - frame), x->len, x->src, x->dst,
+					   x->proto);
+	memcpy(msg + 2, &sum, sizeof(sum));
+}
+
+void
+san_inet_ip_send(struct san_inet *in, const struct rte_ether_addr *mac,
+		 const struct inet_ip_out *x, const void *msg)
+{
+	uint32_t hdr = san_inet_hdr_len(x->dst) + options_len(x);
+	struct rte_mbuf *m = san_inet_out_frame(in, san_inet_ether_type(x->dst), hdr + x->len);
+	struct rte_ether_hdr *eth;
+
+	if (m == NULL)
+		return; /* requests and reports are repeated */
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	if (mac != NULL)
+		eth->dst_addr = *mac;
+	else
+		san_inet_route_group_mac(x->dst, &eth->dst_addr);
+	memcpy((uint8_t *)(eth + 1) + hdr, msg, x->len);
+	san_inet_ip_finish(m, x);
+	san_inet_out_add(in, m);
 }
 
 /** True if another host sends with our address: answers would go to that host, or loop. */
@@ -163,7 +216,7 @@ inet_ip_check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint
 	    san_inet_route_is_broadcast(in, &rx->src))
 		return SAN_DROP_INET_MALFORMED;
 	/* A switch that queries groups may have no address (RFC 4541). */
-	if (!san_inet_is_unicast(&rx->src) && !(igmp && san_inet_is_any_v4(&rx->src)))
+	if (!san_inet_is_unicast(&rx->src) && !(igmp && san_inet_is_any(&rx->src)))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -220,7 +273,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	if (rx->proto == INET_PROTO_UDP)
 		return is_echo(in, rx) ? SAN_DROP_NOT_FOR_US : san_inet_udp_rx(rx);
 	if (rx->proto == INET_PROTO_IGMP)
-		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_igmp_rx(in, rx);
+		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_report_rx(in, rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
 }
 
@@ -291,7 +344,7 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 	if (drop != SAN_DROP_NONE || rx->m == NULL)
 		return drop;
 	if (rx->proto == INET_PROTO_V6)
-		return san_inet_icmp_rx_v6(in, rx);
+		return san_inet_icmp_rx(in, rx);
 	if (rx->proto != INET_PROTO_UDP)
 		return SAN_DROP_INET_UNWANTED;
 	if ((rx->group && !san_inet_group_is_member(in, &rx->dst)) || is_echo(in, rx))

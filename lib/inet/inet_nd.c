@@ -35,13 +35,6 @@ struct nd_opt {
 } __rte_packed;
 static_assert(sizeof(struct nd_opt) == 8, "link-layer address option");
 
-/** A message of ours after the Ethernet header. */
-struct nd_packet {
-	struct rte_ipv6_hdr ip;
-	struct nd_msg msg;
-	struct nd_opt opt;
-} __rte_packed;
-
 /* ff02::1:ffXX:XXXX */
 void
 san_inet_nd_solicited_node(const struct san_ip *ip, struct san_ip *group)
@@ -57,8 +50,8 @@ static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 struct nd_out {
 	uint8_t type;
 	uint8_t flags;
-	bool bare; /* without our link-layer address */
-	struct rte_ether_addr mac;
+	bool bare;                        /* without our link-layer address */
+	const struct rte_ether_addr *mac; /* NULL: *dst* is a group */
 	struct san_ip dst;
 	const struct san_ip *src;
 	const struct san_ip *target;
@@ -67,70 +60,55 @@ struct nd_out {
 static void
 put_nd(struct san_inet *in, const struct nd_out *o)
 {
-	uint16_t len = (uint16_t)(sizeof(struct nd_msg) + (o->bare ? 0 : sizeof(struct nd_opt)));
-	struct rte_mbuf *m =
-		san_inet_out_frame(in, RTE_BE16(RTE_ETHER_TYPE_IPV6), INET_V6_LEN + len);
-	struct rte_ether_hdr *eth;
-	struct nd_packet *x;
+	struct {
+		struct nd_msg msg;
+		struct nd_opt opt;
+	} __rte_packed x = {
+		.msg = {.type = o->type, .flags = o->flags},
+		.opt = {.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA, .len = 1},
+	};
+	const struct inet_ip_out ip = {
+		.src = o->src,
+		.dst = &o->dst,
+		.len = o->bare ? sizeof(x.msg) : sizeof(x),
+		.proto = INET_PROTO_V6,
+		.hops = INET_HOPS_ND,
+	};
 
-	if (m == NULL)
-		return; /* both sides repeat their requests */
-	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	eth->dst_addr = o->mac;
-	x = (struct nd_packet *)(eth + 1);
-	memset(x, 0, sizeof(x->ip) + len);
-	san_inet_ip_put(&x->ip, &(struct inet_ip_out){
-					.src = o->src,
-					.dst = &o->dst,
-					.len = len,
-					.proto = INET_PROTO_V6,
-					.hops = INET_HOPS_ND,
-				});
-	x->msg.type = o->type;
-	x->msg.flags = o->flags;
-	memcpy(x->msg.target, o->target->b, sizeof(x->msg.target));
-	if (!o->bare) {
-		x->opt.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
-		x->opt.len = 1;
-		memcpy(x->opt.mac, in->conf.mac.addr_bytes, sizeof(x->opt.mac));
-	}
-	x->msg.cksum = (uint16_t)~san_inet_ip_cksum(m, INET_ETH_LEN + sizeof(x->ip), len, o->src,
-						    &o->dst, INET_PROTO_V6);
-	san_inet_out_add(in, m);
+	memcpy(x.msg.target, o->target->b, sizeof(x.msg.target));
+	memcpy(x.opt.mac, in->conf.mac.addr_bytes, sizeof(x.opt.mac));
+	san_inet_ip_send(in, o->mac, &ip, &x);
 }
 
 void
 san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct rte_ether_addr *mac)
 {
-	struct nd_out o = {.type = ND_SOLICIT, .target = target};
 	struct san_ip src;
+	struct nd_out o = {
+		.type = ND_SOLICIT,
+		.mac = mac,
+		.dst = *target,
+		.src = &src,
+		.target = target,
+	};
 
 	if (san_inet_route_source(in, target, &src) != 0)
 		return;
-	o.src = &src;
-	if (mac != NULL) {
-		o.mac = *mac;
-		o.dst = *target;
-	} else {
+	if (mac == NULL)
 		san_inet_nd_solicited_node(target, &o.dst);
-		san_inet_route_group_mac(&o.dst, &o.mac);
-	}
 	put_nd(in, &o);
 }
 
 void
 san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
 {
-	struct nd_out o = {
-		.type = ND_ADVERT,
-		.flags = ND_OVERRIDE,
-		.dst = all_nodes,
-		.src = ip,
-		.target = ip,
-	};
-
-	san_inet_route_group_mac(&all_nodes, &o.mac);
-	put_nd(in, &o);
+	put_nd(in, &(struct nd_out){
+			   .type = ND_ADVERT,
+			   .flags = ND_OVERRIDE,
+			   .dst = all_nodes,
+			   .src = ip,
+			   .target = ip,
+		   });
 }
 
 /** Find the link-layer address option *type*. False: the options are malformed. */
@@ -163,6 +141,7 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 		.type = ND_ADVERT,
 		.flags = ND_OVERRIDE,
 		.bare = slla == NULL,
+		.dst = all_nodes,
 		.src = target,
 		.target = target,
 	};
@@ -172,25 +151,22 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 		return SAN_DROP_INET_UNWANTED;
 	san_inet_nd_solicited_node(target, &group);
 	claim.ip = rx->src;
-	if (san_inet_is_zero(&claim.ip)) {
+	if (san_inet_is_any(&claim.ip)) {
 		/* A host wants to use our address: all nodes must learn that it is taken. */
 		if (slla != NULL || !san_wire_ip_eq(&rx->dst, &group))
 			return SAN_DROP_INET_MALFORMED;
-		o.dst = all_nodes;
-		san_inet_route_group_mac(&all_nodes, &o.mac);
-		if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
-			put_nd(in, &o);
-		return SAN_DROP_NONE;
+	} else {
+		claim.mac = rx->eth.src_addr;
+		if (slla != NULL)
+			memcpy(claim.mac.addr_bytes, slla, RTE_ETHER_ADDR_LEN);
+		if (!san_inet_is_unicast(&claim.ip) ||
+		    !rte_is_valid_assigned_ether_addr(&claim.mac))
+			return SAN_DROP_INET_MALFORMED;
+		san_inet_neigh_learn(in, rx, &claim);
+		o.flags |= ND_SOLICITED;
+		o.mac = &claim.mac;
+		o.dst = claim.ip;
 	}
-	claim.mac = rx->eth.src_addr;
-	if (slla != NULL)
-		memcpy(claim.mac.addr_bytes, slla, RTE_ETHER_ADDR_LEN);
-	if (!san_inet_is_unicast(&claim.ip) || !rte_is_valid_assigned_ether_addr(&claim.mac))
-		return SAN_DROP_INET_MALFORMED;
-	san_inet_neigh_learn(in, rx, &claim);
-	o.flags |= ND_SOLICITED;
-	o.mac = claim.mac;
-	o.dst = claim.ip;
 	if (san_inet_may_answer(in, INET_ANSWER_NEIGH, &claim.ip, rx->now_ns))
 		put_nd(in, &o);
 	return SAN_DROP_NONE;
@@ -219,13 +195,12 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *ms
 enum san_drop
 san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 {
+	uint8_t opt_type = type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
 	uint32_t len = rx->len;
 	uint8_t copy[ND_MAX];
-	const uint8_t *data;
+	const uint8_t *data, *mac;
 	const struct nd_msg *msg;
-	const uint8_t *mac;
 	struct san_ip target;
-	uint8_t opt_type;
 
 	if (type != ND_SOLICIT && type != ND_ADVERT)
 		return SAN_DROP_INET_UNWANTED;
@@ -235,7 +210,6 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 	if (data == NULL)
 		return SAN_DROP_INET_MALFORMED;
 	msg = (const struct nd_msg *)data;
-	opt_type = type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
 	if (msg->code != 0 ||
 	    !parse_options(data + sizeof(*msg), len - (uint32_t)sizeof(*msg), opt_type, &mac))
 		return SAN_DROP_INET_MALFORMED;

@@ -142,10 +142,8 @@ struct san_inet {
 	/* inet_group.c */
 	struct inet_group *groups; /**< own groups first */
 	uint32_t nb_groups;
-	uint64_t group_ns; /**< earliest of all report_ns */
-	/* inet_igmp.c, inet_mld.c: until then an older router is assumed */
-	uint64_t igmp_older_ns;
-	uint64_t mld_older_ns;
+	uint64_t group_ns;    /**< earliest of all report_ns */
+	uint64_t older_ns[2]; /**< inet_report.c: until then an older router is assumed */
 	struct san_inet_rate answers[INET_ANSWER_MAX];
 };
 
@@ -169,10 +167,11 @@ struct inet_rx {
 /** IP header to be written. */
 struct inet_ip_out {
 	const struct san_ip *src, *dst;
-	uint32_t len; /**< bytes after the header */
+	uint32_t len; /**< bytes after the header and its options */
 	uint8_t proto, hops, tos;
 	uint16_t id; /**< IPv4 only, as *df* */
 	bool df;
+	bool alert; /**< with the router alert option */
 };
 
 /** Next hop of a packet. */
@@ -283,11 +282,17 @@ enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint
  */
 uint32_t san_inet_ip_id(struct san_inet *in, const struct san_ip *dst);
 
-/** Write an IP header without options to *hdr*. */
-void san_inet_ip_put(void *hdr, const struct inet_ip_out *x);
-/** Internet checksum, not inverted, of *len* bytes at *off*; 0: not all of them exist. */
-uint16_t san_inet_ip_sum(const struct rte_mbuf *m, uint32_t off, uint32_t len);
-/** Internet checksum of *len* bytes at *off* and a pseudo header: 0xffff if correct. */
+/** Write an IP header to *hdr*, and return the place after it. */
+void *san_inet_ip_put(void *hdr, const struct inet_ip_out *x);
+/** Write the header of an ICMP, ICMPv6 or IGMP message of ours in *m*, and its checksum. */
+void san_inet_ip_finish(struct rte_mbuf *m, const struct inet_ip_out *x);
+/** Send such a message of x->len bytes, to *mac* or (NULL) to the members of the group x->dst. */
+void san_inet_ip_send(struct san_inet *in, const struct rte_ether_addr *mac,
+		      const struct inet_ip_out *x, const void *msg);
+/**
+ * Internet checksum of *len* bytes at *off* and a pseudo header, which ICMP and IGMP don't have:
+ * 0xffff if correct.
+ */
 uint16_t san_inet_ip_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len,
 			   const struct san_ip *src, const struct san_ip *dst, uint8_t proto);
 
@@ -296,8 +301,8 @@ bool san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void
 
 /* ---- inet_icmp.c ---- */
 
+/** Process a message of ICMP or ICMPv6. */
 enum san_drop san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx);
-enum san_drop san_inet_icmp_rx_v6(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- inet_frag.c ---- */
 
@@ -346,27 +351,20 @@ int san_inet_group_create(struct san_inet *in);
 bool san_inet_group_is_received(const struct san_inet *in, const struct san_ip *group);
 /** True if a socket here joined *group*. */
 bool san_inet_group_is_member(const struct san_inet *in, const struct san_ip *group);
-/** A router queries *group*, or *all* groups of its family; answer within *max_ms*. */
-void san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, bool all,
-			     uint32_t max_ms, uint64_t now_ns);
+/** A router queries *group*, or (any) all groups of its family; answer within *max_ms*. */
+void san_inet_group_on_query(struct san_inet *in, const struct san_ip *group, uint32_t max_ms,
+			     uint64_t now_ns);
 /** Another member answered for *group*. */
 void san_inet_group_on_report(struct san_inet *in, const struct san_ip *group);
 /** Send reports that are due; returns the next time for a call. */
 uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
 
-/* ---- inet_igmp.c ---- */
+/* ---- inet_report.c ---- */
 
-void san_inet_igmp_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
+void san_inet_report_send(struct san_inet *in, const struct san_ip *group, enum inet_report what,
 			  uint64_t now_ns);
-/** Process a packet to one of our groups, or to all systems. */
-enum san_drop san_inet_igmp_rx(struct san_inet *in, const struct inet_rx *rx);
-
-/* ---- inet_mld.c ---- */
-
-void san_inet_mld_report(struct san_inet *in, const struct san_ip *group, enum inet_report what,
-			 uint64_t now_ns);
-/** Process a verified ICMPv6 message. */
-enum san_drop san_inet_mld_rx(struct san_inet *in, const struct inet_rx *rx);
+/** Process a packet of IGMP, or a verified message of MLD. */
+enum san_drop san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /*
  * ---- small helpers ----
@@ -387,29 +385,25 @@ san_inet_raw(const struct san_ip *ip)
 	return san_wire_ip_is_v4(ip) ? ip->b + INET_V4_OFF : ip->b;
 }
 
+/** Bytes of the IP header, without options, of packets of the family of *ip*. */
+static inline uint32_t
+san_inet_hdr_len(const struct san_ip *ip)
+{
+	return san_wire_ip_is_v4(ip) ? INET_V4_LEN : INET_V6_LEN;
+}
+
+static inline rte_be16_t
+san_inet_ether_type(const struct san_ip *ip)
+{
+	return san_wire_ip_is_v4(ip) ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+}
+
 static inline bool
 san_inet_is_group(const struct san_ip *ip)
 {
 	if (san_wire_ip_is_v4(ip))
 		return (ip->b[INET_V4_OFF] & 0xf0) == 0xe0;
 	return ip->b[0] == 0xff;
-}
-
-static inline bool
-san_inet_is_zero(const struct san_ip *ip)
-{
-	static const struct san_ip zero;
-
-	return san_wire_ip_eq(ip, &zero);
-}
-
-/** True for the unspecified IPv4 address. */
-static inline bool
-san_inet_is_any_v4(const struct san_ip *ip)
-{
-	static const uint8_t any[4];
-
-	return san_wire_ip_is_v4(ip) && memcmp(ip->b + INET_V4_OFF, any, sizeof(any)) == 0;
 }
 
 /** True for the address of one host: not unspecified, multicast, broadcast or loopback. */
@@ -421,7 +415,7 @@ san_inet_is_unicast(const struct san_ip *ip)
 	if (san_wire_ip_is_v4(ip))
 		return ip->b[INET_V4_OFF] != 0 && ip->b[INET_V4_OFF] != 127 &&
 			ip->b[INET_V4_OFF] < 224;
-	return !san_inet_is_zero(ip) && ip->b[0] != 0xff &&
+	return !san_inet_is_any(ip) && ip->b[0] != 0xff &&
 		memcmp(ip->b, loopback, sizeof(loopback)) != 0;
 }
 

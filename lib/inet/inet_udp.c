@@ -69,7 +69,7 @@ check_addrs(const struct san_inet *in, struct udp_out *x)
 	const struct san_inet_addr *a;
 	bool on_link;
 
-	if (!san_inet_is_zero(&d->src) && !san_inet_is_any_v4(&d->src)) {
+	if (!san_inet_is_any(&d->src)) {
 		x->src = d->src;
 		return san_wire_ip_is_v4(&d->src) == san_wire_ip_is_v4(&d->dst) &&
 				san_inet_route_is_local(in, &d->src) ?
@@ -137,8 +137,9 @@ inet_udp_build_dgram(struct san_inet *in, const struct udp_out *x, const struct 
 {
 	bool v4 = san_wire_ip_is_v4(&x->d->dst);
 	uint32_t i, off = INET_ETH_LEN + x->ip_len;
-	rte_be16_t ether_type = v4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
-	struct rte_mbuf *m = san_inet_out_frame(in, ether_type, x->ip_len + UDP_LEN), *last = m;
+	struct rte_mbuf *m = san_inet_out_frame(in, san_inet_ether_type(&x->d->dst),
+						x->ip_len + UDP_LEN);
+	struct rte_mbuf *last = m;
 	struct rte_udp_hdr *udp;
 	uint16_t sum;
 

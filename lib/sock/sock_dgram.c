@@ -169,7 +169,7 @@ dgram_send_rec(struct san_sock *s, struct san_inet *in, const struct san_sock_re
 	memcpy(d.dst.b, rec->dst, sizeof(d.dst.b));
 	if (memcmp(rec->src, zero, sizeof(zero)) != 0)
 		memcpy(d.src.b, rec->src, sizeof(d.src.b));
-	else if (san_sock_find_is_any(&d.src) &&
+	else if (san_inet_is_any(&d.src) &&
 		 (rc = san_inet_route_source(in, &d.dst, &d.src)) != 0)
 		return rc;
 	return san_inet_udp_send(in, &d, &iov, 1, now_ns);

@@ -37,14 +37,6 @@ san_sock_find_unlink(struct san_socks *all, struct san_sock *s)
 	s->is_named = false;
 }
 
-bool
-san_sock_find_is_any(const struct san_ip *ip)
-{
-	static const struct san_ip any6, any4 = {.b = {[10] = 0xff, [11] = 0xff}};
-
-	return san_wire_ip_eq(ip, &any6) || san_wire_ip_eq(ip, &any4);
-}
-
 /** How specific the name of *s* is for *d*; -1: *d* is not for *s*. */
 static int
 sock_find_score(const struct san_sock *s, const struct san_inet_dgram *d)
@@ -55,7 +47,7 @@ sock_find_score(const struct san_sock *s, const struct san_inet_dgram *d)
 
 	if (n->family == AF_INET ? !is_v4 : is_v4 && n->v6only)
 		return -1;
-	if (!san_sock_find_is_any(&n->local)) {
+	if (!san_inet_is_any(&n->local)) {
 		if (!san_wire_ip_eq(&n->local, &d->dst))
 			return -1;
 		sum += 2;

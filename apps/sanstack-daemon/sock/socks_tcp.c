@@ -258,11 +258,11 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 	if (!facts->listens || facts->local.ss_family == 0)
 		return san_socks_refuse(rep, -EINVAL, "it does not listen");
 	san_helper_facts_addr(&facts->local, &ip, &tcp_port, NULL);
-	if (!san_sock_find_is_any(&ip) && !san_socks_is_ours(port, &ip))
+	if (!san_inet_is_any(&ip) && !san_socks_is_ours(port, &ip))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
 					"bound to an address that is not the port's");
 	if (facts->domain == AF_INET6 && !san_wire_ip_is_v4(&ip) &&
-	    (!san_sock_find_is_any(&ip) || facts->v6only))
+	    (!san_inet_is_any(&ip) || facts->v6only))
 		return san_socks_refuse(rep, -EOPNOTSUPP,
 					"tokens are of IPv4, and it takes IPv6 only");
 	rc = san_socks_token_check(&ip, tcp_port);
@@ -454,7 +454,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	int rc = 0;
 
 	san_helper_facts_addr(&facts->local, &ip, &port, &scope);
-	if (san_sock_find_is_any(&ip)) { /* the program bound the port only */
+	if (san_inet_is_any(&ip)) { /* the program bound the port only */
 		ip = s->ip;
 		rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
 	}

@@ -139,7 +139,7 @@ token_destination(const struct san_ip *dst, uint16_t tcp_port)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 
-	if (san_wire_ip_is_v4(dst) && !san_sock_find_is_any(dst))
+	if (san_wire_ip_is_v4(dst) && !san_inet_is_any(dst))
 		memcpy(&to.sin_addr, dst->b + 12, sizeof(to.sin_addr));
 	return to;
 }

@@ -48,7 +48,7 @@ check_names(const struct app_port *port, const struct san_sock_names *n, struct 
 {
 	if (n->port == 0)
 		return san_socks_refuse(rep, -EINVAL, "not bound");
-	if (!san_sock_find_is_any(&n->local) && !san_socks_is_ours(port, &n->local))
+	if (!san_inet_is_any(&n->local) && !san_socks_is_ours(port, &n->local))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
 					"bound to an address that is not the port's");
 	return 0;
