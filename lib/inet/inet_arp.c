@@ -8,8 +8,6 @@
 
 #include "inet_priv.h"
 
-static const struct rte_ether_addr everybody = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
-
 static void
 put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 	const struct san_ip *sip, const struct san_ip *tip)
@@ -39,19 +37,12 @@ put_arp(struct san_inet *in, const struct rte_ether_addr *to, uint16_t op,
 }
 
 void
-san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
+san_inet_arp_ask(struct san_inet *in, const struct san_ip *src, const struct san_ip *target,
 		 const struct rte_ether_addr *mac)
 {
-	struct san_ip src;
+	static const struct rte_ether_addr everybody = {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
-	if (san_inet_route_source(in, target, &src) == 0)
-		put_arp(in, mac != NULL ? mac : &everybody, RTE_ARP_OP_REQUEST, &src, target);
-}
-
-void
-san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip)
-{
-	put_arp(in, &everybody, RTE_ARP_OP_REQUEST, ip, ip);
+	put_arp(in, mac != NULL ? mac : &everybody, RTE_ARP_OP_REQUEST, src, target);
 }
 
 enum san_drop

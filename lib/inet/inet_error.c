@@ -63,6 +63,25 @@ static const struct meaning unreachable_v6[] = {
 	{EACCES, true},
 };
 
+/** Types of errors, of IPv4 and of IPv6: the meanings of their first codes, and of the others. */
+static const struct {
+	struct meaning other;
+	const struct meaning *codes;
+	uint8_t nb_codes;
+} kinds[2][PARAMETER + 1] = {
+	{
+		[UNREACHABLE] = {{EHOSTUNREACH, false}, unreachable_v4, RTE_DIM(unreachable_v4)},
+		[EXCEEDED] = {.other = {EHOSTUNREACH, false}},
+		[PARAMETER] = {.other = {EPROTO, true}},
+	},
+	{
+		[V6_UNREACHABLE] = {{EPROTO, true}, unreachable_v6, RTE_DIM(unreachable_v6)},
+		[V6_TOO_BIG] = {.other = {EMSGSIZE, true}},
+		[V6_EXCEEDED] = {.other = {EHOSTUNREACH, false}},
+		[V6_PARAMETER] = {.other = {EPROTO, true}},
+	},
+};
+
 /*
  * ---- receiving ----
  */
@@ -144,28 +163,14 @@ too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 	return true;
 }
 
-static bool
-meaning_v4(uint8_t type, uint8_t code, struct meaning *x)
+/** err 0: it is not an error. */
+static struct meaning
+meaning_of(bool v4, uint8_t type, uint8_t code)
 {
-	*x = (struct meaning){EHOSTUNREACH, false};
-	if (type == PARAMETER)
-		*x = (struct meaning){EPROTO, true};
-	else if (type == UNREACHABLE && code < RTE_DIM(unreachable_v4))
-		*x = unreachable_v4[code];
-	return type == UNREACHABLE || type == EXCEEDED || type == PARAMETER;
-}
-
-static bool
-meaning_v6(uint8_t type, uint8_t code, struct meaning *x)
-{
-	*x = (struct meaning){EPROTO, true};
-	if (type == V6_TOO_BIG)
-		*x = (struct meaning){EMSGSIZE, true};
-	else if (type == V6_EXCEEDED)
-		*x = (struct meaning){EHOSTUNREACH, false};
-	else if (type == V6_UNREACHABLE && code < RTE_DIM(unreachable_v6))
-		*x = unreachable_v6[code];
-	return type >= V6_UNREACHABLE && type <= V6_PARAMETER;
+	if (type >= RTE_DIM(kinds[0]))
+		return (struct meaning){0};
+	return code < kinds[!v4][type].nb_codes ? kinds[!v4][type].codes[code] :
+						  kinds[!v4][type].other;
 }
 
 enum san_drop
@@ -175,13 +180,11 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 	uint32_t off = rx->off + ICMP_LEN, len = rx->len - ICMP_LEN;
 	uint32_t mtu = (uint32_t)icmp[6] << 8 | icmp[7];
 	struct san_inet_result *r = rx->r;
-	struct meaning x;
+	struct meaning x = meaning_of(v4, icmp[0], icmp[1]);
 	struct quote q;
 
-	if (!(v4 ? meaning_v4(icmp[0], icmp[1], &x) : meaning_v6(icmp[0], icmp[1], &x)) ||
-	    !san_inet_is_unicast(&rx->src))
-		return SAN_DROP_INET_UNWANTED;
-	if (!(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
+	if (x.err == 0 || !san_inet_is_unicast(&rx->src) ||
+	    !(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
 		return SAN_DROP_INET_UNWANTED;
 	/* There must be no error about a packet to several hosts. */
 	if (!san_inet_route_is_local(in, &q.src) || !san_inet_is_unicast(&q.dst) ||

@@ -81,19 +81,17 @@ put_nd(struct san_inet *in, const struct nd_out *o)
 }
 
 void
-san_inet_nd_ask(struct san_inet *in, const struct san_ip *target, const struct rte_ether_addr *mac)
+san_inet_nd_ask(struct san_inet *in, const struct san_ip *src, const struct san_ip *target,
+		const struct rte_ether_addr *mac)
 {
-	struct san_ip src;
 	struct nd_out o = {
 		.type = ND_SOLICIT,
 		.mac = mac,
 		.dst = *target,
-		.src = &src,
+		.src = src,
 		.target = target,
 	};
 
-	if (san_inet_route_source(in, target, &src) != 0)
-		return;
 	if (mac == NULL)
 		san_inet_nd_solicited_node(target, &o.dst);
 	put_nd(in, &o);

@@ -221,12 +221,13 @@ neigh_send_request(struct san_inet *in, struct inet_neigh *e, enum inet_neigh_st
 	 * The first request to a known neighbour is unicast. If there is no answer, the neighbour
 	 * may have a new MAC address.
 	 */
-	bool alone = state == INET_NEIGH_REFRESH && e->retries == 0;
+	const struct rte_ether_addr *mac =
+		state == INET_NEIGH_REFRESH && e->retries == 0 ? &e->mac : NULL;
+	struct san_ip src;
 
-	if (san_wire_ip_is_v4(&e->ip))
-		san_inet_arp_ask(in, &e->ip, alone ? &e->mac : NULL);
-	else
-		san_inet_nd_ask(in, &e->ip, alone ? &e->mac : NULL);
+	if (san_inet_route_source(in, &e->ip, &src) == 0)
+		(san_wire_ip_is_v4(&e->ip) ? san_inet_arp_ask : san_inet_nd_ask)(in, &src, &e->ip,
+										 mac);
 	neigh_enter_state(in, e, state, in->conf.retry_ns, now_ns);
 }
 
@@ -268,14 +269,13 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 {
 	struct inet_neigh *e;
 	struct rte_mbuf *m;
-	bool on_link;
 
 	/*
 	 * Store only addresses that a neighbour can have. Otherwise forged packets could fill the
 	 * table.
 	 */
 	if (!san_inet_is_unicast(&claim->ip) ||
-	    san_inet_route_best_source(in, &claim->ip, &on_link) == NULL || !on_link ||
+	    !san_inet_route_is_on_link(&in->conf, &claim->ip) ||
 	    san_inet_route_is_local(in, &claim->ip) ||
 	    !rte_is_valid_assigned_ether_addr(&claim->mac))
 		return;

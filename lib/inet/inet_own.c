@@ -20,7 +20,7 @@ static void
 own_announce_addr(struct san_inet *in, const struct san_ip *ip)
 {
 	if (san_wire_ip_is_v4(ip))
-		san_inet_arp_announce(in, ip);
+		san_inet_arp_ask(in, ip, ip, NULL);
 	else
 		san_inet_nd_announce(in, ip);
 }

@@ -215,7 +215,7 @@ bool san_inet_may_answer(struct san_inet *in, enum inet_answer kind, const struc
 
 /** Our address with the longest prefix that contains *peer*; else any of its family. */
 const struct san_inet_addr *san_inet_route_best_source(const struct san_inet *in,
-						       const struct san_ip *peer, bool *on_link);
+						       const struct san_ip *peer);
 /** True for the broadcast addresses of the link and of our IPv4 networks. */
 bool san_inet_route_is_broadcast(const struct san_inet *in, const struct san_ip *ip);
 /** 0; -EAGAIN: wait for hop->neigh; -ENETUNREACH, -EHOSTUNREACH: see san_inet_udp_send(). */
@@ -254,11 +254,11 @@ uint64_t san_inet_own_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_arp.c ---- */
 
-/** Announce on the link that *ip* is ours. */
-void san_inet_arp_announce(struct san_inet *in, const struct san_ip *ip);
-
-/** Request the MAC address of *target*, from *mac* only or (NULL) by broadcast. */
-void san_inet_arp_ask(struct san_inet *in, const struct san_ip *target,
+/**
+ * Request the MAC address of *target*, from *mac* only or (NULL) by broadcast. To announce an
+ * address of ours, *src* is that address, too.
+ */
+void san_inet_arp_ask(struct san_inet *in, const struct san_ip *src, const struct san_ip *target,
 		      const struct rte_ether_addr *mac);
 enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 
@@ -268,8 +268,7 @@ enum san_drop san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx);
 void san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip);
 /** Solicited-node group of *ip*. */
 void san_inet_nd_solicited_node(const struct san_ip *ip, struct san_ip *group);
-
-void san_inet_nd_ask(struct san_inet *in, const struct san_ip *target,
+void san_inet_nd_ask(struct san_inet *in, const struct san_ip *src, const struct san_ip *target,
 		     const struct rte_ether_addr *mac);
 /** Process a verified ICMPv6 message: neighbour solicitation or advertisement. */
 enum san_drop san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type);

@@ -68,10 +68,9 @@ report_source(const struct san_inet *in, const struct san_ip *dst)
 {
 	static const struct san_ip unspecified;
 	const struct san_inet_addr *a;
-	bool on_link;
 
 	if (san_wire_ip_is_v4(dst)) {
-		a = san_inet_route_best_source(in, dst, &on_link);
+		a = san_inet_route_best_source(in, dst);
 		return a != NULL ? &a->ip : NULL;
 	}
 	for (a = in->conf.addrs; a < in->conf.addrs + in->conf.nb_addrs; a++)

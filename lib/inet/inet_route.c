@@ -49,26 +49,18 @@ san_inet_route_is_on_link(const struct san_inet_conf *conf, const struct san_ip 
 }
 
 const struct san_inet_addr *
-san_inet_route_best_source(const struct san_inet *in, const struct san_ip *peer, bool *on_link)
+san_inet_route_best_source(const struct san_inet *in, const struct san_ip *peer)
 {
-	const struct san_inet_addr *best = NULL;
-	uint16_t i;
+	const struct san_inet_addr *a, *best = NULL, *any = NULL;
 
-	*on_link = false;
-	for (i = 0; i < in->conf.nb_addrs; i++) {
-		const struct san_inet_addr *a = &in->conf.addrs[i];
-
-		if (san_wire_ip_is_v4(&a->ip) != san_wire_ip_is_v4(peer))
-			continue;
+	for (a = in->conf.addrs; a < in->conf.addrs + in->conf.nb_addrs; a++) {
+		if (any == NULL && san_wire_ip_is_v4(&a->ip) == san_wire_ip_is_v4(peer))
+			any = a;
 		if (route_prefix_holds(a, peer) &&
-		    (!*on_link || a->prefix_len > best->prefix_len)) {
+		    (best == NULL || a->prefix_len > best->prefix_len))
 			best = a;
-			*on_link = true;
-		} else if (best == NULL) {
-			best = a;
-		}
 	}
-	return best;
+	return best != NULL ? best : any;
 }
 
 /* Next hop on the link to *ip*, which is unicast. NULL: none. */
@@ -76,11 +68,10 @@ static const struct san_ip *
 inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
 {
 	const struct san_inet_route *r, *best = NULL;
-	bool on_link;
 
-	if (!san_inet_is_unicast(ip) || san_inet_route_best_source(in, ip, &on_link) == NULL)
+	if (!san_inet_is_unicast(ip) || san_inet_route_best_source(in, ip) == NULL)
 		return NULL;
-	if (on_link)
+	if (san_inet_route_is_on_link(&in->conf, ip))
 		return ip;
 	for (r = in->conf.routes; r < in->conf.routes + in->conf.nb_routes; r++)
 		if (route_prefix_holds(&r->to, ip) &&
@@ -92,18 +83,14 @@ inet_route_next_hop(const struct san_inet *in, const struct san_ip *ip)
 int
 san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src)
 {
-	const struct san_ip *hop = peer;
-	const struct san_inet_addr *a;
-	bool on_link;
+	const struct san_ip *hop;
 
-	if (san_inet_route_best_source(in, peer, &on_link) == NULL)
+	if (san_inet_route_best_source(in, peer) == NULL)
 		return -EADDRNOTAVAIL;
-	if (!san_inet_route_is_local(in, peer))
-		hop = inet_route_next_hop(in, peer);
+	hop = san_inet_route_is_local(in, peer) ? peer : inet_route_next_hop(in, peer);
 	if (hop == NULL)
 		return -ENETUNREACH;
-	a = san_inet_route_best_source(in, hop, &on_link);
-	*src = a->ip;
+	*src = san_inet_route_best_source(in, hop)->ip;
 	return 0;
 }
 
@@ -148,11 +135,9 @@ int
 san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
 			     struct rte_ether_addr *mac)
 {
-	const struct san_ip *hop = san_inet_route_is_local(in, ip) ?
-		NULL :
-		inet_route_next_hop(in, ip);
+	const struct san_ip *hop = inet_route_next_hop(in, ip);
 
-	if (hop != NULL)
+	if (hop != NULL && !san_inet_route_is_local(in, ip))
 		san_inet_neigh_verify(in, hop, now_ns);
 	return san_inet_route_resolve(in, ip, now_ns, mac);
 }
@@ -163,25 +148,20 @@ san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint6
 static bool
 is_directed(const struct san_inet_addr *a, const struct san_ip *ip)
 {
-	unsigned int bit;
+	rte_be32_t host;
 
-	if (!san_wire_ip_is_v4(&a->ip) || a->prefix_len > 126 || !route_prefix_holds(a, ip))
-		return false;
-	for (bit = a->prefix_len; bit < 128; bit++)
-		if (!(ip->b[bit / 8] & (0x80 >> bit % 8)))
-			return false;
-	return true;
+	memcpy(&host, ip->b + INET_V4_OFF, sizeof(host));
+	return san_wire_ip_is_v4(&a->ip) && a->prefix_len <= 126 && route_prefix_holds(a, ip) &&
+		~rte_be_to_cpu_32(host) << (a->prefix_len - 96) == 0;
 }
 
 bool
 san_inet_route_is_broadcast(const struct san_inet *in, const struct san_ip *ip)
 {
-	static const uint8_t all[4] = {0xff, 0xff, 0xff, 0xff};
+	static const struct san_ip all = {{[10] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 	uint16_t i;
 
-	if (!san_wire_ip_is_v4(ip))
-		return false;
-	if (memcmp(ip->b + INET_V4_OFF, all, sizeof(all)) == 0)
+	if (san_wire_ip_eq(ip, &all))
 		return true;
 	for (i = 0; i < in->conf.nb_addrs; i++)
 		if (is_directed(&in->conf.addrs[i], ip))

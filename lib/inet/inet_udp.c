@@ -53,53 +53,39 @@ san_inet_udp_rx(const struct inet_rx *rx)
  * ---- sending ----
  */
 
-/** A datagram to be sent. */
-struct udp_out {
-	const struct san_inet_dgram *d;
-	struct san_ip src;
-	uint32_t ip_len; /* of the IP header */
-	uint32_t len;    /* of the UDP header and what follows */
-	uint8_t hops;
-};
-
+/** Find the source address *src* of *d*. */
 static int
-check_addrs(const struct san_inet *in, struct udp_out *x)
+udp_source(const struct san_inet *in, const struct san_inet_dgram *d, struct san_ip *src)
 {
-	const struct san_inet_dgram *d = x->d;
 	const struct san_inet_addr *a;
-	bool on_link;
 
-	if (!san_inet_is_any(&d->src)) {
-		x->src = d->src;
-		return san_wire_ip_is_v4(&d->src) == san_wire_ip_is_v4(&d->dst) &&
-				san_inet_route_is_local(in, &d->src) ?
+	*src = d->src;
+	if (!san_inet_is_any(src))
+		return san_wire_ip_is_v4(src) == san_wire_ip_is_v4(&d->dst) &&
+				san_inet_route_is_local(in, src) ?
 			0 :
 			-EADDRNOTAVAIL;
-	}
 	if (!san_inet_is_group(&d->dst) && !san_inet_route_is_broadcast(in, &d->dst))
-		return san_inet_route_source(in, &d->dst, &x->src);
-	a = san_inet_route_best_source(in, &d->dst, &on_link);
+		return san_inet_route_source(in, &d->dst, src);
+	a = san_inet_route_best_source(in, &d->dst);
 	if (a == NULL)
 		return -EADDRNOTAVAIL;
-	x->src = a->ip;
+	*src = a->ip;
 	return 0;
 }
 
+/** Add up the UDP header and the data to x->len. */
 static int
-check_len(struct udp_out *x, const struct iovec *iov, uint32_t nb_iov)
+udp_add_up(struct inet_ip_out *x, const struct iovec *iov, uint32_t nb_iov)
 {
-	bool v4 = san_wire_ip_is_v4(&x->d->dst);
-	uint32_t i;
+	/* the limit includes the IPv4 header, but not the IPv6 header */
+	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(x->dst) ? INET_V4_LEN : 0), i;
 
-	x->ip_len = v4 ? sizeof(struct rte_ipv4_hdr) : sizeof(struct rte_ipv6_hdr);
 	x->len = UDP_LEN;
 	for (i = 0; i < nb_iov; i++) {
-		if (iov[i].iov_len > UINT16_MAX)
+		if (iov[i].iov_len > most - x->len)
 			return -EMSGSIZE;
 		x->len += (uint32_t)iov[i].iov_len;
-		/* the limit includes the IPv4 header, but not the IPv6 header */
-		if (x->len + (v4 ? x->ip_len : 0) > UINT16_MAX)
-			return -EMSGSIZE;
 	}
 	return 0;
 }
@@ -132,13 +118,11 @@ inet_udp_append_data(struct san_inet *in, struct rte_mbuf *m, struct rte_mbuf **
 }
 
 static struct rte_mbuf *
-inet_udp_build_dgram(struct san_inet *in, const struct udp_out *x, const struct iovec *iov,
-		     uint32_t nb_iov)
+inet_udp_build_dgram(struct san_inet *in, const struct san_inet_dgram *d, struct inet_ip_out *x,
+		     const struct iovec *iov, uint32_t nb_iov)
 {
-	bool v4 = san_wire_ip_is_v4(&x->d->dst);
-	uint32_t i, off = INET_ETH_LEN + x->ip_len;
-	struct rte_mbuf *m = san_inet_out_frame(in, san_inet_ether_type(&x->d->dst),
-						x->ip_len + UDP_LEN);
+	uint32_t i, hdr = san_inet_hdr_len(x->dst);
+	struct rte_mbuf *m = san_inet_out_frame(in, san_inet_ether_type(x->dst), hdr + UDP_LEN);
 	struct rte_mbuf *last = m;
 	struct rte_udp_hdr *udp;
 	uint16_t sum;
@@ -151,23 +135,13 @@ inet_udp_build_dgram(struct san_inet *in, const struct udp_out *x, const struct 
 			return NULL;
 		}
 	}
-	san_inet_ip_put(rte_pktmbuf_mtod_offset(m, void *, INET_ETH_LEN),
-			&(struct inet_ip_out){
-				.src = &x->src,
-				.dst = &x->d->dst,
-				.len = x->len,
-				.proto = INET_PROTO_UDP,
-				.hops = x->hops,
-				.tos = x->d->tos,
-				.id = v4 ? (uint16_t)san_inet_ip_id(in, &x->d->dst) : 0,
-				.df = x->d->df,
-			});
-	udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, off);
-	udp->src_port = rte_cpu_to_be_16(x->d->sport);
-	udp->dst_port = rte_cpu_to_be_16(x->d->dport);
+	x->id = san_wire_ip_is_v4(x->dst) ? (uint16_t)san_inet_ip_id(in, x->dst) : 0;
+	udp = san_inet_ip_put(rte_pktmbuf_mtod_offset(m, void *, INET_ETH_LEN), x);
+	udp->src_port = rte_cpu_to_be_16(d->sport);
+	udp->dst_port = rte_cpu_to_be_16(d->dport);
 	udp->dgram_len = rte_cpu_to_be_16((uint16_t)x->len);
 	udp->dgram_cksum = 0;
-	sum = (uint16_t)~san_inet_ip_cksum(m, off, x->len, &x->src, &x->d->dst, INET_PROTO_UDP);
+	sum = (uint16_t)~san_inet_ip_cksum(m, INET_ETH_LEN + hdr, x->len, x->src, x->dst, x->proto);
 	/* 0 would mean that there is no checksum. */
 	udp->dgram_cksum = sum != 0 ? sum : 0xffff;
 	return m;
@@ -177,28 +151,36 @@ int
 san_inet_udp_send(struct san_inet *in, const struct san_inet_dgram *d, const struct iovec *iov,
 		  uint32_t nb_iov, uint64_t now_ns)
 {
-	struct udp_out x = {.d = d};
+	struct san_ip src;
+	struct inet_ip_out x = {
+		.src = &src,
+		.dst = &d->dst,
+		.proto = INET_PROTO_UDP,
+		.hops = d->hops != 0 ? d->hops : san_inet_is_group(&d->dst) ? 1 :
+									      INET_HOPS_OUT,
+		.tos = d->tos,
+		.df = d->df,
+	};
 	struct inet_hop hop;
 	struct rte_mbuf *m;
+	uint32_t len;
 	uint16_t mtu;
 	int rc;
 
-	x.hops = d->hops != 0 ? d->hops : san_inet_is_group(&d->dst) ? 1 :
-								       INET_HOPS_OUT;
-	rc = check_addrs(in, &x);
+	rc = udp_source(in, d, &src);
 	if (rc == 0)
-		rc = check_len(&x, iov, nb_iov);
+		rc = udp_add_up(&x, iov, nb_iov);
 	if (rc != 0)
 		return rc;
+	len = san_inet_hdr_len(&d->dst) + x.len;
 	mtu = d->probe ? in->conf.mtu : san_inet_path_mtu(in, &d->dst, now_ns);
-	if (d->df && x.ip_len + x.len > mtu)
+	if (d->df && len > mtu)
 		return -EMSGSIZE;
-	if (san_inet_out_room(in) <
-	    san_inet_frag_count(san_wire_ip_is_v4(&d->dst), x.ip_len + x.len, mtu))
+	if (san_inet_out_room(in) < san_inet_frag_count(san_wire_ip_is_v4(&d->dst), len, mtu))
 		return -EAGAIN;
 	rc = san_inet_route_hop(in, &d->dst, now_ns, &hop);
 	if (rc != 0 && rc != -EAGAIN)
 		return rc;
-	m = inet_udp_build_dgram(in, &x, iov, nb_iov);
+	m = inet_udp_build_dgram(in, d, &x, iov, nb_iov);
 	return m != NULL ? san_inet_frag_out(in, m, &hop, mtu) : -ENOMEM;
 }
