@@ -232,6 +232,23 @@ san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, uint32_t
 	return n;
 }
 
+void
+san_stream_copy(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb, uint32_t off,
+		uint32_t len, uint8_t *mem, bool fills)
+{
+	struct rtsan_sge part[RTSAN_SGE_MAX];
+	uint8_t i, n = san_stream_slice(sge, nb, off, len, part);
+
+	san_stream_spend(s, len);
+	for (i = 0; i < n; i++) {
+		if (fills)
+			memcpy(part[i].addr, mem, part[i].length);
+		else
+			memcpy(mem, part[i].addr, part[i].length);
+		mem += part[i].length;
+	}
+}
+
 int
 san_stream_reg(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb,
 	       enum san_stream_right right, uint64_t *addrs, uint32_t *keys)
@@ -338,30 +355,20 @@ san_stream_on_over(struct san_stream *s, uint8_t status, uint64_t now_ns)
 
 /* ---- time ---- */
 
-static uint64_t
-stream_sooner_ns(uint64_t a, uint64_t b)
-{
-	return b != 0 && b < a ? b : a;
-}
-
-/* 0 if *at* was due at the last pump: what it delayed waits for something else now, e.g. credit. */
-static uint64_t
-stream_deadline_after(const struct san_stream *s, uint64_t at)
-{
-	return at > s->pumped_ns ? at : 0;
-}
-
 uint64_t
 san_stream_deadline_ns(const struct san_stream *s)
 {
-	uint64_t at = SAN_TIME_NEVER;
+	const uint64_t held[] = {s->rx.adv_due, s->rx.posture_due, s->tx.gather_until};
+	uint64_t at = s->scan_at != 0 ? s->scan_at : SAN_TIME_NEVER;
+	unsigned int i;
 
 	if (!s->open || s->fault != NULL)
 		return SAN_TIME_NEVER;
-	at = stream_sooner_ns(at, s->scan_at);
-	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.adv_due));
-	at = stream_sooner_ns(at, stream_deadline_after(s, s->rx.posture_due));
-	return stream_sooner_ns(at, stream_deadline_after(s, s->tx.gather_until));
+	for (i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+		/* what was due at the last pump waits for something else now, e.g. credit */
+		if (held[i] > s->pumped_ns)
+			at = san_time_min(at, held[i]);
+	return at;
 }
 
 void

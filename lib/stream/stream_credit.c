@@ -56,7 +56,7 @@ san_stream_credit_init(struct san_stream *s)
 	struct stream_credit *cr = &s->cr;
 	uint32_t i;
 
-	cr->lssq = cr->lrsq = cr->peer_lrsq = s->conf.first_seq - 1;
+	cr->lssq = cr->lrsq = cr->peer_lrsq = cr->peer_seq = s->conf.first_seq - 1;
 	cr->other = s->conf.nb_recv;
 	for (i = 0; i <= cr->held_mask; i++)
 		cr->held[i] = STREAM_NONE;
@@ -76,14 +76,13 @@ san_stream_credit_on_msg(struct san_stream *s, const struct san_sm *m)
 {
 	struct stream_credit *cr = &s->cr;
 
-	if (cr->any && san_seq_lt(m->seq, cr->peer_seq))
+	if (san_seq_lt(m->seq, cr->peer_seq))
 		return; /* an older header that was reordered */
 	if (san_seq_gt(m->lrsq, cr->lssq) || san_seq_gt(m->nb_freed, cr->nb_payload) ||
 	    san_seq_lt(m->lrsq, cr->peer_lrsq) || san_seq_lt(m->nb_freed, cr->peer_freed)) {
 		san_stream_break(s, "counts messages that were not sent");
 		return;
 	}
-	cr->any = true;
 	cr->peer_seq = m->seq;
 	cr->peer_pr = m->pr;
 	cr->peer_lrsq = m->lrsq;

@@ -96,38 +96,22 @@ enum {
 	SEEN_STATES
 };
 
-static const struct {
-	uint8_t next, pattern;
-} seen[SEEN_STATES][STREAM_SEES] = {
-	[SEEN_NOTHING] = {
-		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
-		[STREAM_SEE_SEND] = {SEEN_NOTHING, 0},
-		[STREAM_SEE_DATA] = {SEEN_NOTHING, 0},
-	},
-	[SEEN_RECV] = {
-		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
-		[STREAM_SEE_SEND] = {SEEN_RECV_SEND, 0},
-		[STREAM_SEE_DATA] = {SEEN_RECV_DATA, 0},
-	},
-	[SEEN_RECV_SEND] = {
-		[STREAM_SEE_RECV] = {SEEN_RECV_SEND, 0},
-		[STREAM_SEE_SEND] = {SEEN_RECV_SEND, 0},
-		[STREAM_SEE_DATA] = {SEEN_NOTHING, STREAM_PATTERN_RECV_SEND},
-	},
-	[SEEN_RECV_DATA] = {
-		[STREAM_SEE_RECV] = {SEEN_RECV, 0},
-		[STREAM_SEE_SEND] = {SEEN_NOTHING, STREAM_PATTERN_SEND_RECV},
-		[STREAM_SEE_DATA] = {SEEN_RECV_DATA, 0},
-	},
+static const uint8_t seen[SEEN_STATES][STREAM_SEES] = {
+	/* after a large receive, a small send, and data for a large receive */
+	[SEEN_NOTHING] = {SEEN_RECV, SEEN_NOTHING, SEEN_NOTHING},
+	[SEEN_RECV] = {SEEN_RECV, SEEN_RECV_SEND, SEEN_RECV_DATA},
+	[SEEN_RECV_SEND] = {SEEN_RECV_SEND, SEEN_RECV_SEND, SEEN_NOTHING},
+	[SEEN_RECV_DATA] = {SEEN_RECV, SEEN_NOTHING, SEEN_RECV_DATA},
 };
 
 void
 san_stream_mode_see(struct san_stream *s, enum stream_see what)
 {
 	struct stream_rx *rx = &s->rx;
-	uint8_t was = rx->pattern_seen;
 
-	rx->pattern_seen = seen[was][what].next;
-	if (seen[was][what].pattern != STREAM_PATTERN_NONE)
-		rx->pattern = seen[was][what].pattern;
+	if (rx->pattern_seen == SEEN_RECV_SEND && what == STREAM_SEE_DATA)
+		rx->pattern = STREAM_PATTERN_RECV_SEND;
+	if (rx->pattern_seen == SEEN_RECV_DATA && what == STREAM_SEE_SEND)
+		rx->pattern = STREAM_PATTERN_SEND_RECV;
+	rx->pattern_seen = seen[rx->pattern_seen][what];
 }

@@ -87,7 +87,7 @@ struct stream_sqe {
 		struct rtsan_sge sge[RTSAN_SGE_MAX];
 		uint8_t data[RTSAN_INLINE_MAX];
 	};
-	struct rtsan_sge inl; /* *data* as a list of one element */
+	struct rtsan_sge inl; /* *data* as a list of one element: instead of *sge* */
 	uint32_t len, off;    /* *off*: bytes handed over */
 	uint32_t copy_at;     /* its place in the send buffer */
 	uint32_t nb_copied;   /* bytes copied there */
@@ -106,8 +106,7 @@ struct stream_sqe {
 	bool classed;    /* its buffers were counted for the mode */
 	bool counted;    /* checked whether it is too long for a message */
 	bool cancelled;
-	bool done;     /* nothing of it is in progress or left to do */
-	bool notified; /* completed to the application, if a completion is due */
+	bool done; /* nothing of it is in progress or left to do */
 };
 
 struct stream_rqe {
@@ -243,7 +242,6 @@ struct stream_credit {
 	uint16_t *held;                                     /* messages out of order, by number */
 	uint32_t held_mask;
 	uint32_t nb_held;
-	bool any; /* a header has arrived */
 };
 
 struct stream_urgent {
@@ -342,6 +340,9 @@ san_stream_spend(struct san_stream *s, uint32_t bytes)
 /* Store the part of *sge* from *off* on, at most *len* bytes, in *out*; returns its elements. */
 uint8_t san_stream_slice(const struct rtsan_sge *sge, uint8_t nb, uint32_t off, uint32_t len,
 			 struct rtsan_sge *out);
+/* Copy that part to *mem*, or, if *fills*, from there. */
+void san_stream_copy(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb, uint32_t off,
+		     uint32_t len, uint8_t *mem, bool fills);
 /* Register all elements of a slice for *right*. 0, or an error and none is registered. */
 int san_stream_reg(struct san_stream *s, const struct rtsan_sge *sge, uint8_t nb,
 		   enum san_stream_right right, uint64_t *addrs, uint32_t *keys);

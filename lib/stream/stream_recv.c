@@ -94,19 +94,16 @@ stream_recv_fits(const struct san_stream *s, const struct stream_rqe *q)
 	return san_stream_recv_is_set(q) && san_stream_recv_room_left(q) >= need;
 }
 
-static void
-stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const uint8_t *from,
-		     uint32_t bytes)
+/* Append what is unread in *b*, as far as there is room; returns the number of bytes. */
+static uint32_t
+stream_recv_copy_out(struct san_stream *s, struct stream_rqe *q, const struct stream_buf *b)
 {
-	struct rtsan_sge part[RTSAN_SGE_MAX];
-	uint8_t i, nb = san_stream_slice(q->sge, q->nb_sge, q->filled, bytes, part);
+	uint32_t bytes = san_stream_min(b->len, san_stream_recv_room_left(q));
 
-	san_stream_spend(s, bytes);
-	for (i = 0; i < nb; i++) {
-		memcpy(part[i].addr, from, part[i].length);
-		from += part[i].length;
-	}
+	san_stream_copy(s, q->sge, q->nb_sge, q->filled, bytes, b->data + b->off, true);
 	q->filled += bytes;
+	s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
+	return bytes;
 }
 
 /*
@@ -146,11 +143,10 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	struct stream_rx *rx = &s->rx;
 	struct stream_buf *b = first_piece(s);
 	bool initial = (b->piece & STREAM_PIECE_INITIAL) != 0;
-	uint32_t bytes = san_stream_min(b->len, san_stream_recv_room_left(q));
+	uint32_t bytes;
 
 	note_large(s, q, b);
-	rx->begun |= initial;
-	stream_recv_copy_out(s, q, b->data + b->off, bytes);
+	bytes = stream_recv_copy_out(s, q, b);
 	b->piece &= (uint8_t)~STREAM_PIECE_MARK;
 	b->off += bytes;
 	b->len -= bytes;
@@ -170,8 +166,7 @@ stream_recv_take_piece(struct san_stream *s, struct stream_rqe *q)
 	 */
 	if (!initial || rx->nb_unread > 0)
 		return false;
-	return q->is_adv ||
-		(rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
+	return q->is_adv || (rx->way != STREAM_RX_NONE && stream_recv_fits(s, q));
 }
 
 static void
@@ -218,7 +213,7 @@ more_may_come(struct san_stream *s)
 static void
 stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 {
-	uint32_t left = s->rx.nb_unread, skip = q->filled, bytes;
+	uint32_t left = s->rx.nb_unread, skip = q->filled;
 	uint16_t at = s->rx.unread_head;
 	bool marked = false;
 
@@ -235,9 +230,7 @@ stream_recv_peek_data(struct san_stream *s, struct stream_rqe *q)
 			break;
 		if (is_spent(s))
 			return;
-		bytes = san_stream_min(b->len, san_stream_recv_room_left(q));
-		stream_recv_copy_out(s, q, b->data + b->off, bytes);
-		s->rx.begun |= (b->piece & STREAM_PIECE_INITIAL) != 0;
+		stream_recv_copy_out(s, q, b);
 		at = b->next;
 	}
 	if (san_stream_recv_room_left(q) > 0 && !marked && (q->flags & RTSAN_RECV_WAITALL) != 0 &&

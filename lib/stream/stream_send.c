@@ -14,13 +14,10 @@
 
 /* ---- memory of an entry ---- */
 
-/* As san_stream_slice(), of the payload. */
-static uint8_t
-stream_send_slice(const struct stream_sqe *e, uint32_t off, uint32_t len, struct rtsan_sge *out)
+static const struct rtsan_sge *
+stream_send_sges(const struct stream_sqe *e)
 {
-	if (e->inlined)
-		return san_stream_slice(&e->inl, 1, off, len, out);
-	return san_stream_slice(e->sge, e->nb_sge, off, len, out);
+	return e->inlined ? &e->inl : e->sge;
 }
 
 /* Bytes without the urgent one. */
@@ -36,18 +33,18 @@ stream_send_left(const struct stream_sqe *e)
 	return stream_send_length(e) - e->off;
 }
 
+/* The list of what is left. */
+static uint8_t
+stream_send_slice(const struct stream_sqe *e, struct rtsan_sge *out)
+{
+	return san_stream_slice(stream_send_sges(e), e->nb_sge, e->off, stream_send_left(e), out);
+}
+
 static void
 stream_send_copy_in(struct san_stream *s, uint8_t *to, const struct stream_sqe *e, uint32_t off,
 		    uint32_t bytes)
 {
-	struct rtsan_sge part[RTSAN_SGE_MAX];
-	uint8_t i, nb = stream_send_slice(e, off, bytes, part);
-
-	san_stream_spend(s, bytes);
-	for (i = 0; i < nb; i++) {
-		memcpy(to, part[i].addr, part[i].length);
-		to += part[i].length;
-	}
+	san_stream_copy(s, stream_send_sges(e), e->nb_sge, off, bytes, to, false);
 }
 
 /* ---- completion of an entry ---- */
@@ -109,7 +106,7 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	*e = (struct stream_sqe){
 		.wr_id = wr->wr_id,
 		.len = wr->op == RTSAN_WR_SEND ? wr->length : 0,
-		.nb_sge = wr->nb_sge,
+		.nb_sge = (wr->flags & RTSAN_WR_INLINE) != 0 ? 1 : wr->nb_sge,
 		.inlined = (wr->flags & RTSAN_WR_INLINE) != 0,
 		.signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0,
 		.fin = wr->op == SAN_WR_SHUTDOWN,
@@ -287,7 +284,7 @@ stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct
 	while (off >= seg->len)
 		off -= seg++->len;
 	bytes = san_stream_min(seg->len - off, stream_send_left(e));
-	nb = stream_send_slice(e, e->off, bytes, part);
+	nb = san_stream_slice(stream_send_sges(e), e->nb_sge, e->off, bytes, part);
 	rc = s->ops->write(s->arg, san_stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
 			   seg->addr + off, seg->key);
 	if (rc != 0)
@@ -349,7 +346,7 @@ stream_send_prepare(struct san_stream *s, struct stream_sqe *e, uint8_t way)
 	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint32_t no_keys[RTSAN_SGE_MAX];
 	uint64_t no_addrs[RTSAN_SGE_MAX];
-	uint8_t nb = stream_send_slice(e, e->off, stream_send_left(e), part);
+	uint8_t nb = stream_send_slice(e, part);
 
 	if (way == STREAM_WAY_OFFERED) {
 		if (e->nb_keys == 0 &&
@@ -556,7 +553,7 @@ stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_whe
 	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint8_t i;
 
-	where->nb_seg = stream_send_slice(e, e->off, stream_send_left(e), part);
+	where->nb_seg = stream_send_slice(e, part);
 	for (i = 0; i < where->nb_seg; i++)
 		where->seg[i] = (struct san_sm_seg){
 			.addr = e->addrs[i],
