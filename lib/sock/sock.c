@@ -97,8 +97,8 @@ san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *n
 	struct san_sock *s = &all->socks[id];
 	const struct san_sock_names *was = &s->names;
 	/* An option keeps the place: senders stay with their socket of those that share a port. */
-	bool keeps = s->is_named && was->port == names->port &&
-		was->peer_port == names->peer_port && san_wire_ip_eq(&was->local, &names->local) &&
+	bool keeps = was->port == names->port && was->peer_port == names->peer_port &&
+		san_wire_ip_eq(&was->local, &names->local) &&
 		san_wire_ip_eq(&was->peer, &names->peer);
 
 	if (!keeps)
@@ -149,6 +149,16 @@ san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new)
 		return;
 	s->is_woken = true;
 	LIST_INSERT_HEAD(&all->woken, s, wake_link);
+}
+
+void
+san_sock_mirror_again(struct san_socks *all, struct san_sock *s)
+{
+	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
+	    s->stream.has_fin || s->stream.is_over ||
+	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
+		san_sock_mirror(all, s, false);
 }
 
 int

@@ -17,48 +17,42 @@
 
 /* ---- received ---- */
 
-/**
- * A record for *d* of *len* bytes, whose head is filled; NULL: no room. *end* becomes the tail that
- * publishes it.
- */
-static struct san_sock_rec *
-dgram_begin_rec(struct san_sock *s, const struct san_inet_dgram *d, uint32_t if_index, uint32_t len,
-		uint64_t now_ns, uint32_t *end)
+/** Put the datagram into the ring of *s*: its bytes are in r->m, or at *data* without one. */
+static void
+dgram_take(struct san_socks *all, struct san_sock *s, const struct san_inet_result *r,
+	   const void *data, uint32_t if_index, uint64_t now_ns)
 {
 	/* pairs with the release of the reader: the place is free */
 	uint32_t head = atomic_load_explicit(&s->shm->rx_head, memory_order_acquire);
 	struct san_sock_rec *rec;
 	uint32_t at;
 
-	if (unlikely(san_sock_shm_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base, len,
-					&at) != 0)) {
+	if (unlikely(san_sock_shm_place(s->rx, s->rx_mask + 1, s->rx_tail, head, &s->rx_base,
+					r->len, &at) != 0)) {
 		s->stats.nb_rx_full++;
 		atomic_store_explicit(&s->shm->nb_drops, s->stats.nb_rx_full, memory_order_relaxed);
-		return NULL;
+		return;
 	}
-	*end = at + san_sock_shm_rec_bytes(len);
 	rec = (struct san_sock_rec *)(s->rx + san_sock_shm_off(s->rx_mask + 1, s->rx_base, at));
-	rec->bytes = len;
+	rec->bytes = r->len;
 	rec->nb_drops = (uint32_t)s->stats.nb_rx_full;
-	memcpy(rec->src, d->src.b, sizeof(rec->src));
-	memcpy(rec->dst, d->dst.b, sizeof(rec->dst));
-	rec->sport = d->sport;
-	rec->dport = d->dport;
-	rec->hops = d->hops;
-	rec->tos = d->tos;
+	memcpy(rec->src, r->d.src.b, sizeof(rec->src));
+	memcpy(rec->dst, r->d.dst.b, sizeof(rec->dst));
+	rec->sport = r->d.sport;
+	rec->dport = r->d.dport;
+	rec->hops = r->d.hops;
+	rec->tos = r->d.tos;
 	rec->if_index = if_index;
 	rec->ns = now_ns;
-	return rec;
-}
-
-static void
-dgram_put_rec(struct san_socks *all, struct san_sock *s, uint32_t end, uint32_t len)
-{
-	s->rx_tail = end;
+	if (r->m != NULL)
+		data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
+	if (data != rec + 1 && data != NULL)
+		memcpy(rec + 1, data, r->len);
+	s->rx_tail = at + san_sock_shm_rec_bytes(r->len);
 	s->stats.nb_rx++;
-	s->stats.nb_rx_bytes += len;
+	s->stats.nb_rx_bytes += r->len;
 	atomic_store_explicit(&s->shm->rx_base, s->rx_base, memory_order_relaxed);
-	atomic_store_explicit(&s->shm->rx_tail, end, memory_order_release);
+	atomic_store_explicit(&s->shm->rx_tail, s->rx_tail, memory_order_release);
 	san_sock_mirror(all, s, true);
 }
 
@@ -66,31 +60,9 @@ void
 san_sock_dgram_put(struct san_socks *all, uint32_t id, const struct san_inet_dgram *d,
 		   uint32_t if_index, const void *data, uint32_t len, uint64_t now_ns)
 {
-	struct san_sock *s = &all->socks[id];
-	uint32_t end;
-	struct san_sock_rec *rec = dgram_begin_rec(s, d, if_index, len, now_ns, &end);
+	const struct san_inet_result r = {.d = *d, .len = len};
 
-	if (rec == NULL)
-		return;
-	memcpy(rec + 1, data, len);
-	dgram_put_rec(all, s, end, len);
-}
-
-/* Copy the packet to the ring of the program. */
-static void
-dgram_take_result(struct san_socks *all, struct san_sock *s, const struct san_inet_result *r,
-		  uint64_t now_ns)
-{
-	uint32_t end;
-	struct san_sock_rec *rec = dgram_begin_rec(s, &r->d, all->if_index, r->len, now_ns, &end);
-	const void *data;
-
-	if (rec == NULL)
-		return;
-	data = rte_pktmbuf_read(r->m, r->off, r->len, rec + 1);
-	if (data != rec + 1 && data != NULL)
-		memcpy(rec + 1, data, r->len);
-	dgram_put_rec(all, s, end, r->len);
+	dgram_take(all, &all->socks[id], &r, data, if_index, now_ns);
 }
 
 uint32_t
@@ -101,13 +73,13 @@ san_sock_dgram_rx(struct san_socks *all, const struct san_inet_result *r, uint64
 
 	if (unlikely(r->d.group)) {
 		for (s = NULL; (s = san_sock_find_next(all, &r->d, s)) != NULL; nb++)
-			dgram_take_result(all, s, r, now_ns);
+			dgram_take(all, s, r, NULL, all->if_index, now_ns);
 		return nb;
 	}
 	s = san_sock_find(all, &r->d);
 	if (s == NULL)
 		return 0;
-	dgram_take_result(all, s, r, now_ns);
+	dgram_take(all, s, r, NULL, all->if_index, now_ns);
 	return 1;
 }
 
@@ -225,11 +197,7 @@ dgram_visit_sock(struct san_socks *all, struct san_sock *s, struct san_inet *in,
 		rc = send_next(all, s, in, tail, now_ns);
 	atomic_store_explicit(&s->shm->tx_head, s->tx_head, memory_order_release);
 	san_sock_on_room(all, s);
-	/* report again: the program may have armed the socket while records were unread */
-	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
-	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
-	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
-		san_sock_mirror(all, s, false);
+	san_sock_mirror_again(all, s);
 	if (!s->is_broken && s->tx_head != tail)
 		san_sock_doorbell(all, san_sock_id(all, s));
 	return rc;

@@ -21,7 +21,6 @@ san_sock_find_link(struct san_socks *all, struct san_sock *s)
 		return;
 	s->next = all->ports[s->names.port];
 	all->ports[s->names.port] = san_sock_id(all, s);
-	s->is_named = true;
 }
 
 void
@@ -29,12 +28,11 @@ san_sock_find_unlink(struct san_socks *all, struct san_sock *s)
 {
 	uint32_t *at = &all->ports[s->names.port];
 
-	if (!s->is_named)
+	if (s->names.port == 0)
 		return;
 	while (&all->socks[*at] != s)
 		at = &all->socks[*at].next;
 	*at = s->next;
-	s->is_named = false;
 }
 
 /** How specific the name of *s* is for *d*; -1: *d* is not for *s*. */

@@ -38,13 +38,12 @@ struct san_sock {
 	uint32_t rx_mask, tx_mask;
 	uint32_t rx_base;
 	uint32_t rx_tail, tx_head; /**< authoritative; those in *shm* are copies for programs */
-	uint32_t next;             /**< of the sockets of its port */
+	uint32_t next;             /**< of the sockets of its port, if names.port is not 0 */
 	int wake_fd;
 	bool is_woken, is_work;          /**< is in the list */
 	LIST_ENTRY(san_sock) wake_link;  /**< sockets to wake */
 	TAILQ_ENTRY(san_sock) work_link; /**< sockets that notified */
-	bool is_named;
-	bool is_broken; /**< its program wrote something invalid: nothing is sent any more */
+	bool is_broken;                  /**< its program wrote something invalid: nothing is sent any more */
 	uint32_t nb_groups;
 	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;
@@ -100,6 +99,8 @@ void san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t n
  * data is the reason. With EPOLLET the kernel reports it even if older data is unread.
  */
 void san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new);
+/** The program may have begun to wait while something was unread: report it again. */
+void san_sock_mirror_again(struct san_socks *all, struct san_sock *s);
 /** Data was sent: if a thread waits for room and there is enough, report it. */
 void san_sock_on_room(struct san_socks *all, struct san_sock *s);
 

@@ -278,12 +278,7 @@ san_sock_stream_visit(struct san_socks *all, struct san_sock *s, uint64_t now_ns
 	sock_stream_post_recv(all, s, now_ns);
 	if (unlikely(wants_end(s)))
 		san_sock_on_room(all, s);
-	/* report again: the program may have begun to wait while data was unread */
-	if (atomic_load_explicit(&s->shm->rx_head, memory_order_acquire) != s->rx_tail ||
-	    s->stream.has_fin || s->stream.is_over ||
-	    atomic_load_explicit(&s->shm->error, memory_order_relaxed) != 0 ||
-	    atomic_load_explicit(&s->shm->shut, memory_order_relaxed) != 0)
-		san_sock_mirror(all, s, false);
+	san_sock_mirror_again(all, s);
 }
 
 /* ---- the connection begins and ends ---- */
