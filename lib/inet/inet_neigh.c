@@ -54,8 +54,6 @@ san_inet_neigh_create(struct san_inet *in)
 	    san_pool_create(&in->free_waits, NULL, in->waits, in->conf.max_waiting,
 			    sizeof(*in->waits)))
 		return -ENOMEM;
-	for (i = 0; i < nb_buckets; i++)
-		in->buckets[i] = INET_NONE;
 	in->bucket_mask = nb_buckets - 1;
 	return 0;
 }
@@ -82,11 +80,11 @@ san_inet_neigh_destroy(struct san_inet *in)
 static struct rte_mbuf *
 take_waiting(struct san_inet *in, struct inet_neigh *e)
 {
-	struct inet_wait *w = &in->waits[e->wait_head];
+	struct inet_wait *w = STAILQ_FIRST(&e->waits);
 	struct rte_mbuf *m = w->m;
 
 	e->nb_waiting -= w->is_first;
-	e->wait_head = w->next;
+	STAILQ_REMOVE_HEAD(&e->waits, link);
 	w->m = NULL;
 	san_pool_give(&in->free_waits, w);
 	return m;
@@ -97,14 +95,14 @@ drop_oldest(struct san_inet *in, struct inet_neigh *e)
 {
 	do
 		rte_pktmbuf_free(take_waiting(in, e));
-	while (e->wait_head != INET_NONE && !in->waits[e->wait_head].is_first);
+	while (!STAILQ_EMPTY(&e->waits) && !STAILQ_FIRST(&e->waits)->is_first);
 	in->drops[SAN_DROP_INET_NEIGH]++;
 }
 
 static void
 drop_waiting(struct san_inet *in, struct inet_neigh *e)
 {
-	while (e->wait_head != INET_NONE)
+	while (!STAILQ_EMPTY(&e->waits))
 		drop_oldest(in, e);
 }
 
@@ -112,7 +110,7 @@ bool
 san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf **m, uint32_t n)
 {
 	struct inet_wait *w;
-	uint32_t i, k;
+	uint32_t k;
 
 	/* One neighbour gets at most half of the places: it may never answer. */
 	if (e->nb_waiting >= in->conf.max_waiting / 2)
@@ -121,13 +119,8 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 		return false;
 	for (k = 0; k < n; k++) {
 		w = san_pool_take(&in->free_waits);
-		*w = (struct inet_wait){.m = m[k], .next = INET_NONE, .is_first = k == 0};
-		i = (uint32_t)(w - in->waits);
-		if (e->wait_head == INET_NONE)
-			e->wait_head = i;
-		else
-			in->waits[e->wait_tail].next = i;
-		e->wait_tail = i;
+		*w = (struct inet_wait){.m = m[k], .is_first = k == 0};
+		STAILQ_INSERT_TAIL(&e->waits, w, link);
 	}
 	e->nb_waiting++;
 	return true;
@@ -135,7 +128,7 @@ san_inet_neigh_wait(struct san_inet *in, struct inet_neigh *e, struct rte_mbuf *
 
 /* ---- the table ---- */
 
-static uint32_t *
+static struct inet_bucket *
 neigh_bucket_of(const struct san_inet *in, const struct san_ip *ip)
 {
 	return &in->buckets[san_inet_hash(ip, in->hash_seed) & in->bucket_mask];
@@ -144,22 +137,18 @@ neigh_bucket_of(const struct san_inet *in, const struct san_ip *ip)
 static struct inet_neigh *
 neigh_find(const struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t i = *neigh_bucket_of(in, ip);
+	struct inet_neigh *e;
 
-	while (i != INET_NONE && !san_wire_ip_eq(&in->neigh[i].ip, ip))
-		i = in->neigh[i].next;
-	return i != INET_NONE ? &in->neigh[i] : NULL;
+	LIST_FOREACH(e, neigh_bucket_of(in, ip), in_bucket)
+		if (san_wire_ip_eq(&e->ip, ip))
+			break;
+	return e;
 }
 
 static void
 neigh_del(struct san_inet *in, struct inet_neigh *e)
 {
-	uint32_t idx = (uint32_t)(e - in->neigh);
-	uint32_t *link = neigh_bucket_of(in, &e->ip);
-
-	while (*link != idx)
-		link = &in->neigh[*link].next;
-	*link = e->next;
+	LIST_REMOVE(e, in_bucket);
 	drop_waiting(in, e);
 	TAILQ_REMOVE(&in->states[e->state], e, link);
 	memset(e, 0, sizeof(*e));
@@ -170,34 +159,25 @@ neigh_del(struct san_inet *in, struct inet_neigh *e)
 static struct inet_neigh *
 neigh_find_victim(const struct san_inet *in)
 {
-	static const enum inet_neigh_state order[] = {
-		INET_NEIGH_STALE,
-		INET_NEIGH_FAILED,
-		INET_NEIGH_REACHABLE,
-		INET_NEIGH_REFRESH,
-		INET_NEIGH_PENDING,
-	};
 	struct inet_neigh *e = NULL;
 	uint32_t i;
 
-	for (i = 0; e == NULL && i < RTE_DIM(order); i++)
-		e = TAILQ_FIRST(&in->states[order[i]]);
+	for (i = 0; e == NULL && i < INET_NEIGH_MAX; i++)
+		e = TAILQ_FIRST(&in->states[i]);
 	return e;
 }
 
 static struct inet_neigh *
 neigh_add(struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t *bucket = neigh_bucket_of(in, ip);
 	struct inet_neigh *e;
 
 	if (in->free_neigh.nb == 0)
 		neigh_del(in, neigh_find_victim(in));
 	e = san_pool_take(&in->free_neigh);
 	e->ip = *ip;
-	e->wait_head = INET_NONE;
-	e->next = *bucket;
-	*bucket = (uint32_t)(e - in->neigh);
+	STAILQ_INIT(&e->waits);
+	LIST_INSERT_HEAD(neigh_bucket_of(in, ip), e, in_bucket);
 	return e;
 }
 
@@ -293,7 +273,7 @@ san_inet_neigh_learn(struct san_inet *in, const struct inet_rx *rx, const struct
 		neigh_enter_state(in, e, INET_NEIGH_STALE, STALE_NS, rx->now_ns);
 	else
 		neigh_confirm(in, e, rx->now_ns);
-	while (e->wait_head != INET_NONE) {
+	while (!STAILQ_EMPTY(&e->waits)) {
 		m = take_waiting(in, e);
 		rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr = e->mac;
 		in->drops[SAN_DROP_TX_FULL] += san_inet_out_add(in, m) != SAN_DROP_NONE;

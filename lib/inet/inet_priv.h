@@ -23,7 +23,6 @@
 #include "san_pool.h"
 #include "san_prng.h"
 
-#define INET_NONE        UINT32_MAX
 #define INET_V4_OFF      12 /**< offset of an IPv4 address in struct san_ip */
 #define INET_ETH_LEN     ((uint32_t)sizeof(struct rte_ether_hdr))
 #define INET_V4_LEN      ((uint32_t)sizeof(struct rte_ipv4_hdr))
@@ -42,14 +41,22 @@
 #define INET_PROTO_UDP   17
 #define INET_TOS_CONTROL 0xc0 /**< internetwork control, as other hosts set it */
 
+/** In the order in which new entries replace others. */
 enum inet_neigh_state {
 	INET_NEIGH_FREE = 0,
-	INET_NEIGH_PENDING,   /**< MAC address requested, unknown */
-	INET_NEIGH_REACHABLE, /**< MAC address recently confirmed, or taken into use */
 	INET_NEIGH_STALE,     /**< MAC address known, not in use */
-	INET_NEIGH_REFRESH,   /**< MAC address in use, but old: requested again */
 	INET_NEIGH_FAILED,    /**< no answer; no new request for a while */
+	INET_NEIGH_REACHABLE, /**< MAC address recently confirmed, or taken into use */
+	INET_NEIGH_REFRESH,   /**< MAC address in use, but old: requested again */
+	INET_NEIGH_PENDING,   /**< MAC address requested, unknown */
 	INET_NEIGH_MAX
+};
+
+/** A frame that waits for the MAC address of its neighbour. */
+struct inet_wait {
+	struct rte_mbuf *m;
+	STAILQ_ENTRY(inet_wait) link;
+	bool is_first; /**< first frame of its datagram */
 };
 
 struct inet_neigh {
@@ -57,22 +64,15 @@ struct inet_neigh {
 	struct rte_ether_addr mac;
 	uint8_t state; /**< enum inet_neigh_state */
 	uint8_t retries;
-	bool used;                    /**< looked up since the last confirmation */
-	uint16_t nb_waiting;          /**< datagrams waiting for it */
-	uint32_t wait_head;           /**< first of their frames; INET_NONE: none */
-	uint32_t wait_tail;           /**< last of their frames */
-	uint32_t next;                /**< in its bucket */
+	bool used;                      /**< looked up since the last confirmation */
+	uint16_t nb_waiting;            /**< datagrams waiting for it */
+	STAILQ_HEAD(, inet_wait) waits; /**< their frames */
+	LIST_ENTRY(inet_neigh) in_bucket;
 	uint64_t next_ns;             /**< end of its time in this state */
 	TAILQ_ENTRY(inet_neigh) link; /**< in the list of its state */
 };
 TAILQ_HEAD(inet_neigh_list, inet_neigh);
-
-/** A frame that waits for the MAC address of its neighbour. */
-struct inet_wait {
-	struct rte_mbuf *m;
-	uint32_t next;
-	bool is_first; /**< first frame of its datagram */
-};
+LIST_HEAD(inet_bucket, inet_neigh);
 
 /** Content of a group report: record types of IGMPv3 and MLDv2. */
 enum inet_report {
@@ -122,7 +122,7 @@ struct san_inet {
 	uint8_t nb_announced;
 	/* inet_neigh.c */
 	struct inet_neigh *neigh;
-	uint32_t *buckets;
+	struct inet_bucket *buckets;
 	uint32_t bucket_mask;
 	struct san_pool free_neigh;
 	struct inet_neigh_list states[INET_NEIGH_MAX]; /**< per state, longest in it first */

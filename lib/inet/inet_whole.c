@@ -48,7 +48,7 @@ struct inet_partial {
 	uint32_t len;      /* of the IP payload; 0: the last fragment is missing */
 	uint32_t nb_bytes; /* that have arrived */
 	uint32_t nb_pieces;
-	uint32_t first, last; /* pieces in the order of their offsets; INET_NONE: none */
+	TAILQ_HEAD(inet_pieces, inet_piece) pieces; /* in the order of their offsets */
 	bool is_used;
 	bool is_broken; /* further fragments are dropped */
 	/* from the first fragment: */
@@ -56,10 +56,10 @@ struct inet_partial {
 	uint16_t off; /* offset of the IP payload in it */
 };
 
-/** A fragment that is held; unused ones form a list. */
+/** A fragment that is held. */
 struct inet_piece {
 	struct rte_mbuf *m;
-	uint32_t next;
+	TAILQ_ENTRY(inet_piece) link;
 	uint16_t at, len;
 };
 
@@ -101,10 +101,10 @@ san_inet_whole_destroy(struct san_inet *in)
 static struct rte_mbuf *
 whole_take_piece(struct san_inet *in, struct inet_partial *p)
 {
-	struct inet_piece *x = &in->pieces[p->first];
+	struct inet_piece *x = TAILQ_FIRST(&p->pieces);
 	struct rte_mbuf *m = x->m;
 
-	p->first = x->next;
+	TAILQ_REMOVE(&p->pieces, x, link);
 	x->m = NULL;
 	san_pool_give(&in->free_pieces, x);
 	p->nb_pieces--;
@@ -142,53 +142,35 @@ partial_older(struct inet_partial *a, struct inet_partial *b)
 	return a == NULL || b->nr < a->nr ? b : a;
 }
 
-/**
- * Find the packet to drop so that a fragment of *src* has room. *victim* NULL: there is room.
- * False: none can be dropped.
- */
+/** Make room for a fragment of *mine*, or (NULL) of a new packet, by dropping others. */
 static bool
-find_victim(const struct san_inet *in, const struct san_ip *src, bool is_new, uint64_t now_ns,
-	    struct inet_partial **victim)
+partial_make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
 {
-	uint32_t nb_used = is_new;
-	uint32_t partials = is_new, pieces = 1; /* of this source */
-	struct inet_partial *p, *own = NULL, *all = NULL;
+	uint32_t nb_used = mine == NULL;
+	uint32_t partials = mine == NULL, pieces = 1; /* of this source */
+	struct inet_partial *p, *victim, *own = NULL, *all = NULL;
 
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++) {
 		if (!p->is_used)
 			continue;
 		nb_used++;
 		all = partial_older(all, p);
-		if (!san_wire_ip_eq(&p->src, src))
+		if (!san_wire_ip_eq(&p->src, &rx->src))
 			continue;
 		own = partial_older(own, p);
 		partials++;
 		pieces += p->nb_pieces;
 	}
-	*victim = NULL;
 	if (partials > (in->conf.max_partial + 1u) / 2 || pieces > in->conf.max_frags / 2)
-		*victim = own;
+		victim = own;
 	else if (nb_used > in->conf.max_partial || in->free_pieces.nb == 0)
-		*victim = all;
+		victim = all;
 	else
 		return true;
-	return *victim == own || (*victim)->since_ns + CROWDED_NS < now_ns;
-}
-
-/** Make room for a fragment of *mine*, or of a new packet. */
-static bool
-partial_make_room(struct san_inet *in, const struct inet_rx *rx, const struct inet_partial *mine)
-{
-	struct inet_partial *victim;
-
-	while (find_victim(in, &rx->src, mine == NULL, rx->now_ns, &victim)) {
-		if (victim == NULL)
-			return true;
-		if (victim == mine)
-			return false;
-		partial_forget(in, victim);
-	}
-	return false;
+	if (victim == mine || (victim != own && victim->since_ns + CROWDED_NS >= rx->now_ns))
+		return false;
+	partial_forget(in, victim);
+	return partial_make_room(in, rx, mine);
 }
 
 static struct inet_partial *
@@ -206,10 +188,9 @@ partial_begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 		.src = rx->src,
 		.dst = rx->dst,
 		.id = id,
-		.first = INET_NONE,
-		.last = INET_NONE,
 		.is_used = true,
 	};
+	TAILQ_INIT(&p->pieces);
 	in->whole_ns = san_time_min(in->whole_ns, until_ns(p));
 	return p;
 }
@@ -218,18 +199,18 @@ partial_begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 
 /** End of a piece; 0 if there is none. */
 static uint32_t
-end_of(const struct san_inet *in, uint32_t i)
+end_of(const struct inet_piece *x)
 {
-	return i == INET_NONE ? 0 : (uint32_t)in->pieces[i].at + in->pieces[i].len;
+	return x == NULL ? 0 : (uint32_t)x->at + x->len;
 }
 
 /** True if the fragment and the others agree on the end of the packet. */
 static bool
-is_end_right(const struct san_inet *in, const struct inet_partial *p, const struct frag *f)
+is_end_right(const struct inet_partial *p, const struct frag *f)
 {
 	if (p->len != 0)
 		return f->more ? f->end < p->len : f->end == p->len;
-	return f->more || f->end > end_of(in, p->last);
+	return f->more || f->end > end_of(TAILQ_LAST(&p->pieces, inet_pieces));
 }
 
 /**
@@ -237,23 +218,18 @@ is_end_right(const struct san_inet *in, const struct inet_partial *p, const stru
  * overlap.
  */
 static int
-partial_find_place(const struct san_inet *in, const struct inet_partial *p, const struct frag *f,
-		   uint32_t *prev)
+partial_find_place(const struct inet_partial *p, const struct frag *f, struct inet_piece **prev)
 {
-	const struct inet_piece *x = in->pieces;
-	uint32_t i = p->first;
+	/* most fragments arrive in order */
+	struct inet_piece *x = TAILQ_LAST(&p->pieces, inet_pieces), *next;
 
-	*prev = INET_NONE;
-	/* Most fragments arrive in order. */
-	if (p->last != INET_NONE && f->at > x[p->last].at) {
-		*prev = p->last;
-		i = INET_NONE;
-	}
-	for (; i != INET_NONE && x[i].at < f->at; i = x[i].next)
-		*prev = i;
-	if (i != INET_NONE && x[i].at == f->at && end_of(in, i) == f->end)
+	while (x != NULL && x->at > f->at)
+		x = TAILQ_PREV(x, inet_pieces, link);
+	*prev = x;
+	if (x != NULL && x->at == f->at && end_of(x) == f->end)
 		return -EEXIST;
-	return end_of(in, *prev) > f->at || (i != INET_NONE && f->end > x[i].at) ? -EINVAL : 0;
+	next = x != NULL ? TAILQ_NEXT(x, link) : TAILQ_FIRST(&p->pieces);
+	return end_of(x) > f->at || (next != NULL && f->end > next->at) ? -EINVAL : 0;
 }
 
 /**
@@ -345,13 +321,12 @@ static enum san_drop
 partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p,
 		 const struct frag *f)
 {
-	struct inet_piece *x;
-	uint32_t prev, *link;
+	struct inet_piece *x, *prev;
 	int rc;
 
 	if (p->is_broken)
 		return SAN_DROP_INET_FRAG;
-	rc = is_end_right(in, p, f) ? partial_find_place(in, p, f, &prev) : -EINVAL;
+	rc = is_end_right(p, f) ? partial_find_place(p, f, &prev) : -EINVAL;
 	if (rc == 0 && (p->nb_pieces == INET_NB_FRAGS || !partial_make_room(in, rx, p)))
 		rc = -ENOSPC;
 	if (rc != 0 && rc != -EEXIST)
@@ -363,11 +338,15 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 	if (f->at == 0)
 		note_first(p, rx);
 	x = san_pool_take(&in->free_pieces);
-	link = prev == INET_NONE ? &p->first : &in->pieces[prev].next;
-	*x = (struct inet_piece){rx->m, *link, (uint16_t)f->at, (uint16_t)(f->end - f->at)};
-	*link = (uint32_t)(x - in->pieces);
-	if (prev == p->last)
-		p->last = *link;
+	*x = (struct inet_piece){
+		.m = rx->m,
+		.at = (uint16_t)f->at,
+		.len = (uint16_t)(f->end - f->at),
+	};
+	if (prev != NULL)
+		TAILQ_INSERT_AFTER(&p->pieces, prev, x, link);
+	else
+		TAILQ_INSERT_HEAD(&p->pieces, x, link);
 	p->nb_bytes += x->len;
 	p->nb_pieces++;
 	rx->m = NULL;
@@ -483,13 +462,13 @@ san_inet_whole_tick(struct san_inet *in, uint64_t now_ns)
 static void
 check_partial(const struct san_inet *in, const struct inet_partial *p)
 {
-	uint32_t i, end = 0, nb = 0, bytes = 0;
+	uint32_t end = 0, nb = 0, bytes = 0;
+	const struct inet_piece *x;
 
-	for (i = p->first; p->nb_pieces != 0 && i != INET_NONE; i = in->pieces[i].next) {
-		SAN_VERIFY(in->pieces[i].m != NULL && in->pieces[i].at >= end);
-		SAN_VERIFY(in->pieces[i].next != INET_NONE || i == p->last);
-		end = end_of(in, i);
-		bytes += in->pieces[i].len;
+	TAILQ_FOREACH(x, &p->pieces, link) {
+		SAN_VERIFY(x->m != NULL && x->at >= end);
+		end = end_of(x);
+		bytes += x->len;
 		nb++;
 	}
 	SAN_VERIFY(nb == p->nb_pieces && (p->is_broken || bytes == p->nb_bytes));

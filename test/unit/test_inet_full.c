@@ -55,6 +55,7 @@ UNIT_CASE_OWN(table__costs_the_same_when_full, NULL, teardown)
 UNIT_CASE_OWN(table__chains_are_short, NULL, teardown)
 {
 	struct san_ip ip = inet_ip("10.1.0.0");
+	const struct inet_neigh *e;
 	uint32_t n;
 
 	test_inet_conf();
@@ -68,7 +69,7 @@ UNIT_CASE_OWN(table__chains_are_short, NULL, teardown)
 	}
 	for (uint32_t i = 0; i <= h.in->bucket_mask; i++) {
 		n = 0;
-		for (uint32_t k = h.in->buckets[i]; k != INET_NONE; k = h.in->neigh[k].next)
+		LIST_FOREACH(e, &h.in->buckets[i], in_bucket)
 			n++;
 		assert_in_range(n, 0, 9);
 	}
