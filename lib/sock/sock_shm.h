@@ -244,14 +244,6 @@ san_sock_shm_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, u
 	return 0;
 }
 
-/** Bytes that may be used in a ring of *size* bytes that still has room for any datagram. */
-static inline uint32_t
-san_sock_shm_roomy(uint32_t size)
-{
-	/* a datagram may need its size once more, for the padding before it */
-	return size / 2 - 4 * SAN_SOCK_LINE;
-}
-
 _Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_SOCK_LINE >=
 		       2 * (SAN_SOCK_DGRAM + 2 * SAN_SOCK_LINE),
 	       "room for any datagram");
@@ -262,8 +254,9 @@ san_sock_shm_has_room(const struct san_sock_shm *shm, uint32_t size)
 {
 	uint32_t head = atomic_load_explicit(&shm->tx_head, memory_order_acquire);
 
+	/* a datagram may need its size once more, for the padding before it */
 	return atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head <=
-		san_sock_shm_roomy(size);
+		size / 2 - 4 * SAN_SOCK_LINE;
 }
 
 /** Whether a writer need not wait for room; after shutdown() it never needs to. (UDP-10) */

@@ -184,23 +184,6 @@ sock_stream_post_sends(struct san_socks *all, struct san_sock *s, uint64_t now_n
 #define PROBES_MAX  127u  /* this and SECONDS_MAX are Linux's limits */
 #define SECONDS_MAX 32767u
 
-/* Apply SO_KEEPALIVE. With TCP_USER_TIMEOUT, that time ends the connection, not TCP_KEEPCNT. */
-static void
-keep_alive(struct san_sock_timeouts *p, uint32_t timeout_ms, uint32_t idle_s, uint32_t every_s,
-	   uint32_t probes)
-{
-	uint32_t rest_ms;
-
-	p->idle_ms = RTE_MIN(idle_s, SECONDS_MAX) * 1000;
-	p->every_ms = RTE_MAX(RTE_MIN(every_s, SECONDS_MAX), 1u) * 1000;
-	if (timeout_ms != 0) {
-		rest_ms = timeout_ms > p->idle_ms ? timeout_ms - p->idle_ms : 1;
-		p->every_ms = RTE_MAX(p->every_ms, rest_ms / PROBES_MAX + 1);
-		probes = (rest_ms - 1) / p->every_ms + 1;
-	}
-	p->probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
-}
-
 /* Apply the timeouts that the program has set at its socket, or TCP's defaults. (UDP-12) */
 static void
 sock_stream_set_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now_ns)
@@ -208,16 +191,24 @@ sock_stream_set_timeouts(struct san_socks *all, struct san_sock *s, uint64_t now
 	const struct san_sock_shm *shm = s->shm;
 	uint32_t timeout_ms = atomic_load_explicit(&shm->timeout_ms, memory_order_relaxed);
 	uint32_t idle_s = atomic_load_explicit(&shm->idle_s, memory_order_relaxed);
+	uint32_t every_s = atomic_load_explicit(&shm->every_s, memory_order_relaxed);
+	uint32_t probes = atomic_load_explicit(&shm->probes, memory_order_relaxed), rest_ms;
 	struct san_sock_timeouts p = {
 		.timeout_ms = timeout_ms != 0 ? timeout_ms : SAN_SOCK_TIMEOUT_MS,
 		.idle_ms = RARE_MS,
 		.every_ms = RARE_MS,
 	};
 
-	if (idle_s != 0)
-		keep_alive(&p, timeout_ms, idle_s,
-			   atomic_load_explicit(&shm->every_s, memory_order_relaxed),
-			   atomic_load_explicit(&shm->probes, memory_order_relaxed));
+	if (idle_s != 0) { /* SO_KEEPALIVE */
+		p.idle_ms = RTE_MIN(idle_s, SECONDS_MAX) * 1000;
+		p.every_ms = RTE_MAX(RTE_MIN(every_s, SECONDS_MAX), 1u) * 1000;
+		if (timeout_ms != 0) { /* TCP_USER_TIMEOUT ends the connection, not TCP_KEEPCNT */
+			rest_ms = timeout_ms > p.idle_ms ? timeout_ms - p.idle_ms : 1;
+			p.every_ms = RTE_MAX(p.every_ms, rest_ms / PROBES_MAX + 1);
+			probes = (rest_ms - 1) / p.every_ms + 1;
+		}
+		p.probes = (uint8_t)RTE_MAX(RTE_MIN(probes, PROBES_MAX), 1u);
+	}
 	all->work.set_timeouts(all->work.core, s->stream.qp, &p, now_ns);
 }
 

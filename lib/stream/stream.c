@@ -311,8 +311,7 @@ san_stream_on_done(struct san_stream *s, const struct san_ulp_wc *wc, uint64_t n
 		[STREAM_REQ_READ] = "offered memory that can't be read",
 	};
 
-	if (wc->status != 0 && wc->status != RTSAN_WC_FLUSHED &&
-	    wc->status != RTSAN_WC_RETRY_EXC)
+	if (wc->status != 0 && wc->status != RTSAN_WC_FLUSHED && wc->status != RTSAN_WC_RETRY_EXC)
 		san_stream_break(s, faults[req]);
 	switch (req) {
 	case STREAM_REQ_RECV:

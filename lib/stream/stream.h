@@ -235,7 +235,6 @@ struct san_stream_stats {
 
 struct san_stream_view {
 	uint8_t mode, peer_mode; /**< enum san_sm_mode of what we send, of what we receive */
-	bool is_open, fin_sent, fin_rcvd;
 	uint32_t threshold;
 	uint32_t msg_size, peer_msg_size;
 	uint32_t credit, peer_credit;

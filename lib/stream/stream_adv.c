@@ -102,8 +102,7 @@ adv_fill_one(struct san_stream *s, struct stream_rqe *q, struct san_sm_adv *adv)
 	adv->after = q->after;
 	adv->where.nb_seg = nb;
 	for (i = 0; i < nb; i++)
-		adv->where.seg[i] =
-			(struct san_sm_seg){addrs[i], part[i].length, q->keys[i]};
+		adv->where.seg[i] = (struct san_sm_seg){addrs[i], part[i].length, q->keys[i]};
 	s->stats.nb_advertisements++;
 	return true;
 }

@@ -108,8 +108,7 @@ read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 	struct stream_rx *rx = &s->rx;
 	struct rtsan_sge part[RTSAN_SGE_MAX];
 	const struct san_sm_seg *seg = rx->offer.seg;
-	uint32_t off = rx->offer_off;
-	uint32_t at = q->filled + q->nb_io_bytes;
+	uint32_t off = rx->offer_off, at = q->filled + q->nb_io_bytes;
 	uint16_t place = (uint16_t)(rx->cur & (s->conf.rq_depth - 1));
 	uint8_t nb;
 	int rc;
@@ -177,10 +176,8 @@ san_stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uin
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
-
 	bool waits = tx->cur != tx->tail && id == tx->send_id &&
-		(e->way == STREAM_WAY_OFFERED ||
-		 (e->way == STREAM_WAY_NOTICED && e->cancelled));
+		(e->way == STREAM_WAY_OFFERED || (e->way == STREAM_WAY_NOTICED && e->cancelled));
 
 	if (!waits && bytes == 0)
 		return; /* late: the answer crossed our request */

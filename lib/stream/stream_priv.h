@@ -265,9 +265,8 @@ struct san_stream {
 	size_t bytes; /* of this struct and its tables */
 	uint32_t threshold;
 	bool accepted;
-	bool open, hello_sent, hello_rcvd;
-	bool over;
-	bool orphan;
+	bool open, over, orphan;
+	bool hello_sent, hello_rcvd;
 	uint8_t over_status;
 	bool peer_can_read;
 	uint16_t peer_store, peer_advs;

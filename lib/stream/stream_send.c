@@ -20,17 +20,11 @@ stream_send_sges(const struct stream_sqe *e)
 	return e->inlined ? &e->inl : e->sge;
 }
 
-/* Bytes without the urgent one. */
-static uint32_t
-stream_send_length(const struct stream_sqe *e)
-{
-	return e->len - e->oob;
-}
-
+/* Without the urgent byte. */
 static uint32_t
 stream_send_left(const struct stream_sqe *e)
 {
-	return stream_send_length(e) - e->off;
+	return e->len - e->oob - e->off;
 }
 
 /* The list of what is left. */
@@ -121,7 +115,7 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 	if (tx->fin_posted || s->over)
 		e->status = s->over ? s->over_status : RTSAN_WC_SHUTDOWN;
 	else
-		tx->post_pos += stream_send_length(e);
+		tx->post_pos += stream_send_left(e);
 	tx->fin_posted |= e->fin;
 	if (e->status == 0 && e->oob) {
 		s->urg.tx_mark = tx->post_pos;
@@ -555,11 +549,7 @@ stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_whe
 
 	where->nb_seg = stream_send_slice(e, part);
 	for (i = 0; i < where->nb_seg; i++)
-		where->seg[i] = (struct san_sm_seg){
-			.addr = e->addrs[i],
-			.len = part[i].length,
-			.key = e->keys[i],
-		};
+		where->seg[i] = (struct san_sm_seg){e->addrs[i], part[i].length, e->keys[i]};
 	san_stream_skip(where, bytes);
 }
 
@@ -597,8 +587,7 @@ fill_urgent(struct san_stream *s, struct san_sm *m, uint8_t *buf)
 
 	m->flags |= SAN_SM_URGENT_BYTE;
 	m->len = 1;
-	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off, 1);
-	e->off++;
+	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off++, 1);
 	e->oob = false;
 	handed_over(s, e);
 }

@@ -37,9 +37,6 @@ san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 	*out = (struct san_stream_view){
 		.mode = s->tx.mode,
 		.peer_mode = s->rx.mode,
-		.is_open = s->hello_rcvd && !s->over,
-		.fin_sent = s->tx.fin_sent,
-		.fin_rcvd = s->rx.fin,
 		.threshold = s->threshold,
 		.msg_size = s->rpool.size,
 		.peer_msg_size = s->peer_msg,

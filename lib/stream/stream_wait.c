@@ -58,8 +58,7 @@ san_stream_wait_run(struct san_stream *s)
 			i++;
 			continue;
 		}
-		stream_wait_ctl_done(s, w->wr_id, RTSAN_WC_STREAM_WAIT, 0, hit,
-				     s->rx.unread_bytes);
+		stream_wait_ctl_done(s, w->wr_id, RTSAN_WC_STREAM_WAIT, 0, hit, s->rx.unread_bytes);
 		s->rx.notified |= (hit & RTSAN_STREAM_READABLE) != 0;
 		/* in the order of posting */
 		memmove(w, w + 1, (--s->nb_waits - i) * sizeof(*w));
@@ -126,32 +125,30 @@ san_stream_wait_ctl_post(struct san_stream *s, const struct san_ulp_wr *wr)
 		return false;
 	switch (wr->op) {
 	case SAN_WR_WAIT:
-		if (s->nb_waits == SAN_STREAM_WAIT_MAX)
+		if (s->nb_waits < SAN_STREAM_WAIT_MAX)
+			s->wait[s->nb_waits++] = (struct stream_wait){wr->wr_id, wr->imm};
+		else
 			stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_WAIT,
 					     RTSAN_WC_NO_BUFFERS, 0, 0);
-		else
-			s->wait[s->nb_waits++] =
-				(struct stream_wait){.wr_id = wr->wr_id, .events = wr->imm};
 		break;
 	case SAN_WR_CANCEL:
 		post_cancel(s, wr);
 		break;
 	case SAN_WR_URGENT:
-		status = !u->announced ? RTSAN_WC_INVALID : !u->there ? RTSAN_WC_AGAIN :
-									0;
+		status = !u->announced ? RTSAN_WC_INVALID : u->there ? 0 :
+								       RTSAN_WC_AGAIN;
 		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_URGENT, status, u->byte,
 				     status == 0);
 		if (status == 0)
 			u->announced = u->there = false;
 		break;
 	case SAN_WR_GIVE_BACK:
-		stream_wait_ctl_done(
-			s, wr->wr_id, RTSAN_WC_STREAM_GIVE_BACK,
-			san_stream_recv_give_back(s, wr->imm) ? 0 : RTSAN_WC_INVALID, wr->imm, 0);
+		status = san_stream_recv_give_back(s, wr->imm) ? 0 : RTSAN_WC_INVALID;
+		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_GIVE_BACK, status, wr->imm, 0);
 		break;
 	default:
-		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_OPTION,
-				     set_option(s, wr->imm, wr->remote_addr), wr->imm, 0);
+		status = set_option(s, wr->imm, wr->remote_addr);
+		stream_wait_ctl_done(s, wr->wr_id, RTSAN_WC_STREAM_OPTION, status, wr->imm, 0);
 		break;
 	}
 	return true;

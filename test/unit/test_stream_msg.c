@@ -71,7 +71,7 @@ fault_of_hello(void (*change)(struct san_sm *m))
 	change(&m);
 	raw_put(m);
 	fault = san_stream_fault(to->s);
-	assert_int_equal(st_view(to).is_open, false);
+	assert_false(to->s->hello_rcvd);
 	return fault;
 }
 
