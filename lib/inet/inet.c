@@ -73,7 +73,6 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 {
 	struct san_inet *in;
 	uint32_t i;
-	int rc;
 
 	if (!inet_is_conf_valid(conf))
 		return -EINVAL;
@@ -90,16 +89,10 @@ san_inet_create(const struct san_inet_conf *conf, struct san_inet **out)
 				   conf->answers_burst, in->hash_seed + i);
 	in->announce_ns = conf->announce && !conf->quiet ? 0 : SAN_TIME_NEVER;
 	in->out = calloc(conf->max_out, sizeof(in->out[0]));
-	rc = in->out != NULL ? san_inet_neigh_create(in) : -ENOMEM;
-	if (rc == 0)
-		rc = san_inet_whole_create(in);
-	if (rc == 0)
-		rc = san_inet_path_create(in);
-	if (rc == 0)
-		rc = san_inet_group_create(in);
-	if (rc != 0) {
+	if (in->out == NULL || san_inet_neigh_create(in) != 0 || san_inet_whole_create(in) != 0 ||
+	    san_inet_path_create(in) != 0 || san_inet_group_create(in) != 0) {
 		san_inet_destroy(in);
-		return rc;
+		return -ENOMEM;
 	}
 	*out = in;
 	return 0;

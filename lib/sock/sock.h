@@ -123,7 +123,7 @@ void san_sock_stream_set_work(struct san_socks *all, const struct san_sock_work 
 void san_sock_stream(struct san_socks *all, uint32_t id, uint32_t qp);
 /** The connection is established. */
 void san_sock_stream_up(struct san_socks *all, uint32_t id, uint64_t now_ns);
-/** The connection was not established: the program gets *err*. */
+/** Nothing is sent any more, or the connection was not established: the program gets *err*. */
 void san_sock_stream_over(struct san_socks *all, uint32_t id, int err);
 /** Work of its queue pair is complete. */
 void san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc *wc,

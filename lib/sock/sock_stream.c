@@ -26,10 +26,11 @@
 #include "sock_priv.h"
 #include "wire.h"
 
-/* End the sending direction. Receiving continues: the session may hold more bytes. */
-static void
-tx_over(struct san_socks *all, struct san_sock *s, int err)
+/* Receiving continues: the session may hold more bytes. */
+void
+san_sock_stream_over(struct san_socks *all, uint32_t id, int err)
 {
+	struct san_sock *s = &all->socks[id];
 	struct sock_stream *st = &s->stream;
 
 	if (st->is_over)
@@ -61,7 +62,7 @@ static void
 sock_stream_broken(struct san_socks *all, struct san_sock *s)
 {
 	s->is_broken = true;
-	tx_over(all, s, EIO);
+	san_sock_stream_over(all, san_sock_id(all, s), EIO);
 	rx_over(all, s);
 }
 
@@ -226,10 +227,10 @@ san_sock_stream_done(struct san_socks *all, uint32_t id, const struct san_ulp_wc
 	if (s->is_broken)
 		return;
 	if (wc->status != 0)
-		tx_over(all, s,
-			wc->status == RTSAN_WC_RETRY_EXC          ? ETIMEDOUT :
-				wc->status == RTSAN_WC_NO_BUFFERS ? ENOBUFS :
-								    ECONNRESET);
+		san_sock_stream_over(all, id,
+				     wc->status == RTSAN_WC_RETRY_EXC          ? ETIMEDOUT :
+					     wc->status == RTSAN_WC_NO_BUFFERS ? ENOBUFS :
+										 ECONNRESET);
 	if (wc->op == RTSAN_WC_RECV && wc->byte_len != 0) {
 		s->rx_tail += wc->byte_len;
 		s->stats.nb_rx++;
@@ -299,12 +300,6 @@ san_sock_stream_up(struct san_socks *all, uint32_t id, uint64_t now_ns)
 	san_sock_mirror(all, s, true);
 	sock_stream_post_recv(all, s, now_ns);
 	sock_stream_post_sends(all, s, now_ns);
-}
-
-void
-san_sock_stream_over(struct san_socks *all, uint32_t id, int err)
-{
-	tx_over(all, &all->socks[id], err);
 }
 
 void

@@ -120,15 +120,9 @@ set_conf(struct san_stream *s, const struct san_stream_conf *conf)
 	 * credit is below t1 and the update adds more than t2.
 	 */
 	if (conf->t2 == 0)
-		s->conf.t2 = conf->nb_recv / 2;
-	if (s->conf.t2 > conf->nb_recv - 2)
-		s->conf.t2 = conf->nb_recv - 2;
+		s->conf.t2 = (uint16_t)san_stream_min(conf->nb_recv / 2u, conf->nb_store);
 	if (conf->t1 == 0)
-		s->conf.t1 = conf->nb_recv / 3;
-	if (s->conf.t1 < 2)
-		s->conf.t1 = 2;
-	if (s->conf.t2 > conf->nb_store)
-		s->conf.t2 = conf->nb_store;
+		s->conf.t1 = conf->nb_recv < 6 ? 2 : conf->nb_recv / 3;
 	s->tx.mode = conf->mode == SAN_STREAM_ADAPTIVE ? SAN_SM_DISCOVERY : conf->mode;
 }
 
@@ -139,7 +133,6 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 	struct san_stream *s;
 	size_t at[5], bytes;
 	uint8_t *mem;
-	int rc;
 
 	if (san_stream_conf_check(conf) != NULL)
 		return -EINVAL;
@@ -160,13 +153,11 @@ san_stream_create(const struct san_stream_conf *conf, const struct san_stream_op
 	s->cr.held = (uint16_t *)(mem + at[4]);
 	s->cr.held_mask = (uint32_t)((s->bytes - at[4]) / sizeof(uint16_t)) - 1;
 	set_conf(s, conf);
-	rc = san_stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
-				  conf->msg_size);
-	if (rc == 0)
-		rc = san_stream_pool_init(s, &s->spool, conf->nb_send, conf->msg_size);
-	if (rc != 0) {
+	if (san_stream_pool_init(s, &s->rpool, (uint16_t)(conf->nb_recv + conf->nb_store),
+				 conf->msg_size) != 0 ||
+	    san_stream_pool_init(s, &s->spool, conf->nb_send, conf->msg_size) != 0) {
 		san_stream_destroy(s);
-		return rc;
+		return -ENOMEM;
 	}
 	san_stream_credit_init(s);
 	*out = s;

@@ -34,9 +34,8 @@ may_advertise(const struct san_stream *s)
 		!s->rx.withdrawing;             /* the old sets are returned first */
 }
 
-/* The next set to advertise, or NULL. */
-static struct stream_rqe *
-next_set(struct san_stream *s)
+struct stream_rqe *
+san_stream_adv_next(struct san_stream *s)
 {
 	struct stream_rx *rx = &s->rx;
 	struct stream_rqe *q, *prev;
@@ -70,12 +69,6 @@ next_set(struct san_stream *s)
 	if (!san_stream_recv_is_set(q) || q->is_adv || q->nb_io > 0)
 		return NULL;
 	return san_stream_recv_room_left(q) >= need ? q : NULL;
-}
-
-bool
-san_stream_adv_ready(struct san_stream *s)
-{
-	return next_set(s) != NULL;
 }
 
 /* False: its memory cannot be registered. */
@@ -113,7 +106,7 @@ san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room)
 	struct stream_rqe *q;
 
 	while (m->nb_adv < SAN_SM_ADVS && san_wire_stream_len(m) + ADV_BYTES <= room &&
-	       (q = next_set(s)) != NULL) {
+	       (q = san_stream_adv_next(s)) != NULL) {
 		if (adv_fill_one(s, q, &m->adv[m->nb_adv])) {
 			m->flags |= SAN_SM_ADV;
 			m->nb_adv++;

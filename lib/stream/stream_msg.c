@@ -50,7 +50,7 @@ adv_due(struct san_stream *s, uint64_t now_ns)
 	struct stream_rx *rx = &s->rx;
 	bool hold = rx->pattern == STREAM_PATTERN_RECV_SEND && rx->way == STREAM_RX_NONE;
 
-	if (!san_stream_adv_ready(s)) {
+	if (san_stream_adv_next(s) == NULL) {
 		rx->adv_due = 0;
 		return false;
 	}

@@ -397,8 +397,8 @@ void san_stream_mode_see(struct san_stream *s, enum stream_see what);
 
 /* ---- stream_adv.c ---- */
 
-/* True if a set can be advertised now. */
-bool san_stream_adv_ready(struct san_stream *s);
+/* The next set to advertise now, or NULL. */
+struct stream_rqe *san_stream_adv_next(struct san_stream *s);
 /* Add sets that can be advertised to *m*, within *room* bytes. */
 void san_stream_adv_build(struct san_stream *s, struct san_sm *m, uint32_t room);
 /* Process the peer's advertisements. */
