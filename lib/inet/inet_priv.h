@@ -362,7 +362,7 @@ uint64_t san_inet_group_tick(struct san_inet *in, uint64_t now_ns);
 
 void san_inet_report_send(struct san_inet *in, const struct san_ip *group, enum inet_report what,
 			  uint64_t now_ns);
-/** Process a packet of IGMP, or a verified message of MLD. */
+/** Process a message of IGMP or MLD. */
 enum san_drop san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /*
@@ -394,7 +394,7 @@ san_inet_hdr_len(const struct san_ip *ip)
 static inline rte_be16_t
 san_inet_ether_type(const struct san_ip *ip)
 {
-	return san_wire_ip_is_v4(ip) ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	return rte_cpu_to_be_16(san_wire_ip_is_v4(ip) ? RTE_ETHER_TYPE_IPV4 : RTE_ETHER_TYPE_IPV6);
 }
 
 static inline bool

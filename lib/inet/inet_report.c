@@ -22,8 +22,8 @@ struct protocol {
 	uint8_t old_len;                              /* bytes of an old message */
 	uint8_t group_at;                             /* in it, and in a query: the last field */
 	uint8_t query_len;                            /* least bytes of a new query */
-	uint8_t mantissa;                             /* its bits in a long response time; 3 bits of exponent are above it */
 	uint8_t unit_ms;                              /* of response times */
+	uint8_t mantissa;                             /* its bits in a long response time */
 	struct san_ip routers, routers_new;
 };
 
@@ -133,12 +133,12 @@ san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx)
 {
 	bool v6 = !san_wire_ip_is_v4(&rx->dst);
 	const struct protocol *p = &protocols[v6];
+	uint16_t sum = san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, rx->proto);
 	struct san_ip group;
 	uint8_t msg[24];
 
-	/* the caller has verified the checksum of MLD */
 	if (rx->len < p->old_len || !san_inet_ip_copy(rx->m, rx->off, p->old_len, msg) ||
-	    (!v6 && san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, rx->proto) != 0xffff))
+	    sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (msg[0] != p->query && msg[0] != p->report_old)
 		return SAN_DROP_INET_UNWANTED;

@@ -43,7 +43,7 @@ struct san_sock {
 	bool is_woken, is_work;          /**< is in the list */
 	LIST_ENTRY(san_sock) wake_link;  /**< sockets to wake */
 	TAILQ_ENTRY(san_sock) work_link; /**< sockets that notified */
-	bool is_broken;                  /**< its program wrote something invalid: nothing is sent any more */
+	bool is_broken;                  /**< its program wrote what is invalid: nothing is sent */
 	uint32_t nb_groups;
 	struct san_ip groups[SAN_SOCK_GROUPS];
 	struct san_sock_names names;

@@ -33,7 +33,7 @@ stream_mode_set(struct san_stream *s, uint8_t mode, uint8_t why, uint64_t now_ns
 	if (s->conf.mode != SAN_STREAM_ADAPTIVE || mode == tx->mode)
 		return;
 	s->change[s->nb_change++ % SAN_STREAM_EVENTS] =
-		(struct san_stream_change){.at_ns = now_ns, .from = tx->mode, .to = mode, .why = why};
+		(struct san_stream_change){now_ns, .from = tx->mode, .to = mode, .why = why};
 	tx->mode = mode;
 	tx->small_posted = false;
 }
