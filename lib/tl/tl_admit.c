@@ -204,9 +204,7 @@ san_tl_admit_charge_release(struct san_tl *tl, struct san_tl_charge *ch)
 	san_tl_admit_charge_done(tl, ch, ch->expired + ch->charged);
 }
 
-/*
- * ---- expiry ----
- */
+/* ---- expiry ---- */
 
 static uint64_t
 charge_expiry_ns(const struct san_tl *tl, const struct san_tl_charge *ch)

@@ -88,8 +88,7 @@ in_use(const struct san_tl *tl)
 {
 	uint32_t pulled = tl->pulled_used;
 
-	return pulled == 0 ? tl->budget_used :
-			     RTE_MAX(tl->budget_used, pulled + pulled / 3 + 2);
+	return pulled == 0 ? tl->budget_used : RTE_MAX(tl->budget_used, pulled + pulled / 3 + 2);
 }
 
 void

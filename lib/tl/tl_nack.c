@@ -67,14 +67,15 @@ san_tl_nack(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint3
 	nack_add(tl, tc, SAN_F_WIN_DATA, psn, rsn, code, wait ? tl->conf.rnr_delay_us : 0);
 }
 
-/* RNR; *unpack*: for a packed packet, whose messages are resent alone without delay. */
+/* RNR for a packed packet (*unpack*): its messages are resent alone without delay. */
 static void
-nack_rnr(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn, bool unpack)
+nack_later(struct san_tl *tl, const struct san_tl_conn *tc, uint32_t psn, uint32_t rsn,
+	   uint8_t code, bool unpack)
 {
-	if (unpack)
-		nack_add(tl, tc, SAN_F_WIN_DATA | SAN_F_UNPACK, psn, rsn, SAN_ST_RNR, 0);
+	if (unpack && code == SAN_ST_RNR)
+		nack_add(tl, tc, SAN_F_WIN_DATA | SAN_F_UNPACK, psn, rsn, code, 0);
 	else
-		san_tl_nack(tl, tc, psn, rsn, SAN_ST_RNR);
+		san_tl_nack(tl, tc, psn, rsn, code);
 }
 
 void
@@ -133,18 +134,14 @@ next_round(struct san_tl_conn *tc, uint32_t rsn, uint8_t code)
 void
 san_tl_nack_repeat(struct san_tl *tl, const struct san_tl_conn *tc, const struct san_wire_pkt *p)
 {
-	uint8_t odd;
+	bool packed = p->op == SAN_OP_PUSH_PACKED, odd;
 
-	if (tc->peer.ordered && tc->rnr_code == SAN_ST_RESOURCE) {
-		san_tl_nack(tl, tc, p->psn, tc->rnr_rsn, SAN_ST_RESOURCE);
-	} else if (tc->peer.ordered) {
-		nack_rnr(tl, tc, p->psn, tc->rnr_rsn, tc->rnr_unpack);
-	} else if (p->op == SAN_OP_PUSH_PACKED) {
-		nack_rnr(tl, tc, p->psn, p->rsn, true);
-	} else {
-		odd = tc->memo->round[SAN_TL_SLOT(p->rsn)] & 1;
-		san_tl_nack(tl, tc, p->psn, p->rsn, odd ? SAN_ST_RESOURCE : SAN_ST_RNR);
+	if (tc->peer.ordered) {
+		nack_later(tl, tc, p->psn, tc->rnr_rsn, tc->rnr_code, tc->rnr_unpack);
+		return;
 	}
+	odd = (tc->memo->round[SAN_TL_SLOT(p->rsn)] & 1) != 0;
+	nack_later(tl, tc, p->psn, p->rsn, odd && !packed ? SAN_ST_RESOURCE : SAN_ST_RNR, packed);
 }
 
 void
@@ -206,10 +203,7 @@ san_tl_nack_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 		next_round(tc, rsn, code);
 	else
 		refuse_onward(tl, tc, rsn, code, unpack, now_ns);
-	if (code == SAN_ST_RNR)
-		nack_rnr(tl, tc, psn, rsn, unpack);
-	else
-		san_tl_nack(tl, tc, psn, rsn, code);
+	nack_later(tl, tc, psn, rsn, code, unpack);
 }
 
 void

@@ -331,9 +331,8 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	 */
 	if (tc->peer.ordered &&
 	    (p->status == SAN_ST_RNR || (p->status == SAN_ST_RESOURCE && is_new)))
-		return san_seq_ge(e->rsn, p->rsn) ?
-			on_not_now(tl, tc, t, p, now_ns) :
-			SAN_DROP_NACK_STALE;
+		return san_seq_ge(e->rsn, p->rsn) ? on_not_now(tl, tc, t, p, now_ns) :
+						    SAN_DROP_NACK_STALE;
 	if (e->rsn != p->rsn || t == NULL)
 		return SAN_DROP_NACK_STALE;
 	if (p->status == SAN_ST_RNR || p->status == SAN_ST_RESOURCE) {

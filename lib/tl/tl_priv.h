@@ -409,10 +409,6 @@ void san_tl_target_rsn_finish_all(struct san_tl *tl, struct san_tl_conn *tc, uin
 				  uint32_t n);
 /** If *status* is an error and the connection ends with errors, execute nothing more (RT-40). */
 void san_tl_target_fail_if_ends(struct san_tl *tl, const struct san_tl_conn *tc, uint8_t status);
-/** Refuse a request for which no record is free: the peer resends it. */
-enum san_drop san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c,
-					    struct rte_mbuf *m, enum san_drop drop,
-					    uint64_t now_ns);
 /** Refuse a packet for lack of a record or of space to hold it: the peer resends it. */
 enum san_drop san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c,
 				       struct rte_mbuf *m, enum san_drop drop, uint64_t now_ns);

@@ -48,12 +48,7 @@ san_tl_reorder_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine
 static inline struct cam_key
 make_key(const struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
 {
-	return (struct cam_key){
-		.engine = cam->engine,
-		.cid = cid,
-		.kind = kind,
-		.seq = seq,
-	};
+	return (struct cam_key){.engine = cam->engine, .cid = cid, .kind = kind, .seq = seq};
 }
 
 int

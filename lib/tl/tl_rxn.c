@@ -136,8 +136,7 @@ san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool sol
 	bool is_head = rsn == tc->rx_base;
 	struct san_tl_rxn *r;
 
-	if (!(is_head &&
-	      has_claim(tl, tl->nb_heads[solicited], tc->host->nb_heads[solicited])) &&
+	if (!(is_head && has_claim(tl, tl->nb_heads[solicited], tc->host->nb_heads[solicited])) &&
 	    !may_take_spare(tl, tc->host)) {
 		tl->nb_scarce += is_head;
 		tc->nb_waits += is_head;
@@ -190,9 +189,7 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_pool_give(&tl->free_rxns, r);
 }
 
-/*
- * ---- resources from the ULP ----
- */
+/* ---- resources from the ULP ---- */
 
 void
 san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
@@ -282,9 +279,7 @@ san_tl_rxn_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 	int rc;
 
 	if (r->in_cam_ssn) {
-		/*
-		 * The SSN still takes its turn. Removing the entry leaves room for the new one.
-		 */
+		/* The SSN still takes its turn. Removing the entry leaves room for the new one. */
 		san_tl_reorder_take(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn);
 		rc = san_tl_reorder_add(&tl->cam, cid, SAN_CAM_SOLICIT, r->ssn, &tl->scratch);
 		SAN_VERIFY(rc == 0);

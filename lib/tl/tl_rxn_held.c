@@ -129,8 +129,7 @@ san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 		charged += r->charge.charged;
 	}
 	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
-	SAN_VERIFY(nb_held == tc->nb_held &&
-		   nb_held <= tl->conf.max_held_conn + SAN_TL_PIECES_MAX);
+	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn + SAN_TL_PIECES_MAX);
 	SAN_VERIFY(charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
 	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
@@ -139,8 +138,7 @@ san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY((odd & SAN_ODD_AHEAD) == (tc->nb_ahead != 0 ? SAN_ODD_AHEAD : 0));
 	SAN_VERIFY(!(odd & SAN_ODD_HEAD) || (tc->peer.ordered && tc->cur == NULL));
 	SAN_VERIFY(!(odd & SAN_ODD_FAILED) || tc->peer.ends);
-	SAN_VERIFY(!(odd & SAN_ODD_RNR) ||
-		   (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
+	SAN_VERIFY(!(odd & SAN_ODD_RNR) || (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
 	SAN_VERIFY(tc->in_admit == san_tl_admit_may_grant(tl, tc));
 	r = TAILQ_FIRST(&tc->grants);
 	if (tc->peer.ordered)

@@ -135,9 +135,7 @@ put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, stru
 	return p->flags & SAN_F_LAST ? PUT_WAIT : PUT_PLACED;
 }
 
-/*
- * ---- applying the result ----
- */
+/* ---- applying the result ---- */
 
 static void
 finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
@@ -414,9 +412,7 @@ san_tl_target_rx_push(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf
 	return drop;
 }
 
-/*
- * ---- express: pushes of one packet, in their turn ----
- */
+/* ---- express: pushes of one packet, in their turn ---- */
 
 uint16_t
 san_tl_target_express_run(const struct san_tl *tl, uint16_t slot, uint16_t n)
@@ -497,9 +493,7 @@ san_tl_target_run_base(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_n
 		switch (r->state) {
 		case SAN_RXN_REFUSED:
 		case SAN_RXN_ABORTED:
-			/*
-			 * The record must stay until the grant packet with the refusal is sent.
-			 */
+			/* The record must stay until the grant packet with the refusal is sent. */
 			moved = !r->in_out;
 			if (moved)
 				finish_push(tl, tc, r);
@@ -530,7 +524,7 @@ request_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint
 		if (!san_tl_solicit_ssn_valid(tc, p->ssn))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_SSN, now_ns);
 		if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, NULL))
-			return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
+			return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	}
 	tl->stats.nb_finished_data++;
 	return san_tl_settle(tl, c, m, SAN_RX_ACKED, SAN_DROP_FINISHED, now_ns);
@@ -551,13 +545,13 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 		return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RANGE, now_ns);
 	r = san_tl_rxn_new(tl, tc, p->rsn, true);
 	if (r == NULL)
-		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	set_push(r, p);
 	r->ssn = p->ssn;
 	if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, r)) {
 		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
-		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	}
 	/*
 	 * Grant as much as the budget allows. If the first packet would show that the push must be
@@ -612,7 +606,7 @@ target_rx_pull(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, ui
 			san_tl_odd_put(tl, tc, SAN_ODD_HEAD, true);
 			san_tl_pull_clear_behind(tl, tc, now_ns);
 		}
-		return san_tl_target_request_not_now(tl, c, m, SAN_DROP_NO_TXN, now_ns);
+		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_NO_TXN, now_ns);
 	}
 	set_pull(r, m, p);
 	if (tc->cur != r && san_tl_in_turn(tc, r->rsn))

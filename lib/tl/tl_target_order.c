@@ -112,17 +112,9 @@ san_tl_target_refuse_red(struct san_tl *tl, struct san_pdl_conn *c, struct rte_m
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 
 	tl->stats.nb_red_zone++;
-	san_tl_nack_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
-	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
-}
-
-enum san_drop
-san_tl_target_request_not_now(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			      enum san_drop drop, uint64_t now_ns)
-{
-	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-
-	tl->stats.nb_red_zone++;
-	san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
+	if (san_tl_is_push_data(p->op))
+		san_tl_nack_no_record(tl, &tl->conns[c->slot], p->psn, p->rsn, now_ns);
+	else
+		san_tl_nack_request(tl, &tl->conns[c->slot], p->psn, p->rsn);
 	return san_tl_settle(tl, c, m, SAN_RX_REFUSED, drop, now_ns);
 }
