@@ -139,9 +139,7 @@ san_mem_set_root(struct san_mem *mem, void *root)
 	mem->root = root;
 }
 
-/*
- * ---- allocation ----
- */
+/* ---- allocation ---- */
 
 /* Take the first hole that is large enough; the rest of it stays a hole. */
 static void *

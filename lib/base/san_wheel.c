@@ -69,12 +69,8 @@ static void
 wheel_slot_append(struct san_wheel *w, struct san_timer *t)
 {
 	struct place p = wheel_place_of(w, t);
-	struct san_timer ***tail = &w->tail[p.level][p.slot];
 
-	t->next = NULL;
-	t->pprev = *tail;
-	**tail = t;
-	*tail = &t->next;
+	TAILQ_INSERT_TAIL(&w->slot[p.level][p.slot], t, link);
 	w->occupied[p.level][p.slot >> 6] |= 1ULL << (p.slot & 63);
 }
 
@@ -82,18 +78,13 @@ static void
 unlink_timer(struct san_wheel *w, struct san_timer *t)
 {
 	struct place p = wheel_place_of(w, t);
+	struct san_timers *slot = &w->slot[p.level][p.slot];
 
-	*t->pprev = t->next;
-	if (t->next != NULL) {
-		t->next->pprev = t->pprev;
-	} else {
-		SAN_ASSERT(w->tail[p.level][p.slot] == &t->next);
-		w->tail[p.level][p.slot] = t->pprev;
-	}
-	if (w->slot[p.level][p.slot] == NULL)
+	SAN_ASSERT(TAILQ_NEXT(t, link) != NULL || TAILQ_LAST(slot, san_timers) == t);
+	TAILQ_REMOVE(slot, t, link);
+	if (TAILQ_EMPTY(slot))
 		w->occupied[p.level][p.slot >> 6] &= ~(1ULL << (p.slot & 63));
-	t->next = NULL;
-	t->pprev = NULL;
+	t->link.tqe_prev = NULL;
 	w->nb_armed--;
 }
 
@@ -153,16 +144,13 @@ wheel_next_event(const struct san_wheel *w)
 static void
 deal_out(struct san_wheel *w, uint32_t level, uint32_t slot)
 {
-	struct san_timer *t = w->slot[level][slot];
+	struct san_timer *t = TAILQ_FIRST(&w->slot[level][slot]), *next;
 
-	w->slot[level][slot] = NULL;
-	w->tail[level][slot] = &w->slot[level][slot];
+	TAILQ_INIT(&w->slot[level][slot]);
 	w->occupied[level][slot >> 6] &= ~(1ULL << (slot & 63));
-	while (t != NULL) {
-		struct san_timer *next = t->next;
-
+	for (; t != NULL; t = next) {
+		next = TAILQ_NEXT(t, link);
 		wheel_slot_append(w, t);
-		t = next;
 	}
 }
 
@@ -172,10 +160,9 @@ san_wheel_init(struct san_wheel *w, uint64_t now_ns)
 	uint32_t level, slot;
 
 	*w = (struct san_wheel){.tick = now_ns >> SAN_WHEEL_SHIFT, .due = NO_TICK};
-	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
+	for (level = 0; level < SAN_WHEEL_LEVELS; level++)
 		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
-			w->tail[level][slot] = &w->slot[level][slot];
-	}
+			TAILQ_INIT(&w->slot[level][slot]);
 }
 
 void
@@ -202,7 +189,7 @@ san_wheel_take(struct san_wheel *w, uint64_t now_ns)
 	uint64_t target = now_ns >> SAN_WHEEL_SHIFT;
 
 	for (;;) {
-		struct san_timer *t = w->slot[0][wheel_digit(w->tick, 0)];
+		struct san_timer *t = TAILQ_FIRST(&w->slot[0][wheel_digit(w->tick, 0)]);
 		uint64_t next, differ;
 		uint32_t level;
 
@@ -240,19 +227,22 @@ san_wheel_deadline_ns(const struct san_wheel *w)
 static uint32_t
 wheel_check_slot(const struct san_wheel *w, uint32_t level, uint32_t slot)
 {
-	struct san_timer *const *link = &w->slot[level][slot];
+	const struct san_timers *line = &w->slot[level][slot];
 	bool occupied = (w->occupied[level][slot >> 6] >> (slot & 63)) & 1;
+	struct san_timer *const *prev = &line->tqh_first;
+	const struct san_timer *t;
 	uint32_t n = 0;
 
-	SAN_VERIFY(occupied == (*link != NULL));
-	for (; *link != NULL; link = &(*link)->next) {
-		struct place p = wheel_place_of(w, *link);
+	SAN_VERIFY(occupied == !TAILQ_EMPTY(line));
+	TAILQ_FOREACH(t, line, link) {
+		struct place p = wheel_place_of(w, t);
 
-		SAN_VERIFY((*link)->pprev == link);
+		SAN_VERIFY(t->link.tqe_prev == prev);
 		SAN_VERIFY(p.level == level && p.slot == slot);
+		prev = &t->link.tqe_next;
 		n++;
 	}
-	SAN_VERIFY(w->tail[level][slot] == link);
+	SAN_VERIFY(line->tqh_last == prev);
 	return n;
 }
 
@@ -262,10 +252,9 @@ san_wheel_check(const struct san_wheel *w)
 	uint32_t level, slot;
 	uint32_t n = 0;
 
-	for (level = 0; level < SAN_WHEEL_LEVELS; level++) {
+	for (level = 0; level < SAN_WHEEL_LEVELS; level++)
 		for (slot = 0; slot < SAN_WHEEL_SLOTS; slot++)
 			n += wheel_check_slot(w, level, slot);
-	}
 	SAN_VERIFY(n == w->nb_armed);
 	SAN_VERIFY(w->due <= wheel_next_event(w));
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define SAN_WHEEL_LEVELS 4
 #define SAN_WHEEL_SLOTS  256
@@ -22,17 +23,16 @@
 
 /** Embedded in the object that is timed; all zero means not armed. */
 struct san_timer {
-	struct san_timer *next;
-	struct san_timer **pprev; /**< NULL: not armed */
+	TAILQ_ENTRY(san_timer) link; /**< tqe_prev is NULL: not armed */
 	uint64_t deadline_ns;
 };
+TAILQ_HEAD(san_timers, san_timer);
 
 struct san_wheel {
 	uint64_t tick; /**< current level-0 tick: now_ns >> SAN_WHEEL_SHIFT */
 	uint64_t due;  /**< nothing to do before this tick */
 	uint32_t nb_armed;
-	struct san_timer *slot[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
-	struct san_timer **tail[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
+	struct san_timers slot[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS];
 	uint64_t occupied[SAN_WHEEL_LEVELS][SAN_WHEEL_SLOTS / 64];
 };
 
@@ -41,7 +41,7 @@ void san_wheel_init(struct san_wheel *w, uint64_t now_ns);
 static inline bool
 san_wheel_timer_is_armed(const struct san_timer *t)
 {
-	return t->pprev != NULL;
+	return t->link.tqe_prev != NULL;
 }
 
 /** Arm or re-arm for *deadline_ns*; a deadline in the past fires at the next poll. */
