@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <assert.h>
-
 #include <rte_common.h>
 
 #include "san_log.h"
 
-const char *const san_log_name[] = {
-	[SAN_LOG_WIRE] = "san.wire",
-	[SAN_LOG_INET] = "san.inet",
-	[SAN_LOG_PDL] = "san.pdl",
-	[SAN_LOG_CM] = "san.cm",
-	[SAN_LOG_TL] = "san.tl",
-	[SAN_LOG_ULP] = "san.ulp",
-	[SAN_LOG_CORE] = "san.core",
-	[SAN_LOG_ENGINE] = "san.engine",
-	[SAN_LOG_DRIVER] = "san.driver",
-};
+#define NAME_OF(layer, name) "san." #name,
 
-static_assert(RTE_DIM(san_log_name) == SAN_LOG_MAX, "a layer has no log name");
+const char *const san_log_name[] = {SAN_LOG_LAYERS(NAME_OF)};
 
 int san_log_type[SAN_LOG_MAX];
 

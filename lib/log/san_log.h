@@ -13,16 +13,16 @@
 
 #include <rte_log.h>
 
+/* clang-format off */
+#define SAN_LOG_LAYERS(X) \
+	X(WIRE, wire) X(INET, inet) X(PDL, pdl) X(CM, cm) X(TL, tl) X(ULP, ulp) X(CORE, core) \
+	X(ENGINE, engine) X(DRIVER, driver)
+/* clang-format on */
+
+#define SAN_LOG_MEMBER(layer, name) SAN_LOG_##layer,
+
 enum san_log_layer {
-	SAN_LOG_WIRE,
-	SAN_LOG_INET,
-	SAN_LOG_PDL,
-	SAN_LOG_CM,
-	SAN_LOG_TL,
-	SAN_LOG_ULP,
-	SAN_LOG_CORE,
-	SAN_LOG_ENGINE,
-	SAN_LOG_DRIVER,
+	SAN_LOG_LAYERS(SAN_LOG_MEMBER)
 	SAN_LOG_MAX
 };
 
