@@ -157,7 +157,6 @@ san_dpdk_ctx_close_alone(void *ctx)
 int
 san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 {
-	struct san_view_capture_view view;
 	const char *why = "";
 	int rc = san_engine_resume(ctx->port, mem, &why);
 
@@ -165,7 +164,7 @@ san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 		return ctx->host->fail(rc, "%s (%s)", why, strerror(-rc));
 	count_qps(ctx);
 	/* parking has ended the capture */
-	if (ctx->capture[0] != '\0' && !san_view_capture_show(ctx->port, &view)) {
+	if (ctx->capture[0] != '\0' && !san_view_capture_show(ctx->port, NULL, false)) {
 		rc = san_view_capture(ctx->port, ctx->capture);
 		if (rc != 0)
 			SAN_LOG(DRIVER, WARNING, "capture=%s: %s", ctx->capture, strerror(-rc));

@@ -56,17 +56,15 @@ struct san_view_set {
 	uint32_t nb;
 };
 
+/* clang-format off */
+
 /** A field of an object, read from *member*. */
-#define SAN_VIEW_FIELD(type, name, member, kind, unit, help)                \
-	{                                                                   \
-#name, unit, help, SAN_VIEW_##kind, offsetof(type, member), \
-			sizeof(((type *)NULL)->member)                      \
-	}
+#define SAN_VIEW_FIELD(type, name, member, kind, unit, help) \
+	{#name, unit, help, SAN_VIEW_##kind, offsetof(type, member), sizeof(((type *)0)->member)}
 /** A field that is shown by a call. */
-#define SAN_VIEW_NOTE(name, kind, unit, help)            \
-	{                                                \
-#name, unit, help, SAN_VIEW_##kind, 0, 0 \
-	}
+#define SAN_VIEW_NOTE(name, kind, unit, help) {#name, unit, help, SAN_VIEW_##kind, 0, 0}
+
+/* clang-format on */
 
 void san_view_u64(struct san_view *v, const char *name, uint64_t value);
 void san_view_hex(struct san_view *v, const char *name, int digits, uint64_t value);
@@ -74,6 +72,8 @@ void san_view_string(struct san_view *v, const char *name, const char *value);
 /** Show all *n* fields that *object* has. */
 void san_view_fields(struct san_view *v, const struct san_view_field *fields, size_t n,
 		     const void *object);
+/** Show a port, or what its engines have, as text for people. */
+void san_view_text(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f);
 /** Answer with kind, unit and help of all fields, as in "counter packets: Packets sent again." */
 int san_view_explain(struct rte_tel_data *d, const struct san_view_set *set);
 
@@ -95,22 +95,16 @@ struct san_view_capture_conf {
 	struct san_ip peer;
 };
 
-struct san_view_capture_view {
-	char file[VIEW_CAPTURE_NAME];
-	uint32_t cid, snap;
-	uint64_t nb_pkts, nb_missed;
-};
-
 /**
  * Start a capture. Any thread. -EBUSY: one is active; -EEXIST or another error of open(); -ENOTSUP:
  * the application polls the port, and must capture itself; -ENAMETOOLONG, -ENOMEM.
  */
-int san_view_capture_start(struct san_engine_port *p,
-			   const struct san_view_capture_conf *conf);
-/** Stop it. Any thread. *out*: its final state. False: there is none, or the application's own. */
-bool san_view_capture_stop(struct san_engine_port *p, struct san_view_capture_view *out);
-/** Get its state. False: there is none. */
-bool san_view_capture_show(struct san_engine_port *p, struct san_view_capture_view *out);
+int san_view_capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf);
+/**
+ * Show its state in *v* (NULL: do not), and with *ends* end it. Any thread. False: there is none,
+ * or with *ends* only the application's own.
+ */
+bool san_view_capture_show(struct san_engine_port *p, struct san_view *v, bool ends);
 
 /** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
 int san_view_capture(struct san_engine_port *p, const char *file);
@@ -153,6 +147,7 @@ struct san_view_app {
 
 /** Fields of a connection in lists, and further ones; reasons why connections wait. */
 extern const struct san_view_set san_view_conn_list_set, san_view_conn_set, san_view_reasons_set;
+extern const struct san_view_set san_view_stream_set;
 
 /**
  * Get the connection of *slot*. Unless this is the thread that owns the engine, queue pair and
@@ -160,9 +155,8 @@ extern const struct san_view_set san_view_conn_list_set, san_view_conn_set, san_
  */
 void san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner,
 		      struct san_view_conn *out);
-/** Show what a list has of a connection. */
+/** Show a connection as in lists, or all of it. */
 void san_view_conn_brief(struct san_view *v, const struct san_view_conn *c);
-/** Show all of a connection. */
 void san_view_conn_full(struct san_view *v, const struct san_view_conn *c);
 /**
  * Get the next connections; only those of *app* unless it is VIEW_APP_ANY.
@@ -178,6 +172,22 @@ uint32_t san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t ap
 			   struct san_view_conn *out, uint32_t max, uint32_t *next);
 /** Get one connection by its CID. -ENOENT. */
 int san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out);
+
+/** The stream of a connection. */
+struct san_view_stream {
+	uint32_t cid;
+	uint64_t now_ns;
+	struct san_stream_view view;
+};
+
+/** Get that of *c*. Only on its lcore, which may free the session at any time. -ENOENT. */
+int san_view_stream_of(const struct san_engine *e, const struct san_pdl_conn *c,
+		       struct san_view_stream *out);
+/** Get one by its CID. -ENOENT, -ENOTSUP: the program polls the engine itself. */
+int san_view_stream_one(struct san_engine_port *p, uint32_t cid, struct san_view_stream *out);
+/** Show it. 0, or -ENOMEM. */
+int san_view_stream(struct san_view *v, const struct san_view_stream *s);
+
 void san_view_conn_count(struct san_engine_port *p, struct san_view_census *out);
 /** Fill SAN_ENGINE_APPS entries of *out*, indexed by application. */
 void san_view_conn_count_apps(struct san_engine_port *p, struct san_view_app *out);
@@ -205,20 +215,8 @@ uint64_t san_view_counters_leaks(struct san_engine_port *p);
 
 extern const struct san_view_set san_view_port_set, san_view_lcore_set;
 
-/** Show the port. */
 void san_view_port(const struct san_engine_port *p, struct san_view *v);
-/** Show an lcore. */
 void san_view_lcore(struct san_engine *e, struct san_view *v);
-
-/* ---- view_stream.c ---- */
-
-extern const struct san_view_set san_view_stream_set;
-
-/** Show all streams of an lcore in *file*, a FILE. Call there. Returns 0. */
-int san_view_stream_text(struct san_engine *e, void *file);
-/** Answer telemetry about the stream of a connection. */
-int san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d,
-			      const char *params);
 
 /* ---- view_telemetry.c ---- */
 
@@ -227,13 +225,7 @@ int san_view_stream_telemetry(struct san_engine_port *p, struct rte_tel_data *d,
  * rest, so long answers come in pages. An invalid request is answered with a text under "error".
  */
 
-/** Answer with an error text. */
 int san_view_telemetry_error(struct rte_tel_data *d, const char *text);
-/**
- * Parse the number at *text*, up to a comma or the end. Returns what follows it, or NULL if it is
- * not a number.
- */
-const char *san_view_telemetry_number(const char *text, uint32_t max, uint32_t *out);
 /**
  * Cut "port=NAME" and its comma off the front of *params*; *name* is empty if they begin with
  * something else. False: the name is invalid.
@@ -243,9 +235,5 @@ bool san_view_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME
 void san_view_telemetry_add(struct san_engine_port *p);
 /** On return no thread of telemetry reads the engines any more. */
 void san_view_telemetry_del(struct san_engine_port *p);
-
-/* ---- view_text.c ---- */
-
-void san_view_text(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f);
 
 #endif /* VIEW_H */

@@ -122,27 +122,11 @@ capture_stop(struct san_engine_port *p)
 	free(cap);
 }
 
-/* Returns false if there is no capture. */
-static bool
-capture_view_of(const struct san_engine_port *p, struct san_view_capture_view *out)
-{
-	const struct san_view_capture *cap = p->capture;
-
-	if (cap == NULL)
-		return false;
-	strcpy(out->file, cap->name);
-	out->cid = cap->conf.cid;
-	out->snap = cap->conf.snap;
-	out->nb_pkts = atomic_load(&cap->nb_pkts);
-	out->nb_missed = atomic_load(&cap->nb_missed);
-	return true;
-}
-
 static int
 capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
 	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
-	uint32_t frame = p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+	uint32_t frame = p->conf.core.mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 	char pool[RTE_MEMPOOL_NAMESIZE];
 	struct san_view_capture *cap;
 	int fd, rc = -ENOMEM;
@@ -215,27 +199,29 @@ san_view_capture_start(struct san_engine_port *p, const struct san_view_capture_
 }
 
 bool
-san_view_capture_stop(struct san_engine_port *p, struct san_view_capture_view *out)
+san_view_capture_show(struct san_engine_port *p, struct san_view *v, bool ends)
 {
-	bool was_on;
+	const struct san_view_capture *cap;
 
-	if (!p->launched)
+	if (ends && !p->launched)
 		return false;
 	pthread_mutex_lock(&control);
-	capture_set_engines(p, NULL); /* afterwards the counters are final */
-	was_on = capture_view_of(p, out);
-	capture_stop(p);
+	cap = p->capture;
+	if (ends)
+		capture_set_engines(p, NULL); /* afterwards the counters are final */
+	if (cap != NULL && v != NULL) {
+		san_view_u64(v, "active", !ends);
+		san_view_string(v, "file", cap->name);
+		if (cap->conf.cid != 0)
+			san_view_hex(v, "cid", 6, cap->conf.cid);
+		else
+			san_view_string(v, "cid", "all");
+		san_view_u64(v, "snap", cap->conf.snap);
+		san_view_u64(v, "packets", atomic_load(&cap->nb_pkts));
+		san_view_u64(v, "missed", atomic_load(&cap->nb_missed));
+	}
+	if (ends)
+		capture_stop(p);
 	pthread_mutex_unlock(&control);
-	return was_on;
-}
-
-bool
-san_view_capture_show(struct san_engine_port *p, struct san_view_capture_view *out)
-{
-	bool is_on;
-
-	pthread_mutex_lock(&control);
-	is_on = capture_view_of(p, out);
-	pthread_mutex_unlock(&control);
-	return is_on;
+	return cap != NULL;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+/* Connections, and the streams on them. */
+
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+
+#include <rte_telemetry.h>
 
 #include "engine_priv.h"
 #include "view.h"
@@ -128,11 +133,96 @@ san_view_conn_full(struct san_view *v, const struct san_view_conn *c)
 	san_view_fields(v, alone, RTE_DIM(alone), c);
 }
 
+/* ---- streams: how they move bytes, and why (AFC-6, AFC-14) ---- */
+
+#undef FIELD
+#define FIELD(name, member, kind, unit, help) \
+	SAN_VIEW_FIELD(struct san_stream_view, name, member, kind, unit, help)
+
+#define STAT(name, member, unit, help) FIELD(name, stats.member, COUNTER, unit, help)
+
+#define OF_STATS(name, unit, help) STAT(name, nb_##name, unit, help),
+
+/* clang-format off */
+
+/** Stream */
+static const struct san_view_field of_stream[] = {
+	SAN_VIEW_NOTE(mode, INFO, "", "How this side sends."),
+	SAN_VIEW_NOTE(peer_mode, INFO, "", "How the peer sends."),
+	SAN_VIEW_NOTE(time_ns, INFO, "ns", "Time of the answer, on the clock of the changes."),
+	SAN_VIEW_NOTE(changes, INFO, "", "The last changes of mode, each with time and cause."),
+	FIELD(threshold, threshold, GAUGE, "bytes", "Length from which transfers are large."),
+	FIELD(message_size, msg_size, GAUGE, "bytes", "Size of own message buffers."),
+	FIELD(peer_message_size, peer_msg_size, GAUGE, "bytes", "Size of message buffers there."),
+	FIELD(credit, credit, GAUGE, "messages", "Messages that may be sent to the peer now."),
+	FIELD(peer_credit, peer_credit, GAUGE, "messages", "Messages that the peer may send now."),
+	FIELD(unread_bytes, nb_unread_bytes, GAUGE, "bytes", "Bytes that were not read."),
+	FIELD(sends, nb_sends, GAUGE, "requests", "Sends of the program that are not complete."),
+	FIELD(recvs, nb_recvs, GAUGE, "requests", "Receives of the program that are not complete."),
+	STAT(tx_message_bytes, tx.message, "bytes", "Bytes sent in messages."),
+	STAT(tx_write_bytes, tx.write, "bytes", "Bytes sent by writes into the peer's buffers."),
+	STAT(tx_read_bytes, tx.read, "bytes", "Bytes sent by reads of the peer."),
+	STAT(rx_message_bytes, rx.message, "bytes", "Bytes received in messages."),
+	STAT(rx_write_bytes, rx.write, "bytes", "Bytes received by writes of the peer."),
+	STAT(rx_read_bytes, rx.read, "bytes", "Bytes received by reads from the peer."),
+	SAN_STREAM_COUNTERS(OF_STATS)
+};
+
+/* clang-format on */
+
+const struct san_view_set san_view_stream_set = {of_stream, RTE_DIM(of_stream)};
+
+int
+san_view_stream_of(const struct san_engine *e, const struct san_pdl_conn *c,
+		   struct san_view_stream *out)
+{
+	const struct san_stream *s =
+		san_core_stream(e->core, san_ulp_qp_of(san_core_ulp(e->core), c->slot));
+
+	if (s == NULL)
+		return -ENOENT;
+	out->cid = c->cid;
+	out->now_ns = e->now_ns;
+	san_stream_show_view(s, &out->view);
+	return 0;
+}
+
+int
+san_view_stream(struct san_view *v, const struct san_view_stream *s)
+{
+	struct rte_tel_data *changes = v->dict != NULL ? rte_tel_data_alloc() : NULL;
+	char text[RTE_TEL_MAX_STRING_LEN];
+	uint32_t i;
+
+	san_view_string(v, "mode", san_stream_show_mode_name(s->view.mode));
+	san_view_string(v, "peer_mode", san_stream_show_mode_name(s->view.peer_mode));
+	san_view_u64(v, "time_ns", s->now_ns);
+	san_view_fields(v, of_stream, RTE_DIM(of_stream), &s->view);
+	if (changes != NULL)
+		rte_tel_data_start_array(changes, RTE_TEL_STRING_VAL);
+	else if (v->dict != NULL)
+		return -ENOMEM;
+	/* as in "1234567890: discovery > large (learnt)", the oldest first */
+	for (i = 0; i < s->view.nb_change; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64 ": %s > %s (%s)", s->view.change[i].at_ns,
+			 san_stream_show_mode_name(s->view.change[i].from),
+			 san_stream_show_mode_name(s->view.change[i].to),
+			 san_stream_show_why_name(s->view.change[i].why));
+		if (changes != NULL)
+			rte_tel_data_add_array_string(changes, text);
+		else
+			fprintf(v->text, "\n    %s", text);
+	}
+	return v->dict != NULL ? rte_tel_data_add_dict_container(v->dict, "changes", changes, 0) :
+				 0;
+}
+
 /* ---- visits ---- */
 
 enum visit_op {
 	VISIT_PAGE,   /* copy connections */
 	VISIT_ONE,    /* copy that of a CID */
+	VISIT_STREAM, /* copy its stream */
 	VISIT_CENSUS, /* count connections */
 	VISIT_APPS,   /* count queue pairs */
 };
@@ -141,10 +231,11 @@ enum visit_op {
 struct visit {
 	enum visit_op op;
 	uint32_t at, end;
-	uint32_t cid;               /* ONE */
+	uint32_t cid;               /* ONE, STREAM */
 	uint16_t app;               /* PAGE: of whom */
 	struct san_view_conn *conn; /* PAGE, ONE */
-	uint32_t nb, max;           /* PAGE: connections in *conn*, and room */
+	struct san_view_stream *stream;
+	uint32_t nb, max; /* PAGE: connections in *conn*, and room */
 	struct san_view_census *census;
 	struct san_view_app *apps;
 };
@@ -208,10 +299,14 @@ visit(struct san_engine *e, void *arg)
 	struct visit *v = arg;
 	const struct san_pdl_conn *c;
 
-	if (v->op == VISIT_ONE) {
+	if (v->op == VISIT_STREAM && !e->launched)
+		return -ENOTSUP;
+	if (v->op == VISIT_ONE || v->op == VISIT_STREAM) {
 		c = san_pdl_conn_find(san_core_pdl(e->core), v->cid);
 		if (c == NULL)
 			return -ENOENT;
+		if (v->op == VISIT_STREAM)
+			return san_view_stream_of(e, c, v->stream);
 		san_view_conn_of(e, c->slot, e->launched, v->conn);
 		return 0;
 	}
@@ -244,13 +339,24 @@ san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
 	return v.nb;
 }
 
+static int
+visit_cid(struct san_engine_port *p, struct visit v)
+{
+	uint32_t lcore = san_pdl_cid_lcore(v.cid);
+
+	return lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], visit, &v) : -ENOENT;
+}
+
 int
 san_view_conn_one(struct san_engine_port *p, uint32_t cid, struct san_view_conn *out)
 {
-	struct visit v = {.op = VISIT_ONE, .cid = cid, .conn = out};
-	uint32_t lcore = san_pdl_cid_lcore(cid);
+	return visit_cid(p, (struct visit){.op = VISIT_ONE, .cid = cid, .conn = out});
+}
 
-	return lcore < p->nb_engines ? san_engine_loop_read(p->engines[lcore], visit, &v) : -ENOENT;
+int
+san_view_stream_one(struct san_engine_port *p, uint32_t cid, struct san_view_stream *out)
+{
+	return visit_cid(p, (struct visit){.op = VISIT_STREAM, .cid = cid, .stream = out});
 }
 
 /* Visit *nb* places of each engine. */

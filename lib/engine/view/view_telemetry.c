@@ -20,6 +20,8 @@
 
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
+static const uint32_t max_cid = 0xffffff;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The first one is used for requests that name no port. */
@@ -33,43 +35,64 @@ san_view_telemetry_error(struct rte_tel_data *d, const char *text)
 	return rte_tel_data_add_dict_string(d, "error", text);
 }
 
-const char *
-san_view_telemetry_number(const char *text, uint32_t max, uint32_t *out)
+/** A command, with its parameters behind the name of the port. */
+struct request {
+	struct san_engine_port *port;
+	struct san_view v; /**< into a dict, which is the answer */
+	const char *params;
+};
+
+static int
+tel_error(const struct request *r, const char *text)
+{
+	return san_view_telemetry_error(r->v.dict, text);
+}
+
+/*
+ * Parse at most *n* numbers at *text*, with commas between them, each of them at most *max*.
+ * Returns how many there are, or -1.
+ */
+static int
+tel_numbers(const char *text, const uint32_t *max, int n, uint32_t *out)
 {
 	unsigned long v;
 	char *end;
+	int i;
 
-	if (text == NULL || text[0] < '0' || text[0] > '9')
-		return NULL;
-	errno = 0;
-	v = strtoul(text, &end, 0);
-	if (errno != 0 || v > max || (*end != ',' && *end != '\0'))
-		return NULL;
-	*out = (uint32_t)v;
-	return *end == ',' ? end + 1 : end;
+	for (i = 0; text != NULL && text[0] != '\0'; i++) {
+		if (i == n || text[0] < '0' || text[0] > '9')
+			return -1;
+		errno = 0;
+		v = strtoul(text, &end, 0);
+		if (errno != 0 || v > max[i] || (*end != ',' && *end != '\0'))
+			return -1;
+		out[i] = (uint32_t)v;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return i;
 }
 
 /* ---- counters, lcores, ports ---- */
 
 /* Show the counters of one engine; without a number, list the lcores. */
 static int
-tel_lcore(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_lcore(struct request *r)
 {
-	char *end = NULL;
-	unsigned long id;
-	uint32_t k;
+	const uint32_t max = r->port->nb_engines - 1;
+	uint32_t id, k;
 
-	if (params == NULL || params[0] == '\0') {
-		rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
-		for (k = 0; k < p->nb_engines; k++)
-			rte_tel_data_add_array_int(d, (int)k);
+	switch (tel_numbers(r->params, &max, 1, &id)) {
+	case 0:
+		rte_tel_data_start_array(r->v.dict, RTE_TEL_INT_VAL);
+		for (k = 0; k < r->port->nb_engines; k++)
+			rte_tel_data_add_array_int(r->v.dict, (int)k);
 		return 0;
-	}
-	id = strtoul(params, &end, 10);
-	if (*end != '\0' || id >= p->nb_engines)
+	case 1:
+		san_view_counters_put(r->port, r->port->engines[id], &r->v, &san_view_all_set);
+		return 0;
+	default:
 		return -EINVAL;
-	san_view_counters_put(p, p->engines[id], &(struct san_view){.dict = d}, &san_view_all_set);
-	return 0;
+	}
 }
 
 /* Add an empty dict to *d*. NULL: no memory or room. */
@@ -88,72 +111,62 @@ add_dict(struct rte_tel_data *d, const char *name)
 }
 
 static int
-tel_lcores(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_lcores(struct request *r)
 {
 	struct san_view v = {0};
 	struct san_engine *e;
 	char name[16];
 	uint32_t i;
 
-	(void)params;
-	for (i = 0; i < p->nb_engines; i++) {
-		e = p->engines[i];
+	for (i = 0; i < r->port->nb_engines; i++) {
+		e = r->port->engines[i];
 		snprintf(name, sizeof(name), "%u", i);
-		v.dict = add_dict(d, name);
+		v.dict = add_dict(r->v.dict, name);
 		if (v.dict == NULL)
 			return -ENOMEM;
 		rte_tel_data_add_dict_int(v.dict, "lcore",
-					  e->launched ? (int)p->conf.lcores[i] : -1);
+					  e->launched ? (int)r->port->conf.lcores[i] : -1);
 		san_view_lcore(e, &v);
 	}
 	return 0;
 }
 
 static int
-tel_port(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_port(struct request *r)
 {
-	(void)params;
-	san_view_port(p, &(struct san_view){.dict = d});
+	san_view_port(r->port, &r->v);
 	return 0;
 }
 
 static int
-tel_ports(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_ports(struct request *r)
 {
 	uint32_t i;
 
-	(void)p;
-	(void)params;
-	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	rte_tel_data_start_array(r->v.dict, RTE_TEL_STRING_VAL);
 	for (i = 0; i < nb_ports; i++)
-		rte_tel_data_add_array_string(d, ports[i]->conf.name);
+		rte_tel_data_add_array_string(r->v.dict, ports[i]->conf.name);
 	return 0;
 }
 
 /* ---- connections ---- */
 
 static int
-tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_conn_list(struct request *r)
 {
+	static const uint32_t max[] = {UINT32_MAX, SAN_ENGINE_APPS - 1};
+	uint32_t from_app[] = {0, VIEW_APP_ANY}, i, n, next;
 	struct san_view_conn rows[PAGE];
-	uint32_t from = 0, app = VIEW_APP_ANY, i, n, next;
 	struct san_view v = {0};
-	const char *rest = params;
 	char name[16];
 
-	if (rest != NULL && rest[0] != '\0') {
-		rest = san_view_telemetry_number(rest, UINT32_MAX, &from);
-		if (rest != NULL && rest[0] != '\0')
-			rest = san_view_telemetry_number(rest, SAN_ENGINE_APPS - 1, &app);
-		if (rest == NULL || rest[0] != '\0')
-			return san_view_telemetry_error(d,
-							"conn_list: parameters are OFFSET, APP");
-	}
-	n = san_view_conn_all(p, from, (uint16_t)app, rows, PAGE, &next);
-	rte_tel_data_add_dict_u64(d, "next", next);
+	if (tel_numbers(r->params, max, RTE_DIM(max), from_app) < 0)
+		return tel_error(r, "conn_list: parameters are OFFSET, APP");
+	n = san_view_conn_all(r->port, from_app[0], (uint16_t)from_app[1], rows, PAGE, &next);
+	san_view_u64(&r->v, "next", next);
 	for (i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "0x%06x", rows[i].pdl.cid);
-		v.dict = add_dict(d, name);
+		v.dict = add_dict(r->v.dict, name);
 		if (v.dict == NULL)
 			return -ENOMEM;
 		san_view_conn_brief(&v, &rows[i]);
@@ -162,35 +175,51 @@ tel_conn_list(struct san_engine_port *p, struct rte_tel_data *d, const char *par
 }
 
 static int
-tel_conn(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_conn(struct request *r)
 {
 	struct san_view_conn c;
-	const char *rest;
+	uint32_t cid;
+	int n = tel_numbers(r->params, &max_cid, 1, &cid);
+
+	if (n == 0)
+		return tel_conn_list(r);
+	if (n < 0)
+		return tel_error(r, "conn: the parameter is a CID");
+	if (san_view_conn_one(r->port, cid, &c) != 0)
+		return tel_error(r, "there is no connection with this CID");
+	san_view_conn_full(&r->v, &c);
+	return 0;
+}
+
+static int
+tel_stream(struct request *r)
+{
+	struct san_view_stream s;
 	uint32_t cid;
 
-	if (params == NULL || params[0] == '\0')
-		return tel_conn_list(p, d, params);
-	rest = san_view_telemetry_number(params, 0xffffff, &cid);
-	if (rest == NULL || rest[0] != '\0')
-		return san_view_telemetry_error(d, "conn: the parameter is a CID");
-	if (san_view_conn_one(p, cid, &c) != 0)
-		return san_view_telemetry_error(d, "there is no connection with this CID");
-	san_view_conn_full(&(struct san_view){.dict = d}, &c);
-	return 0;
+	if (tel_numbers(r->params, &max_cid, 1, &cid) != 1)
+		return tel_error(r, "stream: the parameter is a CID");
+	switch (san_view_stream_one(r->port, cid, &s)) {
+	case 0:
+		return san_view_stream(&r->v, &s);
+	case -ENOTSUP:
+		return tel_error(r, "stream: this program polls itself");
+	default:
+		return tel_error(r, "there is no stream with this CID");
+	}
 }
 
 /* ---- sums ---- */
 
 static int
-tel_reasons(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_reasons(struct request *r)
 {
 	struct san_view_census census;
 	uint8_t i;
 
-	(void)params;
-	san_view_conn_count(p, &census);
+	san_view_conn_count(r->port, &census);
 	for (i = 0; i <= SAN_HOLD_MAX; i++)
-		rte_tel_data_add_dict_u64(d, san_hold_name(i), census.holds[i]);
+		san_view_u64(&r->v, san_hold_name(i), census.holds[i]);
 	return 0;
 }
 
@@ -209,68 +238,37 @@ add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[SAN_ENGIN
 }
 
 static int
-tel_hist(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_hist(struct request *r)
 {
 	struct san_view_census census;
 
-	(void)params;
-	san_view_conn_count(p, &census);
-	rte_tel_data_add_dict_u64(d, "round_sum_ns", census.busy_ns);
-	rte_tel_data_add_dict_u64(d, "rtt_sum_ns", census.rtt_sum_ns);
-	if (add_hist(d, "round_ns", census.rounds) != 0 || add_hist(d, "rtt_ns", census.rtt) != 0)
-		return -ENOMEM;
-	return 0;
+	san_view_conn_count(r->port, &census);
+	san_view_u64(&r->v, "round_sum_ns", census.busy_ns);
+	san_view_u64(&r->v, "rtt_sum_ns", census.rtt_sum_ns);
+	return add_hist(r->v.dict, "round_ns", census.rounds) == 0 ?
+		add_hist(r->v.dict, "rtt_ns", census.rtt) :
+		-ENOMEM;
 }
 
 /* ---- captures ---- */
-
-static int
-add_capture(struct rte_tel_data *d, bool is_on, const struct san_view_capture_view *v)
-{
-	char cid[16];
-
-	rte_tel_data_add_dict_u64(d, "active", is_on);
-	if (v->file[0] == '\0')
-		return 0;
-	rte_tel_data_add_dict_string(d, "file", v->file);
-	snprintf(cid, sizeof(cid), "0x%06x", v->cid);
-	rte_tel_data_add_dict_string(d, "cid", v->cid != 0 ? cid : "all");
-	rte_tel_data_add_dict_u64(d, "snap", v->snap);
-	rte_tel_data_add_dict_u64(d, "packets", v->nb_pkts);
-	rte_tel_data_add_dict_u64(d, "missed", v->nb_missed);
-	return 0;
-}
-
-static int
-show_capture(struct san_engine_port *p, struct rte_tel_data *d)
-{
-	struct san_view_capture_view v = {0};
-	bool is_on = san_view_capture_show(p, &v);
-
-	return add_capture(d, is_on, &v);
-}
 
 /* Parse FILE, CID, SNAP. Returns NULL, or what is wrong. */
 static const char *
 parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_conf *conf)
 {
-	char *comma = strchr(params, ',');
-	const char *rest = "";
+	const uint32_t max[] = {max_cid, UINT32_MAX};
+	uint32_t cid_snap[2] = {0};
 	struct san_view_conn c;
 
-	conf->file = params;
-	if (comma != NULL) {
-		*comma = '\0';
-		rest = san_view_telemetry_number(comma + 1, 0xffffff, &conf->cid);
-		if (rest != NULL && rest[0] != '\0')
-			rest = san_view_telemetry_number(rest, UINT32_MAX, &conf->snap);
-	}
-	if (rest == NULL || rest[0] != '\0')
+	conf->file = strsep(&params, ",");
+	if (tel_numbers(params, max, RTE_DIM(max), cid_snap) < 0)
 		return "capture: parameters are FILE, CID, SNAP";
-	if (params[0] != '/')
+	if (conf->file[0] != '/')
 		return "capture: the file's path must be absolute";
-	if (strlen(params) >= RTE_TEL_MAX_STRING_LEN) /* longer than telemetry can show */
+	if (strlen(conf->file) >= RTE_TEL_MAX_STRING_LEN) /* longer than telemetry can show */
 		return "capture: the file's path is too long";
+	conf->cid = cid_snap[0];
+	conf->snap = cid_snap[1];
 	if (conf->cid == 0)
 		return NULL;
 	if (san_view_conn_one(p, conf->cid, &c) != 0)
@@ -281,39 +279,38 @@ parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_c
 }
 
 static int
-tel_capture(struct san_engine_port *p, struct rte_tel_data *d, const char *params)
+tel_capture(struct request *r)
 {
 	struct san_view_capture_conf conf = {0};
 	char buf[VIEW_CAPTURE_NAME];
 	const char *why;
-	int rc;
+	int rc = 0;
 
-	if (params == NULL || params[0] == '\0')
-		return show_capture(p, d);
-	if (strlen(params) >= sizeof(buf))
-		return san_view_telemetry_error(d, "capture: the file's path is too long");
-	why = parse_capture(p, strcpy(buf, params), &conf);
-	if (why != NULL)
-		return san_view_telemetry_error(d, why);
-	rc = san_view_capture_start(p, &conf);
+	if (r->params != NULL && r->params[0] != '\0') {
+		if (strlen(r->params) >= sizeof(buf))
+			return tel_error(r, "capture: the file's path is too long");
+		why = parse_capture(r->port, strcpy(buf, r->params), &conf);
+		if (why != NULL)
+			return tel_error(r, why);
+		rc = san_view_capture_start(r->port, &conf);
+	}
 	if (rc == -EBUSY)
-		return san_view_telemetry_error(d, "capture: there is one already");
+		return tel_error(r, "capture: there is one already");
 	if (rc == -ENOTSUP)
-		return san_view_telemetry_error(
-			d, "capture: this program polls itself; see capture=");
-	return rc != 0 ? san_view_telemetry_error(d, strerror(-rc)) : show_capture(p, d);
+		return tel_error(r, "capture: this program polls itself; see capture=");
+	if (rc != 0)
+		return tel_error(r, strerror(-rc));
+	if (!san_view_capture_show(r->port, &r->v, false))
+		san_view_u64(&r->v, "active", 0);
+	return 0;
 }
 
 static int
-tel_capture_stop(struct san_engine_port *p, struct rte_tel_data *d,
-		 const char *params)
+tel_capture_stop(struct request *r)
 {
-	struct san_view_capture_view v = {0};
-
-	(void)params;
-	if (!san_view_capture_stop(p, &v))
-		return san_view_telemetry_error(d, "capture: there is none");
-	return add_capture(d, false, &v);
+	return san_view_capture_show(r->port, &r->v, true) ?
+		0 :
+		tel_error(r, "capture: there is none");
 }
 
 /* ---- commands ---- */
@@ -330,8 +327,7 @@ static const struct san_view_set families_set = {families, RTE_DIM(families)};
 
 static const struct command {
 	const char *name;
-	/** fill the dict *d*; NULL: counters */
-	int (*fn)(struct san_engine_port *p, struct rte_tel_data *d, const char *params);
+	int (*fn)(struct request *r); /**< NULL: counters */
 	const char *help;
 	const struct san_view_set *set; /**< explained if the parameter is "help" */
 } commands[] = {
@@ -341,7 +337,7 @@ static const struct command {
 	{"/sanstack/port", tel_port, "The port. No parameters", &san_view_port_set},
 	{"/sanstack/conn", tel_conn,
 	 "One connection. Parameter: CID; none: conn_list", &san_view_conn_set},
-	{"/sanstack/stream", san_view_stream_telemetry, "One stream. Parameter: CID",
+	{"/sanstack/stream", tel_stream, "One stream. Parameter: CID",
 	 &san_view_stream_set},
 	{"/sanstack/conn_list", tel_conn_list,
 	 "Connections, a page of them. Parameters: OFFSET (0 or the last *next*), APP",
@@ -406,6 +402,7 @@ static int
 telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
 {
 	struct san_engine_port *port = telemetry_find_port(&params);
+	struct request r = {.v.dict = d};
 	const struct command *c = commands;
 
 	if (nb_ports == 0)
@@ -417,9 +414,11 @@ telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d
 	if (c->set != NULL && params != NULL && strcmp(params, "help") == 0)
 		return san_view_explain(d, c->set);
 	rte_tel_data_start_dict(d);
+	r.port = port;
+	r.params = params;
 	if (c->fn != NULL)
-		return c->fn(port, d, params);
-	san_view_counters_put(port, NULL, &(struct san_view){.dict = d}, c->set);
+		return c->fn(&r);
+	san_view_counters_put(port, NULL, &r.v, c->set);
 	return 0;
 }
 
