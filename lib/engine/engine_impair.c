@@ -29,22 +29,27 @@
 int
 san_engine_impair_init(struct san_engine_impair *im, uint32_t max_held)
 {
+	uint32_t i;
+
 	memset(im, 0, sizeof(*im));
-	im->held = calloc(max_held, sizeof(*im->held));
-	if (im->held == NULL)
+	im->places = calloc(max_held, sizeof(*im->places));
+	if (im->places == NULL)
 		return -ENOMEM;
-	im->max_held = max_held;
+	TAILQ_INIT(&im->held);
+	TAILQ_INIT(&im->free);
+	for (i = 0; i < max_held; i++)
+		TAILQ_INSERT_TAIL(&im->free, &im->places[i], link);
 	return 0;
 }
 
 void
 san_engine_impair_fini(struct san_engine_impair *im)
 {
-	uint32_t i;
+	struct san_engine_impair_held *h;
 
-	for (i = 0; i < im->nb_held; i++)
-		rte_pktmbuf_free(im->held[i].m);
-	free(im->held);
+	TAILQ_FOREACH(h, &im->held, link)
+		rte_pktmbuf_free(h->m);
+	free(im->places);
 	memset(im, 0, sizeof(*im));
 }
 
@@ -66,53 +71,39 @@ san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impa
 	return 0;
 }
 
-/* ---- the heap ---- */
-
-static bool
-impair_held_is_before(const struct san_engine_impair_held *a,
-		      const struct san_engine_impair_held *b)
-{
-	return a->release_ns != b->release_ns ? a->release_ns < b->release_ns : a->seq < b->seq;
-}
+/* ---- delayed packets ---- */
 
 static void
 impair_hold_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t release_ns)
 {
-	struct san_engine_impair_held h = {.release_ns = release_ns, .seq = im->seq++, .m = m};
-	uint32_t i = im->nb_held, parent;
+	struct san_engine_impair_held *h = TAILQ_FIRST(&im->free), *before;
 
-	if (im->nb_held == im->max_held) {
+	if (h == NULL) {
 		im->stats.nb_overflow++;
 		rte_pktmbuf_free(m);
 		return;
 	}
-	im->nb_held++;
-	for (; i != 0; i = parent) {
-		parent = (i - 1) / 2;
-		if (!impair_held_is_before(&h, &im->held[parent]))
-			break;
-		im->held[i] = im->held[parent];
-	}
-	im->held[i] = h;
+	TAILQ_REMOVE(&im->free, h, link);
+	h->release_ns = release_ns;
+	h->m = m;
+	/* from the end: only reordered packets are due after packets that come later */
+	before = TAILQ_LAST(&im->held, san_engine_impair_line);
+	while (before != NULL && before->release_ns > release_ns)
+		before = TAILQ_PREV(before, san_engine_impair_line, link);
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(&im->held, before, h, link);
+	else
+		TAILQ_INSERT_HEAD(&im->held, h, link);
 }
 
 static struct rte_mbuf *
 impair_release_pkt(struct san_engine_impair *im)
 {
-	struct rte_mbuf *m = im->held[0].m;
-	struct san_engine_impair_held last = im->held[--im->nb_held];
-	uint32_t i = 0, child;
+	struct san_engine_impair_held *h = TAILQ_FIRST(&im->held);
 
-	for (; (child = 2 * i + 1) < im->nb_held; i = child) {
-		if (child + 1 < im->nb_held &&
-		    impair_held_is_before(&im->held[child + 1], &im->held[child]))
-			child++;
-		if (!impair_held_is_before(&im->held[child], &last))
-			break;
-		im->held[i] = im->held[child];
-	}
-	im->held[i] = last;
-	return m;
+	TAILQ_REMOVE(&im->held, h, link);
+	TAILQ_INSERT_HEAD(&im->free, h, link);
+	return h->m;
 }
 
 /* ---- the faults ---- */
@@ -230,7 +221,7 @@ san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16
 		else
 			impair_hold_pkt(im, in[i], now_ns);
 	}
-	while (k < max && im->nb_held != 0 && im->held[0].release_ns <= now_ns)
+	while (k < max && san_engine_impair_deadline_ns(im) <= now_ns)
 		out[k++] = impair_release_pkt(im);
 	return k;
 }
@@ -238,5 +229,5 @@ san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16
 uint64_t
 san_engine_impair_deadline_ns(const struct san_engine_impair *im)
 {
-	return im->nb_held != 0 ? im->held[0].release_ns : SAN_TIME_NEVER;
+	return TAILQ_EMPTY(&im->held) ? SAN_TIME_NEVER : TAILQ_FIRST(&im->held)->release_ns;
 }

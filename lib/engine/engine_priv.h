@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 
 #include <rte_ethdev.h>
 #include <rte_ring.h>
@@ -84,18 +85,19 @@ struct san_engine_impair_stats {
 
 /** A delayed packet. */
 struct san_engine_impair_held {
+	TAILQ_ENTRY(san_engine_impair_held) link;
 	uint64_t release_ns;
-	uint64_t seq; /**< order of arrival, for equal times */
 	struct rte_mbuf *m;
 };
+TAILQ_HEAD(san_engine_impair_line, san_engine_impair_held);
 
 struct san_engine_impair {
 	struct san_engine_impair_conf conf;
 	struct san_prng prng;
 	bool on;
-	uint32_t nb_held, max_held;
-	struct san_engine_impair_held *held; /**< heap: earliest first */
-	uint64_t seq;
+	struct san_engine_impair_held *places;
+	struct san_engine_impair_line held; /**< those due first, first; at equal times in order */
+	struct san_engine_impair_line free;
 	struct san_engine_impair_stats stats;
 };
 
@@ -354,7 +356,7 @@ int san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_
 static inline bool
 san_engine_impair_is_on(const struct san_engine_impair *im)
 {
-	return im->on || im->nb_held != 0;
+	return im->on || !TAILQ_EMPTY(&im->held);
 }
 
 /**

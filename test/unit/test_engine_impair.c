@@ -106,7 +106,7 @@ drain(void)
 	uint32_t n = 0;
 
 	now_ns += LATER_NS;
-	while (im.nb_held != 0)
+	while (!TAILQ_EMPTY(&im.held))
 		n += run(NULL, NULL);
 	return n;
 }
