@@ -7,9 +7,8 @@
  * answer those. (UDP-2, UDP-4)
  */
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/filter.h>
@@ -86,61 +85,42 @@ inode_of(const char *table, uint16_t udp_port)
 	return inode;
 }
 
-/* Whether the process has a descriptor of the socket. */
-static bool
-has_socket(const char *pid, uint64_t inode)
-{
-	char path[300], name[64], want[64];
-	const struct dirent *e;
-	bool has = false;
-	ssize_t n;
-	DIR *d;
-
-	snprintf(want, sizeof(want), "socket:[%" PRIu64 "]", inode);
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	d = opendir(path);
-	while (d != NULL && !has && (e = readdir(d)) != NULL) {
-		n = readlinkat(dirfd(d), e->d_name, name, sizeof(name) - 1);
-		name[n > 0 ? n : 0] = '\0';
-		has = strcmp(name, want) == 0;
-	}
-	if (d != NULL)
-		closedir(d);
-	return has;
-}
-
 /* Returns a text that names the process with this UDP port; valid until the next call. */
 static const char *
 holder_text(uint16_t udp_port)
 {
 	static char text[TEXT];
 	uint64_t inode = inode_of("/proc/net/udp", udp_port);
-	const struct dirent *e;
-	char path[300], name[NAME];
+	char want[64], path[64], name[NAME] = "";
+	glob_t fds = {0};
+	size_t i, pid;
+	ssize_t n;
 	FILE *f;
-	DIR *d;
 
 	if (inode == 0)
 		inode = inode_of("/proc/net/udp6", udp_port);
 	snprintf(text, sizeof(text), "UDP port %u can't be had from the kernel%s", udp_port,
 		 inode != 0 ? ": another program has it" : "");
-	d = inode != 0 ? opendir("/proc") : NULL;
-	while (d != NULL && (e = readdir(d)) != NULL) {
-		if (!isdigit((unsigned char)e->d_name[0]) || !has_socket(e->d_name, inode))
+	if (inode == 0 || glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &fds) != 0)
+		return text;
+	snprintf(want, sizeof(want), "socket:[%" PRIu64 "]", inode);
+	for (i = 0; i < fds.gl_pathc; i++) {
+		n = readlink(fds.gl_pathv[i], path, sizeof(path) - 1);
+		path[n > 0 ? n : 0] = '\0';
+		if (strcmp(path, want) != 0)
 			continue;
-		snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
+		pid = strtoul(fds.gl_pathv[i] + strlen("/proc/"), NULL, 10);
+		snprintf(path, sizeof(path), "/proc/%zu/comm", pid);
 		f = fopen(path, "re");
-		if (f == NULL || fgets(name, sizeof(name), f) == NULL)
-			name[0] = '\0';
-		name[strcspn(name, "\n")] = '\0';
+		if (f != NULL && fgets(name, sizeof(name), f) != NULL)
+			name[strcspn(name, "\n")] = '\0';
 		if (f != NULL)
 			fclose(f);
-		snprintf(text, sizeof(text), "UDP port %u is that of pid=%.20s (%s) in the kernel",
-			 udp_port, e->d_name, name);
+		snprintf(text, sizeof(text), "UDP port %u is that of pid=%zu (%s) in the kernel",
+			 udp_port, pid, name);
 		break;
 	}
-	if (d != NULL)
-		closedir(d);
+	globfree(&fds);
 	return text;
 }
 
@@ -175,23 +155,19 @@ guard_socket(uint16_t udp_port)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	const struct sock_fprog filter = {.len = 1, .filter = &nothing};
-	const struct sockaddr_in any = {
-		.sin_family = AF_INET,
-		.sin_port = rte_cpu_to_be_16(udp_port),
-	};
-	const struct sockaddr_in6 any6 = {
+	struct sockaddr_in6 any = {
 		.sin6_family = AF_INET6,
 		.sin6_port = rte_cpu_to_be_16(udp_port),
 	};
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
-	bool v4 = fd < 0 && errno == EAFNOSUPPORT;
 
-	if (v4)
+	if (fd < 0 && errno == EAFNOSUPPORT) {
+		/* sin_port is at the place of sin6_port, and the address is zeros as well */
+		any.sin6_family = AF_INET;
 		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 &&
-	    (v4 ? bind(fd, (const struct sockaddr *)&any, sizeof(any)) :
-		  bind(fd, (const struct sockaddr *)&any6, sizeof(any6))) == 0)
+	}
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0 &&
+	    bind(fd, (const struct sockaddr *)&any, sizeof(any)) == 0)
 		return fd;
 	rc = -errno;
 	if (fd >= 0)
