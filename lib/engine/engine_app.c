@@ -161,12 +161,6 @@ count_sends(struct san_engine_qp *q)
 	return q->end == SAN_QP_ENDING ? RTE_MIN(n, q->sq_last - q->wq.sq.head) : n;
 }
 
-static uint32_t
-visit_max(const struct san_engine *e, const struct san_engine_qp *q)
-{
-	return RTE_MIN(e->apps[q->app].left, (uint32_t)APP_VISIT);
-}
-
 /* Returns false if entries are left. */
 static bool
 drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
@@ -174,7 +168,7 @@ drain_recvs(struct san_engine *e, struct san_engine_qp *q, const char **why)
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_recv r[APP_BURST];
 	uint64_t length;
-	uint32_t n, i, taken, sum, max = visit_max(e, q);
+	uint32_t n, i, taken, sum, max = RTE_MIN(e->apps[q->app].left, (uint32_t)APP_VISIT);
 
 	for (sum = 0; (n = san_spsc_count(&w->rq, &w->wq->rq_tail)) != 0; sum += n) {
 		if (sum >= max)
@@ -203,7 +197,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 {
 	struct san_wq_cons *w = &q->wq;
 	struct san_ulp_wr wr[APP_BURST];
-	uint32_t n, i, taken, sum, max = visit_max(e, q);
+	uint32_t n, i, taken, sum, max = RTE_MIN(e->apps[q->app].left, (uint32_t)APP_VISIT);
 
 	for (sum = 0; (n = count_sends(q)) != 0; sum += n) {
 		if (sum >= max)
