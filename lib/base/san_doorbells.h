@@ -49,21 +49,15 @@ san_doorbells_ring(struct san_doorbells *b, uint32_t index)
 	 */
 	if (atomic_fetch_or(&b->words[index / 64], 1ull << index % 64) == 0)
 		atomic_fetch_or(&b->summary[index / 4096], 1ull << index / 64 % 64);
-	/* Pairs with san_doorbells_doze(): the lcore sees our bit, or we see that it sleeps. */
+	/* Pairs with san_doorbells_set_asleep(): it sees our bit, or we see that it sleeps. */
 	return atomic_load(&b->asleep) != 0;
 }
 
-/** Called by the lcore before it sleeps. After a full fence it looks at the doorbells once more. */
+/** Called by the lcore. Before it sleeps, after a full fence, it checks its doorbells again. */
 static inline void
-san_doorbells_doze(struct san_doorbells *b)
+san_doorbells_set_asleep(struct san_doorbells *b, bool asleep)
 {
-	atomic_store_explicit(&b->asleep, 1, memory_order_relaxed);
-}
-
-static inline void
-san_doorbells_awake(struct san_doorbells *b)
-{
-	atomic_store_explicit(&b->asleep, 0, memory_order_relaxed);
+	atomic_store_explicit(&b->asleep, asleep, memory_order_relaxed);
 }
 
 /** Called by the lcore: true if a doorbell was rung. *max_qps* as in san_doorbells_take(). */

@@ -116,8 +116,7 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core, const 
 	return san_mem_has(mem, e, sizeof(*e)) && e->conf.pdl.max_conns == core->pdl.max_conns &&
 		e->conf.ulp.max_qps == core->ulp.max_qps &&
 		e->conf.ulp.max_cqs == core->ulp.max_cqs &&
-		e->conf.ulp.max_mrs == core->ulp.max_mrs &&
-		e->conf.max_socks == core->max_socks &&
+		e->conf.ulp.max_mrs == core->ulp.max_mrs && e->conf.max_socks == core->max_socks &&
 		e->conf.ulp.max_stream_mrs == core->ulp.max_stream_mrs &&
 		san_mem_has(mem, e->qps, core->ulp.max_qps * sizeof(*e->qps)) &&
 		san_mem_has(mem, e->again, core->ulp.max_qps * sizeof(*e->again)) &&
@@ -204,8 +203,7 @@ engine_begin_lcores(struct san_engine_port *p, const char **why)
 }
 
 int
-san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
-		const char **why)
+san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out, const char **why)
 {
 	struct san_engine_port *p;
 	uint32_t i, lcore;
@@ -232,14 +230,12 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
-	p->resumes = conf->resumes;
-	if (p->resumes)
+	if (conf->resumes)
 		p->conf.core.mem = NULL; /* see san_engine_resume() */
 	p->event_fd = p->mac_fd = -1;
 	p->id = conf->port_id;
-	p->driver = "";
-	p->idle = san_engine_idle_choose(p->conf.idle);
-	p->sleeps = p->idle == SAN_IDLE_SLEEP || p->idle == SAN_IDLE_INTERRUPT;
+	p->info.driver_name = "";
+	p->conf.idle = san_engine_idle_choose(p->conf.idle);
 	*why = "no descriptor for events";
 	p->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = p->event_fd >= 0 ? san_engine_port_open(p, why) : -errno;
@@ -355,7 +351,7 @@ san_engine_close(struct san_engine_port *p)
 	if (p->event_fd >= 0)
 		close(p->event_fd);
 	/* a process that resumes the port needs the guard */
-	san_engine_kernel_unguard(p, p->resumes);
+	san_engine_kernel_unguard(p, p->conf.resumes);
 	free(p);
 }
 
@@ -374,7 +370,7 @@ san_engine_park(struct san_engine_port *p)
 		atomic_store(&p->image->state, SAN_IMAGE_PARKED);
 	p->image = NULL;
 	p->conf.core.mem = NULL;
-	p->resumes = true;
+	p->conf.resumes = true;
 }
 
 /* ---- small things ---- */
@@ -412,7 +408,7 @@ san_engine_progress(struct san_engine_port *p)
 		return -EIO;
 	if (p->launched) {
 		/* a thread that waits here uses the lcore's CPU, and must let it run */
-		if (san_engine_yields(p))
+		if (p->conf.idle >= SAN_IDLE_YIELD)
 			sched_yield();
 		return 0;
 	}
@@ -447,19 +443,7 @@ san_engine_event_arm(struct san_engine_port *p)
 bool
 san_engine_is_shareable(const struct san_engine_port *p)
 {
-	return strcmp(p->driver, "net_af_packet") == 0;
-}
-
-bool
-san_engine_sleeps(const struct san_engine_port *p)
-{
-	return p->sleeps;
-}
-
-bool
-san_engine_yields(const struct san_engine_port *p)
-{
-	return p->idle == SAN_IDLE_YIELD || p->sleeps;
+	return strcmp(p->info.driver_name, "net_af_packet") == 0;
 }
 
 bool

@@ -31,6 +31,10 @@
 /** Buckets of a histogram. Bucket i: 2^i to 2^(i+1) ns; the last one: all above. */
 #define SAN_ENGINE_HIST 32
 
+/**
+ * What an lcore does without work. From YIELD on lcores share their CPUs, and a thread that polls
+ * for them must yield, too. From SLEEP on they sleep, and a doorbell may have to wake one.
+ */
 enum san_engine_idle_policy {
 	SAN_IDLE_AUTO = 0, /**< yield where lcores share CPUs, otherwise poll */
 	SAN_IDLE_POLL,
@@ -43,8 +47,9 @@ enum san_engine_idle_policy {
 
 extern const char *const san_engine_idle_words[SAN_IDLE_MAX];
 
-/** Whether TCP sockets of programs are carried: see san_engine_sock_carries_tcp(). */
+/** Whether TCP sockets of programs are carried over the port. (UDP-13) */
 enum san_engine_carry_tcp {
+	/** unless the kernel processes each packet as well: then its TCP has more throughput */
 	SAN_CARRY_TCP_AUTO,
 	SAN_CARRY_TCP_ON,
 	SAN_CARRY_TCP_OFF,
@@ -172,6 +177,7 @@ int san_engine_progress(struct san_engine_port *p);
 uint32_t san_engine_count(const struct san_engine_port *p);
 /** Engine *id*, below san_engine_count(). */
 struct san_engine *san_engine_at(const struct san_engine_port *p, uint32_t id);
+/** The values in use, also for what the caller left to the engine. */
 const struct san_engine_conf *san_engine_conf_of(const struct san_engine_port *p);
 
 typedef int (*san_engine_fn)(struct san_engine *e, void *arg);
@@ -242,17 +248,10 @@ bool san_engine_lcore_names_key(const struct san_engine *e, uint32_t key);
 
 /* ---- sockets: on lcore 0, through san_engine_loop_call() ---- */
 
-/**
- * Whether TCP sockets are carried over the port. By default they are, unless the kernel processes
- * each of its packets as well: then the kernel's own TCP has more throughput. (UDP-13)
- */
-bool san_engine_sock_carries_tcp(const struct san_engine_port *p);
 /** Make the device receive packets to the groups that the sockets have joined. 0 or -errno. */
 int san_engine_sock_groups(struct san_engine_port *p);
 /** Index of the kernel's device behind the port, or 0. */
 uint32_t san_engine_sock_if_index(const struct san_engine_port *p);
-/** Largest IP packet that the port sends, in bytes. */
-uint16_t san_engine_sock_mtu(const struct san_engine_port *p);
 /** Largest IPv4 packet, reassembled from fragments, that the port receives, in bytes. */
 uint32_t san_engine_sock_whole_v4(const struct san_engine_port *p);
 
@@ -271,10 +270,6 @@ bool san_engine_event(struct san_engine_port *p, struct san_core_event *ev);
 int san_engine_event_fd(const struct san_engine_port *p);
 /** Arm it. True: there is an event already, so do not sleep. */
 bool san_engine_event_arm(struct san_engine_port *p);
-/** Whether lcores sleep, so that a doorbell may have to wake one. */
-bool san_engine_sleeps(const struct san_engine_port *p);
-/** Whether lcores share their CPUs, by the policy. A thread that polls for them must yield then. */
-bool san_engine_yields(const struct san_engine_port *p);
 bool san_engine_is_lost(const struct san_engine_port *p);
 /** Set the faults before transmission (*tx*) or after reception. NULL: off. */
 int san_engine_set_impair(struct san_engine_port *p, bool tx,

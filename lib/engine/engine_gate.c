@@ -139,8 +139,7 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 		return true;
 	}
 	/* unless another gate asks first */
-	if (is_up && now == GATE_FREE &&
-	    atomic_compare_exchange_strong(&state, &now, GATE_ASKED) &&
+	if (is_up && now == GATE_FREE && atomic_compare_exchange_strong(&state, &now, GATE_ASKED) &&
 	    rte_eal_alarm_set(FREE_US, gate_hold_timer, NULL) != 0)
 		atomic_store(&state, GATE_FREE);
 	/* this port has no link, and the thread is held for other ports */

@@ -43,9 +43,9 @@ san_engine_handover_create(struct san_engine_port *p)
 	uint32_t from, to;
 
 	for (from = 0; from < p->nb_engines; from++) {
-		if (from >= p->nb_queues) {
+		if (from >= p->conf.nb_queues) {
 			p->tx_lanes[from] =
-				make_lane(p, 't', from, from % p->nb_queues, p->nb_engines);
+				make_lane(p, 't', from, from % p->conf.nb_queues, p->nb_engines);
 			if (p->tx_lanes[from] == NULL)
 				return -ENOMEM;
 			continue; /* it receives no packets */
@@ -53,7 +53,7 @@ san_engine_handover_create(struct san_engine_port *p)
 		for (to = 0; to < p->nb_engines; to++) {
 			if (to == from)
 				continue;
-			p->rx_lanes[from][to].ring = make_lane(p, 'r', from, to, p->nb_queues);
+			p->rx_lanes[from][to].ring = make_lane(p, 'r', from, to, p->conf.nb_queues);
 			if (p->rx_lanes[from][to].ring == NULL)
 				return -ENOMEM;
 		}
@@ -98,7 +98,7 @@ handover_give_pkts(struct san_engine *e, uint32_t to, struct rte_mbuf **pkts, ui
 	atomic_store_explicit(&lane->gap_ns, e->now_ns - e->rx_ns, memory_order_relaxed);
 	k = (uint16_t)rte_ring_sp_enqueue_burst(lane->ring, (void **)pkts, n, NULL);
 	e->stats.nb_handover_out += k;
-	if (unlikely(e->port->sleeps))
+	if (unlikely(e->port->conf.idle >= SAN_IDLE_SLEEP))
 		san_engine_wake(e->port->engines[to]);
 	if (unlikely(k < n)) {
 		e->drops[SAN_DROP_HANDOVER] += n - k;
@@ -184,21 +184,18 @@ san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16
 {
 	n = (uint16_t)rte_ring_sp_enqueue_burst(e->port->tx_lanes[e->id], (void **)pkts, n, NULL);
 	e->stats.nb_tx_by_others += n;
-	if (unlikely(e->port->sleeps))
-		san_engine_wake(e->port->engines[e->id % e->port->nb_queues]);
+	if (unlikely(e->port->conf.idle >= SAN_IDLE_SLEEP))
+		san_engine_wake(e->port->engines[e->id % e->port->conf.nb_queues]);
 	return n;
-}
-
-bool
-san_engine_handover_sends_for(const struct san_engine *e, uint32_t from)
-{
-	return from >= e->port->nb_queues && from % e->port->nb_queues == e->id;
 }
 
 uint16_t
 san_engine_handover_take_tx(const struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
 			    uint16_t n)
 {
-	return (uint16_t)rte_ring_sc_dequeue_burst(e->port->tx_lanes[from], (void **)pkts, n,
-						   NULL);
+	const uint32_t nb_queues = e->port->conf.nb_queues;
+
+	if (from < nb_queues || from % nb_queues != e->id)
+		return 0;
+	return (uint16_t)rte_ring_sc_dequeue_burst(e->port->tx_lanes[from], (void **)pkts, n, NULL);
 }

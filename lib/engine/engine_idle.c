@@ -75,7 +75,7 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 	int rc, fd;
 
 	e->hears = false;
-	if (!p->sleeps)
+	if (p->conf.idle < SAN_IDLE_SLEEP)
 		return 0;
 	*why = "no descriptors to sleep on";
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -89,7 +89,7 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 	for (i = 0; i < p->nb_driver_fds; i++)
 		if (san_engine_idle_add(e, p->driver_fds[i]) == 0)
 			e->hears = true;
-	if (e->hears || p->idle != SAN_IDLE_INTERRUPT)
+	if (e->hears || p->conf.idle != SAN_IDLE_INTERRUPT)
 		return 0;
 	*why = "idle=interrupt: the port has no receive interrupts; idle=sleep needs none";
 	fd = rte_eth_dev_rx_intr_ctl_q_get_fd(e->port_id, e->id);
@@ -117,11 +117,9 @@ set_dozing(struct san_engine *e, bool dozes)
 	uint32_t i;
 
 	for (i = 0; i < e->nb_apps; i++)
-		if (e->apps[i].doorbells != NULL && dozes)
-			san_doorbells_doze(e->apps[i].doorbells);
-		else if (e->apps[i].doorbells != NULL)
-			san_doorbells_awake(e->apps[i].doorbells);
-	if (e->port->idle == SAN_IDLE_INTERRUPT && e->has_queue)
+		if (e->apps[i].doorbells != NULL)
+			san_doorbells_set_asleep(e->apps[i].doorbells, dozes);
+	if (e->port->conf.idle == SAN_IDLE_INTERRUPT && e->has_queue)
 		(dozes ? rte_eth_dev_rx_intr_enable : rte_eth_dev_rx_intr_disable)(e->port_id,
 										   e->id);
 	e->dozes = dozes;
@@ -139,7 +137,7 @@ sleep_max_ns(const struct san_engine *e)
 {
 	uint64_t ns = (e->now_ns - e->idle_ns) / 4;
 
-	if (e->port->idle == SAN_IDLE_INTERRUPT)
+	if (e->port->conf.idle == SAN_IDLE_INTERRUPT)
 		return INTERRUPT_MAX_NS;
 	/* other lcores may want budget back, and the caller may have other ports */
 	if (e->hears && e->is_alone && e->launched)
@@ -171,28 +169,18 @@ sleep_until_due(struct san_engine *e)
 	e->stats.nb_sleeps++;
 }
 
-/*
- * True if the lcore must stay awake: work waits for room, which nothing reports, or work is
- * expected soon. The lcore then yields to programs on its CPU.
- */
-static bool
-must_stay_awake(const struct san_engine *e)
-{
-	return e->nb_again != 0 || e->nb_backlog != 0 ||
-		e->now_ns - e->idle_ns < san_spin_ns(&e->spin);
-}
-
 void
 san_engine_idle_after(struct san_engine *e, uint32_t work)
 {
+	const uint8_t idle = e->port->conf.idle;
 	uint64_t nb_wcs;
 
 	if (work != 0) {
-		if (e->idle_loops != 0 && e->port->sleeps)
+		if (e->idle_loops != 0 && idle >= SAN_IDLE_SLEEP)
 			san_spin_learn(&e->spin, e->now_ns - e->idle_ns, SPIN_MAX_NS);
 		e->idle_loops = 0;
 		/* programs on this CPU that wait for a completion run now, not some rounds later */
-		if (e->port->idle == SAN_IDLE_YIELD && e->launched) {
+		if (idle == SAN_IDLE_YIELD && e->launched) {
 			nb_wcs = san_ulp_stats(san_core_ulp(e->core))->nb_wcs;
 			if (nb_wcs != e->nb_wcs_notified)
 				sched_yield();
@@ -203,17 +191,22 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 		return;
 	}
 	e->stats.nb_loops_idle++;
-	if (e->port->idle == SAN_IDLE_PAUSE)
+	if (idle == SAN_IDLE_PAUSE)
 		rte_pause();
-	if (e->idle_loops < (e->port->sleeps ? EMPTY_ROUNDS_SLEEP : EMPTY_ROUNDS)) {
+	if (e->idle_loops < (idle >= SAN_IDLE_SLEEP ? EMPTY_ROUNDS_SLEEP : EMPTY_ROUNDS)) {
 		if (e->idle_loops++ == 0)
 			e->idle_ns = e->now_ns;
 		return;
 	}
-	if (e->port->idle == SAN_IDLE_YIELD || (e->port->sleeps && must_stay_awake(e)))
-		sched_yield();
-	else if (!e->port->sleeps)
+	if (idle < SAN_IDLE_YIELD)
 		return;
+	/*
+	 * an lcore stays awake while work waits for room, which nothing reports, or is expected
+	 * soon; it yields to programs on its CPU
+	 */
+	if (idle == SAN_IDLE_YIELD || e->nb_again != 0 || e->nb_backlog != 0 ||
+	    e->now_ns - e->idle_ns < san_spin_ns(&e->spin))
+		sched_yield();
 	else if (!e->dozes)
 		set_dozing(e, true);
 	else

@@ -46,10 +46,10 @@ san_engine_kernel_shares(const struct san_engine_port *p)
 	struct ifaddrs *all, *a;
 	bool shares = false;
 
-	if (p->if_index == 0 || getifaddrs(&all) != 0)
+	if (p->info.if_index == 0 || getifaddrs(&all) != 0)
 		return false;
 	for (a = all; a != NULL && !shares; a = a->ifa_next)
-		shares = a->ifa_addr != NULL && if_nametoindex(a->ifa_name) == p->if_index &&
+		shares = a->ifa_addr != NULL && if_nametoindex(a->ifa_name) == p->info.if_index &&
 			engine_kernel_addr_is_ours(&p->conf.core.inet, a->ifa_addr);
 	freeifaddrs(all);
 	return shares;

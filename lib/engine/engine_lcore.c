@@ -100,7 +100,7 @@ make_core(struct san_engine *e)
 		rc = san_core_create(core, san_engine_clock_now(&e->clock), &e->core);
 	}
 	if (rc == 0 && san_core_socks(e->core) != NULL)
-		san_sock_table_set_device(san_core_socks(e->core), e->port->if_index);
+		san_sock_table_set_device(san_core_socks(e->core), e->port->info.if_index);
 	e->awake = rc == 0;
 	return rc;
 }
@@ -211,7 +211,7 @@ san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engin
 	if (e == NULL)
 		return -ENOMEM;
 	e->id = (uint16_t)id;
-	e->has_queue = id < p->nb_queues;
+	e->has_queue = id < p->conf.nb_queues;
 	e->rx_burst = e->tx_burst = ENGINE_BURST;
 	e->is_alone = p->conf.nb_lcores == 1;
 	e->capturing = p->capture != NULL;
@@ -221,7 +221,7 @@ san_engine_lcore_create(struct san_engine_port *p, uint32_t id, struct san_engin
 	now_ns = san_engine_clock_now(&e->clock);
 	e->busy = (struct san_engine_busy){.since_ns = now_ns, .round_ns = now_ns};
 	rc = e->qps != NULL && e->again != NULL ? engine_build_core(e, why) : -ENOMEM;
-	if (rc != 0 && p->resumes)
+	if (rc != 0 && p->conf.resumes)
 		san_engine_lcore_rest(e);
 	else if (rc != 0)
 		san_engine_lcore_destroy(e);

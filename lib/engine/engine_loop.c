@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include <rte_pause.h>
@@ -272,16 +271,6 @@ loop_local_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
 	return kept;
 }
 
-static uint16_t
-loop_local_rx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n)
-{
-	n = RTE_MIN(n, e->nb_local);
-	memcpy(pkts, e->local, n * sizeof(pkts[0]));
-	e->nb_local -= n;
-	memmove(e->local, &e->local[n], e->nb_local * sizeof(pkts[0]));
-	return n;
-}
-
 /* ---- packets ---- */
 
 static bool
@@ -370,7 +359,7 @@ rx_lanes(struct san_engine *e)
 	uint64_t gap_ns;
 	uint32_t from;
 
-	for (from = 0; from < e->port->nb_queues; from++) {
+	for (from = 0; from < e->port->conf.nb_queues; from++) {
 		n = san_engine_handover_take_rx(e, from, pkts, ENGINE_BURST, &gap_ns);
 		if (n == 0)
 			continue;
@@ -384,12 +373,14 @@ rx_lanes(struct san_engine *e)
 static uint16_t
 loop_rx_burst(struct san_engine *e)
 {
-	struct rte_mbuf *in[ENGINE_BURST];
-	uint16_t n = 0, nb_local;
+	uint16_t n = 0, nb;
 
-	for (; unlikely(e->nb_local != 0); n += nb_local) {
-		nb_local = loop_local_rx(e, in, ENGINE_BURST);
-		loop_process_rx(e, in, nb_local);
+	if (unlikely(e->nb_local != 0)) {
+		for (; n < e->nb_local; n += nb) {
+			nb = RTE_MIN(e->nb_local - n, ENGINE_BURST);
+			loop_process_rx(e, &e->local[n], nb);
+		}
+		e->nb_local = 0;
 	}
 	if (unlikely(!e->may_burst))
 		return e->is_alone ? n : n + rx_lanes(e);
@@ -478,14 +469,14 @@ tx_core(struct san_engine *e)
 	return n;
 }
 
-/* Send packets of lcore *from*, if it has no queue and this one sends for it. */
+/* Send packets of lcore *from*. */
 static uint16_t
 tx_lane(struct san_engine *e, uint32_t from)
 {
 	struct rte_mbuf *pkts[ENGINE_BURST];
 	uint16_t n;
 
-	if (!san_engine_handover_sends_for(e, from) || e->nb_backlog != 0)
+	if (e->nb_backlog != 0)
 		return 0;
 	n = san_engine_handover_take_tx(e, from, pkts, ENGINE_BURST);
 	if (n != 0)
@@ -594,7 +585,7 @@ san_engine_loop_once(struct san_engine *e)
 	 * If work was posted, the next round sends, because it follows at once. An lcore that
 	 * yields sends now: another thread may use the CPU for long before the next round.
 	 */
-	if (posted == 0 || !e->launched || e->port->idle == SAN_IDLE_YIELD)
+	if (posted == 0 || !e->launched || e->port->conf.idle == SAN_IDLE_YIELD)
 		work += loop_tx_burst(e);
 	loop_push_events(e);
 	san_engine_idle_wake_waiters(e);
@@ -609,7 +600,7 @@ san_engine_loop_main(void *arg)
 	struct san_engine *e = arg;
 
 	/* sleeps last some ten microseconds, and the default slack of timers would add fifty */
-	if (e->port->sleeps)
+	if (e->port->conf.idle >= SAN_IDLE_SLEEP)
 		prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 	while (!atomic_load_explicit(&e->port->stop, memory_order_relaxed))
 		san_engine_idle_after(e, san_engine_loop_once(e));

@@ -89,7 +89,7 @@ engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
 static void
 engine_dev_look(struct san_engine_port *p)
 {
-	struct ifreq req = {.ifr_ifindex = (int)p->if_index};
+	struct ifreq req = {.ifr_ifindex = (int)p->info.if_index};
 	uint32_t mtu;
 
 	/* by its index: the name may have changed */
@@ -109,16 +109,16 @@ engine_dev_look(struct san_engine_port *p)
 	if (ioctl(p->mac_fd, SIOCGIFMTU, &req) != 0)
 		return;
 	mtu = (uint32_t)req.ifr_mtu;
-	if (p->dev.mtu != 0 && mtu < p->mtu && mtu != p->dev.mtu)
+	if (p->dev.mtu != 0 && mtu < p->conf.core.mtu && mtu != p->dev.mtu)
 		SAN_LOG(ENGINE, WARNING,
 			"port=%u device=%s has an MTU of %u now, less than the port's %u: longer "
 			"packets are lost; ip link set %s mtu %u, or start again",
-			p->id, p->dev.name, mtu, p->mtu, p->dev.name, p->mtu);
+			p->id, p->dev.name, mtu, p->conf.core.mtu, p->dev.name, p->conf.core.mtu);
 	else if (p->dev.mtu != 0 && mtu != p->dev.mtu)
 		SAN_LOG(ENGINE, NOTICE,
 			"port=%u device=%s has an MTU of %u now; the port keeps %u until it is "
 			"started again",
-			p->id, p->dev.name, mtu, p->mtu);
+			p->id, p->dev.name, mtu, p->conf.core.mtu);
 	p->dev.mtu = mtu;
 }
 
@@ -129,9 +129,8 @@ static bool
 engine_mac_ask_kernel(const struct san_engine_port *p, struct ifreq *req)
 {
 	memset(req, 0, sizeof(*req));
-	req->ifr_ifindex = (int)p->if_index;
-	return ioctl(p->mac_fd, SIOCGIFNAME, req) == 0 &&
-		ioctl(p->mac_fd, SIOCGIFHWADDR, req) == 0;
+	req->ifr_ifindex = (int)p->info.if_index;
+	return ioctl(p->mac_fd, SIOCGIFNAME, req) == 0 && ioctl(p->mac_fd, SIOCGIFHWADDR, req) == 0;
 }
 
 static void
@@ -157,7 +156,7 @@ bool
 san_engine_mac_is_own(const struct san_engine_port *p)
 {
 	/* for net_tap, the device is the other end of a link, with a MAC address of its own */
-	return p->if_index == 0 || (p->driver != NULL && strcmp(p->driver, "net_tap") == 0);
+	return p->info.if_index == 0 || strcmp(p->info.driver_name, "net_tap") == 0;
 }
 
 void

@@ -109,8 +109,7 @@ engine_memif_look_timer(void *arg)
 }
 
 int
-san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
-		       uint32_t timeout_ms)
+san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks, uint32_t timeout_ms)
 {
 	int rc;
 

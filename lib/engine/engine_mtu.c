@@ -93,7 +93,6 @@ san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32
 	}
 	rte_eth_dev_get_mtu(port_id, &now);
 	m->now = kernel != 0 ? kernel : now;
-	m->kernel = kernel != 0 ? info->if_index : 0;
 }
 
 int

@@ -25,6 +25,7 @@
 #include "engine_priv.h"
 #include "san_log.h"
 
+#define MEMIF        "net_memif"
 #define GROUP_ADDRS  128 /* most group addresses set on a device */
 #define MTU_DEFAULT  1500
 #define ROOM_MIN     2048 /* several drivers refuse less */
@@ -79,8 +80,9 @@ san_engine_port_warm(const struct san_engine_conf *conf)
 }
 
 static int
-find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+find_mtu(struct san_engine_port *p, const char **why)
 {
+	const struct rte_eth_dev_info *info = &p->info;
 	struct san_core_conf *core = &p->conf.core;
 	uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN, max = info->max_mtu;
 	struct san_engine_mtu m;
@@ -88,8 +90,7 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 
 	san_engine_mtu_ask(p->id, info,
 			   RTE_ETHER_HDR_LEN + (p->conf.vlan != 0 ? RTE_VLAN_HLEN : 0), &m);
-	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &p->mtu, why);
-	core->mtu = p->mtu;
+	rc = san_engine_mtu_choose(&m, core->mtu, p->conf.mtu_min, &core->mtu, why);
 	p->whole_v4 = m.whole_v4;
 	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
 		overhead = info->max_rx_pktlen - info->max_mtu;
@@ -99,8 +100,8 @@ find_mtu(struct san_engine_port *p, const struct rte_eth_dev_info *info, const c
 	 * The largest that can be set on the port. For memif it is 1500, but memif carries larger
 	 * frames if both sides have buffers for them.
 	 */
-	p->declared = p->mtu <= max ? RTE_MAX(p->mtu, info->min_mtu) :
-				      (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
+	p->declared = core->mtu <= max ? RTE_MAX(core->mtu, info->min_mtu) :
+					 (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
 	return rc;
 }
 
@@ -117,14 +118,10 @@ on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
 	return 0;
 }
 
-/*
- * For memif, EAL's interrupt thread handles the control channel, without regard to bursts on
- * lcores.
- */
 static bool
-is_memif(const struct san_engine_port *p)
+is_driver(const struct san_engine_port *p, const char *name)
 {
-	return strcmp(p->driver, "net_memif") == 0;
+	return strcmp(p->info.driver_name, name) == 0;
 }
 
 /* Hash types by which a port spreads the packets of connections by source port (RULE-13). */
@@ -136,45 +133,44 @@ is_memif(const struct san_engine_port *p)
  * packets of any other queue into the ring of the first one (DPDK 22.11).
  */
 static int
-choose_queues(struct san_engine_port *p, const struct rte_eth_dev_info *info, const char **why)
+choose_queues(struct san_engine_port *p, const char **why)
 {
-	uint32_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+	uint32_t most = RTE_MIN(p->info.max_rx_queues, p->info.max_tx_queues);
 	uint32_t want = p->conf.nb_queues;
 
 	most = RTE_MIN(most, p->conf.nb_lcores);
-	if (is_memif(p))
+	if (is_driver(p, MEMIF))
 		most = 1;
 	if (want == 0)
-		want = (p->rss_capa & RSS_PORTS) != 0 ? most : 1;
+		want = (p->info.flow_type_rss_offloads & RSS_PORTS) != 0 ? most : 1;
 	*why = "queues=: more than the port can have, or there are lcores";
 	if (want == 0 || want > most)
 		return -EINVAL;
-	p->nb_queues = (uint16_t)want;
+	p->conf.nb_queues = (uint16_t)want;
 	return 0;
 }
 
 static int
-engine_port_make_queues(const struct san_engine_port *p, const struct rte_eth_dev_info *info)
+engine_port_make_queues(const struct san_engine_port *p)
 {
-	struct rte_eth_rxconf rxconf = info->default_rxconf;
-	struct rte_eth_txconf txconf = info->default_txconf;
+	struct rte_eth_rxconf rxconf = p->info.default_rxconf;
+	struct rte_eth_txconf txconf = p->info.default_txconf;
 	unsigned int socket = (unsigned int)rte_eth_dev_socket_id(p->id);
 	uint16_t q;
 	int rc = 0;
 
 	rxconf.offloads = p->rx_offloads;
 	txconf.offloads = p->tx_offloads;
-	for (q = 0; q < p->nb_queues && rc == 0; q++) {
-		rc = rte_eth_rx_queue_setup(p->id, q, p->nb_rxd, socket, &rxconf, p->pool);
+	for (q = 0; q < p->conf.nb_queues && rc == 0; q++) {
+		rc = rte_eth_rx_queue_setup(p->id, q, p->conf.nb_rxd, socket, &rxconf, p->pool);
 		if (rc == 0)
-			rc = rte_eth_tx_queue_setup(p->id, q, p->nb_txd, socket, &txconf);
+			rc = rte_eth_tx_queue_setup(p->id, q, p->conf.nb_txd, socket, &txconf);
 	}
 	return rc;
 }
 
 static int
-engine_port_configure(struct san_engine_port *p, const struct rte_eth_dev_info *info,
-		      const char **why)
+engine_port_configure(struct san_engine_port *p, const char **why)
 {
 	struct rte_eth_conf conf = {0};
 	int rc;
@@ -182,20 +178,20 @@ engine_port_configure(struct san_engine_port *p, const struct rte_eth_dev_info *
 	conf.rxmode.mtu = p->declared;
 	conf.rxmode.offloads = p->rx_offloads;
 	conf.txmode.offloads = p->tx_offloads;
-	conf.intr_conf.rxq = p->idle == SAN_IDLE_INTERRUPT;
-	if (p->nb_queues > 1 && (p->rss_capa & RSS_PORTS) != 0) {
+	conf.intr_conf.rxq = p->conf.idle == SAN_IDLE_INTERRUPT;
+	if (p->conf.nb_queues > 1 && (p->info.flow_type_rss_offloads & RSS_PORTS) != 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf.rx_adv_conf.rss_conf.rss_hf = p->rss_capa & RSS_PORTS;
+		conf.rx_adv_conf.rss_conf.rss_hf = p->info.flow_type_rss_offloads & RSS_PORTS;
 	}
 	*why = "the port refuses its configuration";
-	rc = rte_eth_dev_configure(p->id, p->nb_queues, p->nb_queues, &conf);
+	rc = rte_eth_dev_configure(p->id, p->conf.nb_queues, p->conf.nb_queues, &conf);
 	if (rc != 0)
 		return rc;
 	*why = "the port refuses its queues";
-	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->nb_rxd, &p->nb_txd);
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->conf.nb_rxd, &p->conf.nb_txd);
 	if (rc != 0 && rc != -ENOTSUP)
 		return rc;
-	return engine_port_make_queues(p, info);
+	return engine_port_make_queues(p);
 }
 
 /* ---- steering (RULE-13) ---- */
@@ -210,17 +206,17 @@ read_table(struct san_engine_port *p)
 	uint16_t i;
 	int rc;
 
-	for (i = 0; i < p->reta_size; i++) {
+	for (i = 0; i < p->info.reta_size; i++) {
 		reta[i / RTE_ETH_RETA_GROUP_SIZE].mask = UINT64_MAX;
 		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
-			i % p->nb_queues;
+			i % p->conf.nb_queues;
 	}
-	rte_eth_dev_rss_reta_update(p->id, reta, p->reta_size);
-	rc = rte_eth_dev_rss_reta_query(p->id, reta, p->reta_size);
+	rte_eth_dev_rss_reta_update(p->id, reta, p->info.reta_size);
+	rc = rte_eth_dev_rss_reta_query(p->id, reta, p->info.reta_size);
 	if (rc != 0)
 		return rc;
-	p->steer.table_size = p->reta_size;
-	for (i = 0; i < p->reta_size; i++)
+	p->steer.table_size = p->info.reta_size;
+	for (i = 0; i < p->info.reta_size; i++)
 		p->steer.table[i] = reta[i / RTE_ETH_RETA_GROUP_SIZE]
 					    .reta[i % RTE_ETH_RETA_GROUP_SIZE];
 	return 0;
@@ -231,27 +227,25 @@ read_table(struct san_engine_port *p)
  * slower.
  */
 static void
-read_steering(struct san_engine_port *p, uint8_t key_size)
+read_steering(struct san_engine_port *p)
 {
 	/* a port that does not report the size has the usual one */
-	uint8_t len = key_size != 0 ? key_size : SAN_STEER_KEY_MIN;
+	uint8_t len = p->info.hash_key_size != 0 ? p->info.hash_key_size : SAN_STEER_KEY_MIN;
 	struct rte_eth_rss_conf rss = {.rss_key = p->steer.key, .rss_key_len = len};
-	int rc;
+	int rc = -ENOTSUP;
 
-	if (p->nb_queues < 2)
+	if (p->conf.nb_queues < 2)
 		return;
-	rc = len >= SAN_STEER_KEY_MIN && len <= SAN_STEER_KEY_MAX &&
-			rte_is_power_of_2(p->reta_size) && p->reta_size <= SAN_STEER_TABLE_MAX ?
-		0 :
-		-ENOTSUP;
-	if (rc == 0)
+	if (len >= SAN_STEER_KEY_MIN && len <= SAN_STEER_KEY_MAX &&
+	    rte_is_power_of_2(p->info.reta_size) && p->info.reta_size <= SAN_STEER_TABLE_MAX)
 		rc = rte_eth_dev_rss_hash_conf_get(p->id, &rss);
 	if (rc == 0)
 		rc = read_table(p);
 	p->steer.v4 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0;
 	p->steer.v6 = (rss.rss_hf & RTE_ETH_RSS_NONFRAG_IPV6_UDP) != 0;
 	p->is_steered = rc == 0 && (p->steer.v4 || p->steer.v6);
-	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->nb_queues, p->is_steered);
+	SAN_LOG(ENGINE, INFO, "port=%u queues=%u steered=%u", p->id, p->conf.nb_queues,
+		p->is_steered);
 }
 
 /*
@@ -261,51 +255,47 @@ read_steering(struct san_engine_port *p, uint8_t key_size)
  * a packet on them.
  */
 
+/*
+ * Whether *fd* is a socket of the driver. The kernel does not report the device of an AF_XDP one: a
+ * packet of another port ends the sleep, too.
+ */
 static bool
-is_bound_to(int fd, uint32_t if_index)
+is_driver_fd(const struct san_engine_port *p, int fd, int family)
 {
-	struct sockaddr_ll name;
-	socklen_t len = sizeof(name);
-
-	return getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
-		name.sll_family == AF_PACKET && name.sll_protocol == htons(ETH_P_ALL) &&
-		(uint32_t)name.sll_ifindex == if_index;
-}
-
-/* The kernel does not report the device: a packet of another port ends the sleep, too. */
-static bool
-is_xdp(int fd)
-{
+	struct sockaddr_ll name = {0};
 	socklen_t len = sizeof(int);
-	int domain = AF_UNSPEC;
+	int domain;
 
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != family)
+		return false;
+	len = sizeof(name);
+	return family == AF_XDP ||
+		(getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
+		 name.sll_protocol == htons(ETH_P_ALL) &&
+		 (uint32_t)name.sll_ifindex == p->info.if_index);
 }
 
 static void
 find_driver_fds(struct san_engine_port *p)
 {
-	bool is_packet = strcmp(p->driver, "net_af_packet") == 0;
+	bool is_packet = is_driver(p, "net_af_packet");
 	const struct dirent *entry;
 	DIR *dir;
 	int fd;
 
 	p->nb_driver_fds = 0;
-	if (!is_packet && strcmp(p->driver, "net_af_xdp") != 0)
+	if (!is_packet && !is_driver(p, "net_af_xdp"))
 		return;
 	dir = opendir("/proc/self/fd");
 	if (dir == NULL) {
 		SAN_LOG(ENGINE, NOTICE, "port=%u driver=%s: without /proc no packet ends a sleep",
-			p->id, p->driver);
+			p->id, p->info.driver_name);
 		return;
 	}
 	while ((entry = readdir(dir)) != NULL && p->nb_driver_fds < RTE_DIM(p->driver_fds)) {
-		if (entry->d_name[0] == '.')
-			continue;
 		fd = atoi(entry->d_name);
-		if (is_packet ? !is_bound_to(fd, p->if_index) : !is_xdp(fd))
-			continue;
-		p->driver_fds[p->nb_driver_fds++] = fd;
+		if (entry->d_name[0] != '.' && is_driver_fd(p, fd, is_packet ? AF_PACKET : AF_XDP))
+			p->driver_fds[p->nb_driver_fds++] = fd;
 	}
 	closedir(dir);
 }
@@ -313,18 +303,18 @@ find_driver_fds(struct san_engine_port *p)
 /* ---- open, close ---- */
 
 static int
-engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *info,
-		      const char **why)
+engine_port_start_dev(struct san_engine_port *p, const char **why)
 {
-	bool is_client = san_engine_memif_is_client(info);
-	uint32_t ms = p->resumes ? LINK_MS_TAKE : LINK_MS;
+	bool is_client = san_engine_memif_is_client(&p->info);
+	uint32_t ms = p->conf.resumes ? LINK_MS_TAKE : LINK_MS;
+	uint32_t server_ms = p->conf.resumes ? LINK_MS_TAKE : 0;
 	struct rte_ether_addr mac;
 	int rc;
 
-	*why = is_memif(p) ? "the port does not start; is the other side there first?" :
-			     "the port does not start";
+	*why = is_driver(p, MEMIF) ? "the port does not start; is the other side there first?" :
+				     "the port does not start";
 	/* a memif's server may not yet have noticed that the previous process has ended */
-	rc = san_engine_memif_start(&p->memif, p->id, is_client, p->resumes ? LINK_MS_TAKE : 0);
+	rc = san_engine_memif_start(&p->memif, p->id, is_client, server_ms);
 	if (rc != 0)
 		return rc;
 	while (is_client && !san_engine_port_is_up(p) && ms-- > 0)
@@ -341,8 +331,7 @@ engine_port_start_dev(struct san_engine_port *p, const struct rte_eth_dev_info *
 		return rc;
 	/* the device may have a new random address; the address of a kernel's device is kept */
 	if (!rte_is_zero_ether_addr(&p->conf.mac) && !rte_is_same_ether_addr(&mac, &p->conf.mac) &&
-	    san_engine_mac_is_own(p) &&
-	    rte_eth_dev_default_mac_addr_set(p->id, &p->conf.mac) == 0)
+	    san_engine_mac_is_own(p) && rte_eth_dev_default_mac_addr_set(p->id, &p->conf.mac) == 0)
 		mac = p->conf.mac;
 	san_engine_mac_set(p, &mac);
 	san_engine_mac_watch(p);
@@ -354,60 +343,58 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 {
 	uint32_t cache = RTE_MIN(p->conf.pool_size / 16, (uint32_t)CACHE_MAX), kernel_mtu;
 	char name[RTE_MEMPOOL_NAMESIZE];
-	struct rte_eth_dev_info info;
 	int rc;
 
-	p->nb_rxd = p->conf.nb_rxd;
-	p->nb_txd = p->conf.nb_txd;
 	*why = "no such port";
 	if (!rte_eth_dev_is_valid_port(p->id))
 		return -ENODEV;
 	*why = "the port says nothing about itself";
-	rc = rte_eth_dev_info_get(p->id, &info);
-	if (rc != 0)
+	rc = rte_eth_dev_info_get(p->id, &p->info);
+	if (rc != 0) {
+		p->info.driver_name = ""; /* the call has cleared it */
 		return rc;
+	}
 	rte_eth_dev_get_name_by_port(p->id, p->name);
-	p->driver = info.driver_name;
-	p->rx_capa = info.rx_offload_capa;
-	p->tx_capa = info.tx_offload_capa;
-	p->reta_size = info.reta_size;
-	p->rss_capa = info.flow_type_rss_offloads;
+	if (p->conf.carry_tcp == SAN_CARRY_TCP_AUTO)
+		p->conf.carry_tcp = is_driver(p, "net_af_packet") ? SAN_CARRY_TCP_OFF :
+								    SAN_CARRY_TCP_ON;
 	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
-	p->tx_offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	p->rx_offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
-	p->if_index = info.if_index;
+	p->tx_offloads = p->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	p->rx_offloads = p->info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	p->is_shared = san_engine_kernel_shares(p);
 	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
 	if (rc != 0)
 		return rc;
-	rc = find_mtu(p, &info, why);
+	rc = find_mtu(p, why);
 	if (rc != 0)
 		return rc;
 	*why = "no memory for packet buffers: lower pool=, or raise -m";
 	snprintf(name, sizeof(name), "san_pkt_%u", p->id);
 	p->pool = rte_pktmbuf_pool_create(name, p->conf.pool_size, cache, SAN_PKT_PRIV_SIZE,
-					  data_room(p->mtu), rte_eth_dev_socket_id(p->id));
+					  data_room(p->conf.core.mtu),
+					  rte_eth_dev_socket_id(p->id));
 	if (p->pool == NULL)
 		return -ENOMEM;
-	rc = choose_queues(p, &info, why);
+	rc = choose_queues(p, why);
 	if (rc == 0)
-		rc = engine_port_configure(p, &info, why);
-	kernel_mtu = san_engine_mtu_of_kernel(info.if_index);
-	if (rc == 0 && kernel_mtu != 0 && kernel_mtu < p->mtu) {
+		rc = engine_port_configure(p, why);
+	kernel_mtu = san_engine_mtu_of_kernel(p->info.if_index);
+	if (rc == 0 && kernel_mtu != 0 && kernel_mtu < p->conf.core.mtu) {
 		*why = "mtu= is more than the kernel's device has: ip link set ... mtu";
-		rc = rte_eth_dev_set_mtu(p->id, p->mtu) == 0 ? 0 : -EMSGSIZE;
+		rc = rte_eth_dev_set_mtu(p->id, p->conf.core.mtu) == 0 ? 0 : -EMSGSIZE;
 	}
 	if (rc == 0)
-		rc = engine_port_start_dev(p, &info, why);
+		rc = engine_port_start_dev(p, why);
 	if (rc == 0)
-		read_steering(p, info.hash_key_size);
+		read_steering(p);
 	if (rc == 0)
 		find_driver_fds(p);
+	/* EAL's interrupt thread handles memif's control channel, whatever bursts run */
 	if (rc == 0)
-		san_engine_gate_init(&p->gate, is_memif(p));
+		san_engine_gate_init(&p->gate, is_driver(p, MEMIF));
 	if (rc == 0)
-		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name, p->driver,
-			p->mtu);
+		SAN_LOG(ENGINE, INFO, "port=%u name=%s driver=%s mtu=%u", p->id, p->name,
+			p->info.driver_name, p->conf.core.mtu);
 	return rc;
 }
 
@@ -445,7 +432,7 @@ san_engine_port_shut(struct san_engine_port *p)
 	if (!rte_eth_dev_is_valid_port(p->id))
 		return;
 	atomic_store(&p->shut, false);
-	if (!is_memif(p) || rte_eal_alarm_set(1, shut_there, p) != 0) {
+	if (!is_driver(p, MEMIF) || rte_eal_alarm_set(1, shut_there, p) != 0) {
 		engine_port_shut_dev(p);
 		return;
 	}
@@ -485,24 +472,10 @@ san_engine_port_is_up(const struct san_engine_port *p)
 
 /* ---- sockets on lcore 0 (UDP-6, UDP-8) ---- */
 
-bool
-san_engine_sock_carries_tcp(const struct san_engine_port *p)
-{
-	if (p->conf.carry_tcp != SAN_CARRY_TCP_AUTO)
-		return p->conf.carry_tcp == SAN_CARRY_TCP_ON;
-	return strcmp(p->driver, "net_af_packet") != 0;
-}
-
-uint16_t
-san_engine_sock_mtu(const struct san_engine_port *p)
-{
-	return p->mtu;
-}
-
 uint32_t
 san_engine_sock_if_index(const struct san_engine_port *p)
 {
-	return p->if_index;
+	return p->info.if_index;
 }
 
 uint32_t
@@ -538,5 +511,5 @@ san_engine_sock_groups(struct san_engine_port *p)
 	if (rc != 0)
 		rc = rte_eth_allmulticast_enable(p->id);
 	/* a port whose kernel device joins the group as well needs neither */
-	return rc == -ENOTSUP && p->if_index != 0 ? 0 : rc;
+	return rc == -ENOTSUP && p->info.if_index != 0 ? 0 : rc;
 }

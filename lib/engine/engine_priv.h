@@ -151,12 +151,10 @@ enum san_engine_dev {
 /** The device as the engines need it, and their shared state. */
 struct san_engine_port {
 	uint16_t id;
-	uint16_t mtu;      /**< of IP, as configured */
 	uint16_t declared; /**< MTU set on the port: some ports carry more than they allow to set */
-	uint16_t nb_rxd, nb_txd;
-	uint16_t nb_queues; /**< engine i has queue i of each kind; further engines have none */
 	char name[RTE_ETH_NAME_MAX_LEN];
-	const char *driver;
+	/** if_index: of the kernel's device behind the port, or 0 */
+	struct rte_eth_dev_info info;
 	_Atomic uint64_t mac; /**< the current one, in the first six bytes; see san_engine_mac() */
 	int mac_fd;           /**< to ask the kernel for changes; -1: it does not change */
 	struct {
@@ -166,18 +164,13 @@ struct san_engine_port {
 	} dev;
 	/* features, as probed: used where present, never required */
 	uint64_t rx_offloads, tx_offloads; /**< in use */
-	uint64_t rx_capa, tx_capa;         /**< offered */
-	uint16_t reta_size;
-	uint64_t rss_capa;
-	bool is_steered; /**< *steer* describes how the port spreads packets over its queues */
+	/** *steer* describes how the port spreads packets over its queues */
+	bool is_steered;
 	struct san_cm_steer steer;
 	bool started;
 	_Atomic bool shut;
 	_Atomic bool lost;
 	bool launched;          /**< the engines run on lcores */
-	uint8_t idle;           /**< enum san_engine_idle_policy, not AUTO */
-	bool sleeps;            /**< by *idle*: lcores must be woken */
-	uint32_t if_index;      /**< of the kernel's device behind the port; 0: none */
 	uint32_t nb_driver_fds; /**< by which the kernel hands packets to the driver */
 	int driver_fds[SAN_ENGINE_LCORES];
 	uint32_t whole_v4; /**< see struct san_engine_mtu */
@@ -185,9 +178,12 @@ struct san_engine_port {
 	bool is_guarded;   /**< see san_engine_kernel_guard() */
 	struct san_engine_gate gate;
 	struct san_engine_memif memif;
+	/**
+	 * Values in use, also where the caller left the choice. Engine i has queue i of each kind;
+	 * further engines have none. With *resumes* it continues, or will continue, a parked port.
+	 */
 	struct san_engine_conf conf;
 	struct san_engine_image *image; /**< NULL: the port has no cores */
-	bool resumes;                   /**< it continues, or will continue, a parked port */
 	struct rte_mempool *pool;
 	struct san_view_capture *capture;
 	_Atomic bool stop;
@@ -388,7 +384,6 @@ void san_engine_mac_follow(struct san_engine *e);
 struct san_engine_mtu {
 	uint32_t most;   /**< what its buffers hold; UINT32_MAX: unknown */
 	uint32_t now;    /**< MTU of the kernel's device behind it, or of the port */
-	uint32_t kernel; /**< index of that device; 0: none */
 	bool by_buffers; /**< only the buffers count: memif */
 	/**
 	 * Longest IPv4 packet that arrives reassembled: af_packet lets the kernel reassemble
@@ -454,8 +449,7 @@ uint16_t san_engine_handover_take_rx(struct san_engine *e, uint32_t from, struct
 				     uint16_t n, uint64_t *gap_ns);
 /** Hand packets to the engine with the queue. Returns how many it takes. */
 uint16_t san_engine_handover_lend_tx(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-/** Whether this engine sends for engine *from*. */
-bool san_engine_handover_sends_for(const struct san_engine *e, uint32_t from);
+/** Get packets of engine *from*; none, unless it has no queue and this one sends for it. */
 uint16_t san_engine_handover_take_tx(const struct san_engine *e, uint32_t from,
 				     struct rte_mbuf **pkts, uint16_t n);
 

@@ -68,7 +68,8 @@ UNIT_CASE_ALONE(san_engine_mac_watch__of_the_kernel)
 
 	if (unshare(CLONE_NEWNET) != 0)
 		skip(); /* not allowed here */
-	p.if_index = if_nametoindex("lo");
+	p.info.driver_name = "";
+	p.info.if_index = if_nametoindex("lo");
 	san_engine_mac_watch(&p);
 	assert_true(set_mac("lo", &moved));
 	for (uint32_t ms = 0; ms < 10000; ms += 10) {

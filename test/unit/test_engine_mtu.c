@@ -34,26 +34,26 @@ UNIT_CASE(san_engine_mtu_choose__what_the_port_takes)
 		const char *why; /* NULL: it is accepted */
 	} cases[] = {
 		/* a NIC: its MTU, or the operator's choice */
-		{{ANY, 1500, 0, false}, 0, 1024, 1500, NULL},
-		{{9600, 9600, 0, false}, 0, 1024, 9000, NULL},
-		{{ANY, 1500, 0, false}, 9000, 1024, 9000, NULL},
-		{{1982, 1500, 0, false}, 1983, 1024, 0, BUFFERS},
-		{{1982, 1500, 0, false}, 1982, 1024, 1982, NULL},
+		{{ANY, 1500, false}, 0, 1024, 1500, NULL},
+		{{9600, 9600, false}, 0, 1024, 9000, NULL},
+		{{ANY, 1500, false}, 9000, 1024, 9000, NULL},
+		{{1982, 1500, false}, 1983, 1024, 0, BUFFERS},
+		{{1982, 1500, false}, 1982, 1024, 1982, NULL},
 		/* a kernel's device, and a driver with a smaller limit */
-		{{ANY, 9000, 3, false}, 0, 1024, 9000, NULL},
-		{{1968, 9000, 3, false}, 0, 1024, 1968, NULL},
-		{{ANY, 65535, 1, false}, 0, 1024, 9000, NULL},
+		{{ANY, 9000, false}, 0, 1024, 9000, NULL},
+		{{1968, 9000, false}, 0, 1024, 1968, NULL},
+		{{ANY, 65535, false}, 0, 1024, 9000, NULL},
 		/* memif: only its buffers */
-		{{2034, 1500, 0, true}, 0, 1024, 2034, NULL},
-		{{9202, 1500, 0, true}, 0, 1024, 9000, NULL},
-		{{9202, 1500, 0, true}, 1500, 1024, 1500, NULL},
-		{{2034, 1500, 0, true}, 2035, 1024, 0, BUFFERS},
+		{{2034, 1500, true}, 0, 1024, 2034, NULL},
+		{{9202, 1500, true}, 0, 1024, 9000, NULL},
+		{{9202, 1500, true}, 1500, 1024, 1500, NULL},
+		{{2034, 1500, true}, 2035, 1024, 0, BUFFERS},
 		/* too little */
-		{{ANY, 1023, 3, false}, 0, 1024, 0, BELOW},
-		{{ANY, 1024, 3, false}, 0, 1024, 1024, NULL},
-		{{ANY, 1279, 3, false}, 0, 1280, 0, BELOW},
-		{{498, 1500, 0, true}, 0, 1024, 0, BELOW},
-		{{0, 1500, 0, true}, 0, 1024, 0, BELOW},
+		{{ANY, 1023, false}, 0, 1024, 0, BELOW},
+		{{ANY, 1024, false}, 0, 1024, 1024, NULL},
+		{{ANY, 1279, false}, 0, 1280, 0, BELOW},
+		{{498, 1500, true}, 0, 1024, 0, BELOW},
+		{{0, 1500, true}, 0, 1024, 0, BELOW},
 	};
 	const char *why;
 	uint16_t mtu;

@@ -110,7 +110,7 @@ UNIT_CASE(open__steered_by_rss)
 	struct san_inet_addr peer;
 
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
-	assert_int_equal(port->nb_queues, NB);
+	assert_int_equal(port->conf.nb_queues, NB);
 	assert_true(port->is_steered);
 	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
 	for (uint32_t id = 0; id < NB; id++) {
@@ -130,7 +130,7 @@ UNIT_CASE(open__fewer_queues)
 {
 	conf.nb_queues = 1;
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
-	assert_int_equal(port->nb_queues, 1);
+	assert_int_equal(port->conf.nb_queues, 1);
 	assert_false(port->is_steered);
 	assert_true(port->engines[0]->has_queue);
 	assert_false(port->engines[1]->has_queue);

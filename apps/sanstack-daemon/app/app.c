@@ -149,7 +149,7 @@ make_ctl(struct app_port *port, struct app *a)
 	san_spsc_prod_init(&a->events, SHMQ_EVENTS);
 	for (i = 0; i < port->caps.nb_lcores; i++) {
 		doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
-		if (!san_engine_sleeps(port->ctx->port))
+		if (san_engine_conf_of(port->ctx->port)->idle < SAN_IDLE_SLEEP)
 			continue;
 		a->wake_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (a->wake_fds[i] < 0)
@@ -184,6 +184,7 @@ static int
 serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 {
 	struct shmq_rep *rep = &a->ans.rep;
+	const struct san_engine_conf *conf;
 	struct app_port *port;
 	uint32_t nb;
 	int rc;
@@ -193,6 +194,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	port = app_find_port(all, a, req);
 	if (port == NULL)
 		return -ENODEV;
+	conf = san_engine_conf_of(port->ctx->port);
 	rep->hello.max_msg = port->caps.max_msg;
 	rep->hello.max_qps = port->caps.max_qps;
 	rep->hello.max_cqs = RTE_MIN(port->conf->app_cqs, port->caps.max_cqs);
@@ -202,9 +204,9 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	rep->hello.lcore_qps = port->lcore_qps;
 	rep->hello.max_socks = port->max_socks;
 	rep->hello.qp_shift = port->ctx->qp_shift;
-	rep->hello.yields = san_engine_yields(port->ctx->port);
-	rep->hello.sleeps = san_engine_sleeps(port->ctx->port);
-	rep->hello.no_tcp = !san_engine_sock_carries_tcp(port->ctx->port);
+	rep->hello.yields = conf->idle >= SAN_IDLE_YIELD;
+	rep->hello.sleeps = conf->idle >= SAN_IDLE_SLEEP;
+	rep->hello.no_tcp = conf->carry_tcp != SAN_CARRY_TCP_ON;
 	if (req->hello.is_query)
 		return 0;
 	san_apps_own(a, san_shmq_is_root(&a->sender));
@@ -415,7 +417,8 @@ serve_event_fd(struct app *a, const struct shmq_req *req)
 static int
 serve_wake_fd(struct app *a, const struct shmq_req *req)
 {
-	if (!san_engine_sleeps(a->port->ctx->port) || req->id >= a->port->caps.nb_lcores)
+	if (san_engine_conf_of(a->port->ctx->port)->idle < SAN_IDLE_SLEEP ||
+	    req->id >= a->port->caps.nb_lcores)
 		return san_app_refuse(a, -ENOENT, "lcore %u: none, or it never sleeps", req->id);
 	a->ans.fd = dup(a->wake_fds[req->id]);
 	return a->ans.fd < 0 ? -errno : 0;

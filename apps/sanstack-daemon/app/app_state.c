@@ -480,7 +480,7 @@ san_app_state_attach(struct apps *all)
 		for (i = 0; i < port->caps.nb_lcores; i++) {
 			doorbells[i] = san_shmq_doorbells(a->ctl, i, port->nb_doorbells);
 			/* the new lcores are awake; each sets the flag again when it sleeps */
-			san_doorbells_awake(doorbells[i]);
+			san_doorbells_set_asleep(doorbells[i], false);
 		}
 		rc = san_dpdk_ops_app_add(port->ctx, a->id, a->owner, doorbells, a->wake_fds);
 	}

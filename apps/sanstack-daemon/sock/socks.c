@@ -239,7 +239,7 @@ san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow)
 	shm->tx_bytes = is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES;
 	shm->type = is_stream ? SOCK_STREAM : SOCK_DGRAM;
 	shm->if_index = san_engine_sock_if_index(s->port->ctx->port);
-	shm->mtu = san_engine_sock_mtu(s->port->ctx->port);
+	shm->mtu = san_engine_conf_of(s->port->ctx->port)->core.mtu;
 	return san_socks_pair_make(s, shadow);
 }
 

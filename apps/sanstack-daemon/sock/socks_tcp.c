@@ -536,7 +536,7 @@ san_socks_tcp_serve(struct app *a, const struct shmq_req *req)
 		return san_socks_token_claim(a, rep, &a->ans.fd);
 	if (!san_partition_may(&port->conf->partitions, port->ctx->param.pkey, &a->user))
 		return san_socks_refuse(rep, -EACCES, "the partition is not for this user");
-	if (!san_engine_sock_carries_tcp(port->ctx->port))
+	if (san_engine_conf_of(port->ctx->port)->carry_tcp != SAN_CARRY_TCP_ON)
 		return san_socks_refuse(rep, -EOPNOTSUPP, SHMQ_NO_TCP);
 	if (req->type == SHMQ_SOCK_LISTEN)
 		return serve_listen(a, a->passed->facts);

@@ -28,13 +28,13 @@ static const struct san_view_field port_fields[] = {
 	SAN_VIEW_NOTE(rx_offered, INFO, "", "Receive offloads that the device offers."),
 	SAN_VIEW_NOTE(tx_offered, INFO, "", "Transmit offloads that the device offers."),
 	FIELD(port, id, INFO, "", "Number of the device in DPDK."),
-	FIELD(mtu, mtu, INFO, "bytes", "Longest IP packet."),
+	FIELD(mtu, conf.core.mtu, INFO, "bytes", "Longest IP packet."),
 	FIELD(device_mtu, declared, INFO, "bytes", "MTU that is set at the device."),
 	FIELD(lcores, nb_engines, GAUGE, "lcores", "Lcores that serve the port."),
-	FIELD(queues, nb_queues, GAUGE, "queues", "Pairs of queues in use."),
-	FIELD(rx_descriptors, nb_rxd, GAUGE, "descriptors", "Receive descriptors of a queue."),
-	FIELD(tx_descriptors, nb_txd, GAUGE, "descriptors", "Transmit descriptors of a queue."),
-	FIELD(reta_size, reta_size, INFO, "entries", "Size of the redirection table of RSS."),
+	FIELD(queues, conf.nb_queues, GAUGE, "queues", "Pairs of queues in use."),
+	FIELD(rx_descriptors, conf.nb_rxd, GAUGE, "descriptors", "Receive descriptors per queue."),
+	FIELD(tx_descriptors, conf.nb_txd, GAUGE, "descriptors", "Transmit descriptors per queue."),
+	FIELD(reta_size, info.reta_size, INFO, "entries", "Size of the redirection table of RSS."),
 	FIELD(buffers, conf.pool_size, GAUGE, "buffers", "Packet buffers."),
 	SAN_VIEW_NOTE(buffers_free, GAUGE, "buffers", "Packet buffers that are free."),
 	SAN_VIEW_NOTE(rx_pkts, COUNTER, "packets", "Packets received by all lcores."),
@@ -80,8 +80,7 @@ port_put_addresses(struct san_view *v, const struct san_engine_port *p)
 	san_view_string(v, "mac", mac);
 	for (i = 0; i < p->conf.core.inet.nb_addrs; i++) {
 		snprintf(name, sizeof(name), "address_%u", i);
-		san_view_string(v, name,
-				san_inet_addr_text(&p->conf.core.inet.addrs[i].ip, addr));
+		san_view_string(v, name, san_inet_addr_text(&p->conf.core.inet.addrs[i].ip, addr));
 	}
 }
 
@@ -101,18 +100,18 @@ san_view_port(const struct san_engine_port *p, struct san_view *v)
 	rte_eth_stats_get(p->id, &stats);
 	san_view_string(v, "port_name", p->conf.name);
 	san_view_string(v, "name", p->name);
-	san_view_string(v, "driver", p->driver);
+	san_view_string(v, "driver", p->info.driver_name);
 	port_put_addresses(v, p);
 	san_view_string(v, "link", san_engine_dev_state(p));
 	san_view_string(v, "interface", p->dev.name);
 	san_view_string(v, "carrier", link.link_status == RTE_ETH_LINK_UP ? "up" : "down");
-	san_view_string(v, "idle", san_engine_idle_words[p->idle]);
-	san_view_hex(v, "rss_types", 1, p->rss_capa);
+	san_view_string(v, "idle", san_engine_idle_words[p->conf.idle]);
+	san_view_hex(v, "rss_types", 1, p->info.flow_type_rss_offloads);
 	san_view_string(v, "source_ports", p->is_steered ? "rss" : "any");
 	port_put_offloads(v, "rx_offloads", p->rx_offloads, 0);
 	port_put_offloads(v, "tx_offloads", 0, p->tx_offloads);
-	port_put_offloads(v, "rx_offered", p->rx_capa, 0);
-	port_put_offloads(v, "tx_offered", 0, p->tx_capa);
+	port_put_offloads(v, "rx_offered", p->info.rx_offload_capa, 0);
+	port_put_offloads(v, "tx_offered", 0, p->info.tx_offload_capa);
 	san_view_fields(v, port_fields, RTE_DIM(port_fields), p);
 	san_view_u64(v, "buffers_free", rte_mempool_avail_count(p->pool));
 	san_view_u64(v, "rx_pkts", nb_rx);
