@@ -222,10 +222,7 @@ read_table(struct san_engine_port *p)
 	return 0;
 }
 
-/*
- * Read the key and the table of the port's hash. Without them packets are handed over, which is
- * slower.
- */
+/* Read key and table of the port's hash. Without them packets are handed over: this is slower. */
 static void
 read_steering(struct san_engine_port *p)
 {
@@ -484,30 +481,22 @@ san_engine_sock_whole_v4(const struct san_engine_port *p)
 	return p->whole_v4;
 }
 
-struct groups_call {
-	struct rte_ether_addr macs[GROUP_ADDRS];
-	uint32_t nb;
-};
-
+/* Fill *macs*. Returns how many addresses there are, which may be more than fit. */
 static int
-do_groups(struct san_engine *e, void *arg)
+do_groups(struct san_engine *e, void *macs)
 {
-	struct groups_call *c = arg;
-
-	c->nb = san_inet_group_all(san_core_inet(e->core), c->macs, GROUP_ADDRS);
-	return 0;
+	return (int)san_inet_group_all(san_core_inet(e->core), macs, GROUP_ADDRS);
 }
 
 /* Set the device's list of addresses. If it has none, or a short one, it receives all multicast. */
 int
 san_engine_sock_groups(struct san_engine_port *p)
 {
-	struct groups_call c;
-	int rc = -ENOSPC;
+	struct rte_ether_addr macs[GROUP_ADDRS];
+	int nb = san_engine_loop_call(p->engines[0], do_groups, macs), rc = -ENOSPC;
 
-	san_engine_loop_call(p->engines[0], do_groups, &c);
-	if (c.nb <= GROUP_ADDRS)
-		rc = rte_eth_dev_set_mc_addr_list(p->id, c.macs, c.nb);
+	if (nb <= GROUP_ADDRS)
+		rc = rte_eth_dev_set_mc_addr_list(p->id, macs, (uint32_t)nb);
 	if (rc != 0)
 		rc = rte_eth_allmulticast_enable(p->id);
 	/* a port whose kernel device joins the group as well needs neither */
