@@ -213,19 +213,13 @@ san_tl_rxn_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 
 /* ---- queues ---- */
 
+/* The list of a queue that is not NONE. */
 static struct san_tl_rxns *
 queue_of(struct san_tl_conn *tc, uint8_t queue)
 {
-	switch (queue) {
-	case SAN_RXN_QUEUE_GRANT:
-		return &tc->grants;
-	case SAN_RXN_QUEUE_PULL:
-		return &tc->pulls;
-	case SAN_RXN_QUEUE_RETRY:
-		return &tc->retry;
-	default:
-		return NULL;
-	}
+	return queue == SAN_RXN_QUEUE_GRANT ? &tc->grants :
+		queue == SAN_RXN_QUEUE_PULL ? &tc->pulls :
+					      &tc->retry;
 }
 
 void
@@ -317,10 +311,7 @@ san_tl_rxn_grant_wake(struct san_tl *tl, struct san_tl_conn *tc)
 bool
 san_tl_rxn_is_red(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	/*
-	 * A host may have as many as are rxn_claims_left (RT-35), so half of them if it is
-	 * alone.
-	 */
+	/* A host may have as many as are left (RT-35), so half of them if it is alone. */
 	return *san_tl_host_held(tl, tc) + tl->nb_held >= tl->conf.max_held ||
 		tc->nb_held >= tl->conf.max_held_conn;
 }
