@@ -88,10 +88,7 @@ san_bitmap_clear(struct san_bitmap *b, uint32_t seq)
 		b->v &= ~san_bitmap_narrow_bit(seq);
 }
 
-/**
- * 64 bits from *seq* on, lowest bit first, as an ACK carries them. A narrow ring returns 32 bits,
- * and zeros above.
- */
+/** 64 bits from *seq* on, lowest first, as an ACK carries them; of a narrow ring 32, then zeros. */
 static inline uint64_t
 san_bitmap_get64(const struct san_bitmap *b, uint32_t seq)
 {

@@ -207,10 +207,7 @@
 
 #define SAN_DROPS_MEMBER(reason, name, help) SAN_DROP_##reason,
 
-/**
- * Why a packet is dropped, each with its own counter (RT-21). Every packet is counted under exactly
- * one; zero means accepted.
- */
+/** Why a packet is dropped (RT-21): each is counted under exactly one; zero means accepted. */
 enum san_drop {
 	SAN_DROP_NONE = 0,
 	SAN_DROPS(SAN_DROPS_MEMBER)

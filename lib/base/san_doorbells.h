@@ -36,17 +36,11 @@ san_doorbells_bytes(uint32_t max_qps)
 		~(size_t)63;
 }
 
-/**
- * Ring the doorbell of queue pair *index*, whose new entries are pushed. True: the lcore sleeps and
- * the caller must wake it.
- */
+/** Ring for queue pair *index*, whose entries are pushed. True: the caller must wake the lcore. */
 static inline bool
 san_doorbells_ring(struct san_doorbells *b, uint32_t index)
 {
-	/*
-	 * Pairs with the exchange in san_doorbells_take(): the reader of the bit sees the
-	 * entries.
-	 */
+	/* Pairs with the exchange in san_doorbells_take(): its reader sees the entries. */
 	if (atomic_fetch_or(&b->words[index / 64], 1ull << index % 64) == 0)
 		atomic_fetch_or(&b->summary[index / 4096], 1ull << index / 64 % 64);
 	/* Pairs with san_doorbells_set_asleep(): it sees our bit, or we see that it sleeps. */

@@ -74,10 +74,7 @@ san_spsc_init(struct san_spsc *q, uint32_t size)
 
 /* ---- the producer ---- */
 
-/**
- * Entries that may be written, by the copy of the consumer's word. An impossible value of the word
- * counts as full.
- */
+/** Room by the copy of the consumer's word. An impossible value of the word counts as full. */
 static inline uint32_t
 san_spsc_room_seen(const struct san_spsc_prod *p)
 {
@@ -123,10 +120,7 @@ san_spsc_count_now(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 	return c->tail_seen - c->head;
 }
 
-/**
- * Entries that may be read, from c->head on. More than the ring's size: the producer wrote an
- * invalid index.
- */
+/** Entries from c->head on. More than the ring has: the producer wrote an invalid index. */
 static inline uint32_t
 san_spsc_count(struct san_spsc_cons *c, const _Atomic uint32_t *tail)
 {

@@ -47,10 +47,7 @@ enum san_stream_option {
 	SAN_STREAM_OPT_GATHER_NS = 4,
 };
 
-/**
- * A work request on its way from the application to the lcore: two cache lines, of which most need
- * only the first.
- */
+/** A work request for the lcore: two cache lines, of which most need only the first. */
 struct san_ulp_wr {
 	uint64_t wr_id;
 	uint64_t remote_addr;

@@ -373,8 +373,6 @@ san_engine_park(struct san_engine_port *p)
 	p->conf.resumes = true;
 }
 
-/* ---- small things ---- */
-
 uint32_t
 san_engine_count(const struct san_engine_port *p)
 {

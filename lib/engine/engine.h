@@ -66,10 +66,7 @@ struct san_engine_impair_conf {
 };
 
 struct san_engine_conf {
-	/**
-	 * Protocol values. The engine sets pool, mac, path, ports, secrets and cam. An MTU of 0
-	 * means that of the port.
-	 */
+	/** The engine sets pool, mac, path, ports, secrets and cam. MTU 0: that of the port. */
 	struct san_core_conf core;
 	char name[SAN_ENGINE_NAME]; /**< the name that operators use */
 	uint16_t port_id;
@@ -144,10 +141,7 @@ void san_engine_close(struct san_engine_port *p);
  *   Their number.
  */
 uint32_t san_engine_kernel_guards(int fds[SAN_ENGINE_GUARDS]);
-/**
- * Adopt *fd*, which another process got from san_engine_kernel_guards(). 0: the engine owns it now;
- * -EINVAL, -ENOSPC.
- */
+/** Adopt *fd* of san_engine_kernel_guards(). 0: the engine owns it now; -EINVAL, -ENOSPC. */
 int san_engine_kernel_guard_adopt(int fd);
 /**
  * For a live restart: stop without a packet. Connections, queue pairs and regions stay in
@@ -165,10 +159,7 @@ struct rte_ether_addr san_engine_mac(const struct san_engine_port *p);
 /** The process that claimed what is parked in *mem* is dead: let another one claim it. */
 void san_engine_reclaim(struct san_mem *mem);
 
-/**
- * The process ends without san_engine_close(): leave the port to EAL's cleanup, and memory as it
- * is.
- */
+/** The process ends without san_engine_close(): memory stays, EAL's cleanup closes the port. */
 void san_engine_halt(struct san_engine_port *p);
 
 /** One round, if the caller polls. Returns packets handled, or -EIO if the port has failed. */
@@ -209,7 +200,6 @@ int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
 /** Remove an application without queue pairs; its doorbells are not polled any more. */
 void san_engine_app_del(struct san_engine *e, uint16_t app);
 
-/** Number of queue pairs of all applications. */
 uint32_t san_engine_lcore_nb_qps(const struct san_engine *e);
 
 /** A queue pair of an application. */

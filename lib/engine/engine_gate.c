@@ -26,10 +26,7 @@
 #define SHARED_NS (20 * SAN_NS_PER_MS) /* the same, if other gates have to leave with it */
 #define DOWN_NS   (2 * SAN_NS_PER_MS)  /* the same without a link: a peer needs several turns */
 #define HELD_NS   (1 * SAN_NS_PER_S)   /* longest hold: other work needs the thread, too */
-/*
- * Time for which the thread runs freely. An alarm that is due at once would run before the other
- * work of the thread.
- */
+/* Time for which the thread runs freely. An alarm due at once would run before its other work. */
 #define FREE_US 100
 
 enum gate_turn {
@@ -127,10 +124,7 @@ san_engine_gate_pass(struct san_engine_gate *g, bool is_up, uint64_t now_ns)
 		gate_leave(g);
 		return false;
 	}
-	/*
-	 * without a link there is nothing to send, and the thread must be free for a peer to
-	 * connect
-	 */
+	/* without a link there is nothing to send, and a peer needs the thread to connect */
 	if (is_up && (now & TURN_MASK) == GATE_HELD) {
 		if (!atomic_compare_exchange_strong(&state, &now, now + ONE_IN))
 			return false; /* the state has changed: try again in the next round */

@@ -107,10 +107,7 @@ san_engine_idle_init(struct san_engine *e, const char **why)
 
 /* ---- sleeping ---- */
 
-/*
- * While an lcore dozes, applications, and lcores with work for it, must wake it. It must run one
- * more round before it sleeps.
- */
+/* While an lcore dozes, work for it must wake it. It runs one more round before it sleeps. */
 static void
 set_dozing(struct san_engine *e, bool dozes)
 {

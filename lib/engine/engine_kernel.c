@@ -126,10 +126,7 @@ holder_text(uint16_t udp_port)
 
 /* ---- guards ---- */
 
-/**
- * A socket that holds the transport's UDP port in the kernel, for all ports of the process with
- * this number.
- */
+/** A socket that holds a UDP port of the transport in the kernel, for the whole process. */
 struct guard {
 	uint16_t udp_port; /**< 0: free */
 	uint32_t nb;       /**< ports that use it; 0: kept for a parked port */

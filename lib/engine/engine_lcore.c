@@ -44,10 +44,7 @@ draw_secrets(struct san_engine *e)
 		word = engine_secret32(e);
 		memcpy(&core->cm.secret[i], &word, sizeof(word));
 	}
-	/*
-	 * used where one queue receives all packets, or the hash of the port is unknown: any ports
-	 * will do
-	 */
+	/* used where one queue receives all packets, or the hash is unknown: any ports will do */
 	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
 		core->cm.ports[i] = (uint16_t)(PORT_FIRST +
 					       engine_secret32(e) % (65536 - PORT_FIRST));
@@ -318,10 +315,7 @@ san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp)
 	struct san_wq *wq = q->wq.wq;
 	int rc;
 
-	/*
-	 * a pending doorbell finds no queue pair, or the next one in this place, whose visit does
-	 * no harm
-	 */
+	/* a pending doorbell finds none, or the next one in this place: a visit does no harm */
 	q->wq.wq = NULL;
 	if (q->lingers && q->fault == NULL && san_core_stream_orphan(e->core, qp, e->now_ns)) {
 		keep_traffic(e, q);
@@ -386,8 +380,6 @@ san_engine_lcore_names_key(const struct san_engine *e, uint32_t key)
 	return san_ulp_qp_names_key(san_core_ulp(e->core), key) ||
 		san_core_stream_names_key(e->core, key);
 }
-
-/* ---- small things ---- */
 
 uint32_t
 san_engine_lcore_nb_qps(const struct san_engine *e)

@@ -44,10 +44,7 @@ loop_run_calls(struct san_engine *e)
 	while (rte_ring_dequeue(e->calls, (void **)&c) == 0) {
 		c->rc = c->fn(e, c->arg);
 		n++;
-		/*
-		 * pairs with the acquire in san_engine_loop_call(), which may return now: *c* is
-		 * invalid from here on
-		 */
+		/* pairs with the acquire in san_engine_loop_call(): *c* is invalid from here */
 		atomic_store_explicit(&c->done, true, memory_order_release);
 	}
 	e->stats.nb_calls += n;
@@ -496,10 +493,7 @@ loop_tx_burst(struct san_engine *e)
 		return tx_core(e);
 	if (e->nb_backlog != 0)
 		return 0; /* the turn stays with its lcore */
-	/*
-	 * a different lcore begins each round: on a port that is always full, only the first can
-	 * send
-	 */
+	/* another lcore begins each round: on a port that is always full, only the first sends */
 	e->turn = e->turn + 1 < nb ? e->turn + 1 : 0;
 	for (i = 0; i < nb; i++) {
 		lcore = e->turn + i < nb ? e->turn + i : e->turn + i - nb;

@@ -192,10 +192,7 @@ struct san_engine_port {
 	_Atomic bool event_armed; /**< a thread sleeps until there is an event */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES];
-	/**
-	 * Received packets, [from][to]; packets to send, [from]: to the engine with the queue that
-	 * *from* uses.
-	 */
+	/** Received packets, [from][to]; packets to send, [from], for the queue that it uses. */
 	struct san_engine_lane rx_lanes[SAN_ENGINE_LCORES][SAN_ENGINE_LCORES];
 	struct rte_ring *tx_lanes[SAN_ENGINE_LCORES];
 };
@@ -317,7 +314,6 @@ san_engine_event_wake(struct san_engine_port *p)
 
 /** Run one round. Returns packets and requests handled. */
 uint32_t san_engine_loop_once(struct san_engine *e);
-/** Main function of the lcore. */
 int san_engine_loop_main(void *arg);
 
 /* ---- engine_app.c ---- */
@@ -343,7 +339,6 @@ bool san_engine_app_drain(struct san_engine *e, struct san_engine_qp *q);
 
 /** Initialise, switched off, with room for *max_held* delayed packets. -ENOMEM. */
 int san_engine_impair_init(struct san_engine_impair *im, uint32_t max_held);
-/** Free the delayed packets and all memory. */
 void san_engine_impair_fini(struct san_engine_impair *im);
 /** Set the faults. NULL: off; delayed packets still come out in time. -EINVAL. */
 int san_engine_impair_set(struct san_engine_impair *im, const struct san_engine_impair_conf *conf);
@@ -370,7 +365,6 @@ uint64_t san_engine_impair_deadline_ns(const struct san_engine_impair *im);
 const char *san_engine_dev_state(const struct san_engine_port *p);
 /** Whether the MAC address belongs to the port alone, not to a device of the kernel. */
 bool san_engine_mac_is_own(const struct san_engine_port *p);
-/** Set the result of san_engine_mac(). */
 void san_engine_mac_set(struct san_engine_port *p, const struct rte_ether_addr *mac);
 /** Follow changes of the address in the kernel, until san_engine_mac_unwatch(). */
 void san_engine_mac_watch(struct san_engine_port *p);
@@ -424,7 +418,6 @@ bool san_engine_memif_is_client(const struct rte_eth_dev_info *info);
  */
 int san_engine_memif_start(struct san_engine_memif *m, uint16_t port_id, bool asks,
 			   uint32_t timeout_ms);
-/** Stop requesting the link. */
 void san_engine_memif_stop(struct san_engine_memif *m);
 
 /* ---- engine_kernel.c ---- */
@@ -440,7 +433,6 @@ void san_engine_kernel_unguard(struct san_engine_port *p, bool parks);
 
 /** Create lanes between the engines of *p*, whose queues are set. -ENOMEM. */
 int san_engine_handover_create(struct san_engine_port *p);
-/** Free the lanes and the packets in them. */
 void san_engine_handover_destroy(struct san_engine_port *p);
 /** Hand *n* received packets to their owners. Returns how many stay with this engine. */
 uint16_t san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);

@@ -151,10 +151,7 @@ charge_take_back(struct san_tl *tl, struct san_tl_charge *ch, uint32_t bytes)
 	}
 }
 
-/*
- * Move the host to its list: that of slow hosts, that of the others, or none if it has no
- * connection to grant to.
- */
+/* Move the host to the list of slow hosts, to that of others, or to none: nothing to grant. */
 static void
 host_list(struct san_tl *tl, struct san_tl_host *h)
 {

@@ -119,10 +119,7 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 			tc = pick_of(tl, &tl->admit[0], misses != 0);
 		if (tc == NULL) /* only slow hosts wait, and their one grant is outstanding */
 			break;
-		/*
-		 * There is no room in the budget. Only a long path may have room for another
-		 * connection.
-		 */
+		/* The budget is full. Only a long path may have room for another connection. */
 		if (tl->path_room == 0 && san_tl_admit_any_granted(tl) &&
 		    san_tl_admit_budget_room(tl) < least_room(tl, tc))
 			break;

@@ -250,10 +250,7 @@ nack_unpack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)
 	}
 }
 
-/*
- * RNR, or no record: withdraw the data, wait, and send it again. *t* is NULL on ordered connections
- * only.
- */
+/* RNR, or no record: withdraw the data, wait, resend. *t* is NULL only on ordered connections. */
 static enum san_drop
 on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 	   const struct san_wire_pkt *p, uint64_t now_ns)
@@ -267,10 +264,7 @@ on_not_now(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
 		return SAN_DROP_NACK_STALE;
 	tl->stats.nb_rnr_rx += p->status == SAN_ST_RNR;
 	tl->stats.nb_unpack_rx += unpack;
-	/*
-	 * If a packed push was not ready, each of its messages is sent alone and gets its own
-	 * answer.
-	 */
+	/* Each message of a packed push that was not ready is sent alone for its own answer. */
 	if (p->status == SAN_ST_RNR && !unpack && san_tl_nack_is_live_push(t)) {
 		x = san_tl_txn_extra_use(tl, t);
 		if (x->rnr_since_ns == 0)

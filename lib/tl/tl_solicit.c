@@ -168,10 +168,7 @@ san_tl_solicit_ssn_join(struct san_tl *tl, struct san_tl_conn *tc, uint32_t ssn,
 
 /* ---- target: grants ---- */
 
-/*
- * True if the request has the receive that it needs, which is reserved before the first grant
- * (RULE-4).
- */
+/* True if the request has the receive that is reserved before its first grant (RULE-4). */
 static bool
 has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uint64_t now_ns)
 {

@@ -271,10 +271,7 @@ target_rxn_matches(const struct san_tl_rxn *r, const struct san_wire_pkt *p)
 	return r->length == p->length && r->key == p->key && r->addr == p->addr;
 }
 
-/*
- * A packet of a finished transaction is discarded, unless the transaction completed in error
- * (RT-32).
- */
+/* A packet of a finished transaction is discarded, but not after an error (RT-32). */
 static enum san_drop
 push_over(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {
@@ -674,10 +671,7 @@ san_tl_target_wake_pulls(struct san_tl *tl, uint64_t now_ns)
 
 	if (likely(TAILQ_EMPTY(&tl->pull_wait)))
 		return;
-	/*
-	 * The list is emptied first, so that the connection being called is not queued behind the
-	 * others.
-	 */
+	/* empty the list first: the connection being called must not be queued behind others */
 	TAILQ_CONCAT(&line, &tl->pull_wait, pull_link);
 	for (tc = TAILQ_FIRST(&line); tc != NULL && target_has_room(tl); tc = next) {
 		next = TAILQ_NEXT(tc, pull_link);

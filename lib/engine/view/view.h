@@ -149,10 +149,7 @@ struct san_view_app {
 extern const struct san_view_set san_view_conn_list_set, san_view_conn_set, san_view_reasons_set;
 extern const struct san_view_set san_view_stream_set;
 
-/**
- * Get the connection of *slot*. Unless this is the thread that owns the engine, queue pair and
- * reason are unknown.
- */
+/** Get that of *slot*. Only the thread of the engine learns queue pair and reason. */
 void san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner,
 		      struct san_view_conn *out);
 /** Show a connection as in lists, or all of it. */

@@ -38,10 +38,7 @@ struct san_view_capture {
 /* Serialises start and stop, which applications and telemetry call from different threads. */
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 
-/*
- * A CID is chosen by its receiver, so the one in a sent packet is unique only with the peer's
- * address.
- */
+/* A receiver chooses its CID: that of a sent packet is unique only with the peer's address. */
 static bool
 capture_is_wanted(const struct san_view_capture *cap, const struct rte_mbuf *m, bool tx)
 {
