@@ -133,23 +133,12 @@ static const struct san_key keys[] = {
 	 MEMORY(memory)},
 	{0},
 };
-static_assert(RTE_DIM(keys) <= 64, "bits of struct conf.given");
-
-static int
-conf_given_twice(const char *name, char *why, size_t why_len)
-{
-	snprintf(why, why_len, "%s: given twice", name);
-	return -EINVAL;
-}
+static_assert(RTE_DIM(keys) <= CONF_KEYS_MAX, "one mark each");
 
 /* ---- [port] and [port NAME] ---- */
 
 #define PORT_SECTION "port"
-#define POLL         "poll=lcore"
 #define NAME_CHARS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-
-/* The port whose section is being read. */
-static struct dpdk_conf reading;
 
 /* The port name that *section* gives. NULL: it is not the section of a port. */
 static const char *
@@ -176,16 +165,6 @@ conf_find_port(const struct conf *conf, const char *name)
 }
 
 static int
-add_word(struct conf_port *port, const char *word)
-{
-	port->words[port->nb_words] = strdup(word);
-	if (port->words[port->nb_words] == NULL)
-		return -ENOMEM;
-	port->nb_words++;
-	return 0;
-}
-
-static int
 enter_port(struct conf *conf, const char *section, const char *name, char *why, size_t why_len)
 {
 	struct conf_port *port = &conf->ports[conf->nb_ports];
@@ -207,31 +186,27 @@ enter_port(struct conf *conf, const char *section, const char *name, char *why, 
 	conf->nb_ports++;
 	strcpy(port->name, name);
 	snprintf(port->section, sizeof(port->section), "%s", section);
-	san_dpdk_conf_default(&reading);
-	if (san_dpdk_conf_word(&reading, POLL, rtsan_provider_host()) == 0 &&
-	    add_word(port, POLL) == 0)
-		return 0;
-	snprintf(why, why_len, "no memory");
-	return -ENOMEM;
+	san_dpdk_conf_default(&port->dpdk);
+	port->dpdk.poll = DPDK_POLL_LCORE;
+	return 0;
 }
 
-static const char *
-one_of_both(const struct conf_port *a, const struct conf_port *b, char *text, size_t len)
+/* Write what both ports have to *text*. False: nothing. */
+static bool
+have_both(const struct dpdk_conf *a, const struct dpdk_conf *b, char *text, size_t len)
 {
 	uint32_t i, k;
 
-	for (i = 0; i < a->nb_lcores; i++) {
-		for (k = 0; k < b->nb_lcores; k++) {
-			if (a->lcores[i] != b->lcores[k])
+	for (i = 0; a->has_lcores && b->has_lcores && i < a->engine.nb_lcores; i++) {
+		for (k = 0; k < b->engine.nb_lcores; k++) {
+			if (a->engine.lcores[i] != b->engine.lcores[k])
 				continue;
-			snprintf(text, len, "lcore %u", a->lcores[i]);
-			return text;
+			snprintf(text, len, "lcore %u", a->engine.lcores[i]);
+			return true;
 		}
 	}
-	if (strcmp(a->device, b->device) != 0)
-		return NULL;
-	snprintf(text, len, "port=%s", a->device);
-	return text;
+	snprintf(text, len, "port=%s", a->port);
+	return strcmp(a->port, b->port) == 0;
 }
 
 /*
@@ -243,63 +218,42 @@ leave_port(struct conf *conf, char *why, size_t why_len)
 {
 	struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
 	char text[96];
-	uint32_t i;
 
-	if (san_dpdk_conf_derive(&reading, rtsan_provider_host()) != 0) {
+	if (san_dpdk_conf_derive(&port->dpdk, rtsan_provider_host()) != 0) {
 		snprintf(why, why_len, "[%s]: %s", port->section, rtsan_error());
 		return -EINVAL;
 	}
-	strcpy(port->device, reading.port);
-	port->nb_lcores = reading.has_lcores ? reading.engine.nb_lcores : 0;
-	memcpy(port->lcores, reading.engine.lcores, sizeof(port->lcores));
-	for (i = 0; i + 1 < conf->nb_ports; i++) {
-		other = &conf->ports[i];
-		if (one_of_both(other, port, text, sizeof(text)) != NULL) {
-			snprintf(why, why_len, "[%s]: %s is also that of port %s", port->section,
-				 text, other->name);
-			return -EINVAL;
-		}
+	for (other = conf->ports; other < port; other++) {
+		if (!have_both(&other->dpdk, &port->dpdk, text, sizeof(text)))
+			continue;
+		snprintf(why, why_len, "[%s]: %s is also that of port %s", port->section, text,
+			 other->name);
+		return -EINVAL;
 	}
-	for (i = 0; i < conf->nb_ports && conf->nb_ports > 1; i++) {
-		if (conf->ports[i].nb_lcores != 0)
+	for (other = conf->ports; conf->nb_ports > 1 && other <= port; other++) {
+		if (other->dpdk.has_lcores)
 			continue;
 		snprintf(why, why_len, "[%s]: of several ports each needs lcores=, and port %s "
 				       "has none",
-			 port->section, conf->ports[i].name);
+			 port->section, other->name);
 		return -EINVAL;
 	}
 	return 0;
 }
 
+/* Keep the text of a key, normalised: another spelling of the same value is no change. */
 static int
-conf_set_port(struct conf_port *port, const char *name, const char *value, char *why,
-	      size_t why_len)
+keep_text(struct conf_port *port, const struct san_key *k, const char *value)
 {
-	const struct san_key *k = san_key_find(dpdk_conf_keys, NULL, name);
-	char word[CONF_WORD_MAX], again[CONF_WORD_MAX], text[SAN_KEY_TEXT];
-	int rc;
+	char **given = &port->given[k - dpdk_conf_keys], text[SAN_KEY_TEXT], *all;
 
-	if (port->nb_words == CONF_WORDS_MAX ||
-	    snprintf(word, sizeof(word), "%s=%s", name, value) >= (int)sizeof(word)) {
-		snprintf(why, why_len, "%s: too long, or more than %d keys", name, CONF_WORDS_MAX);
-		return -EINVAL;
-	}
-	if (strcmp(name, "poll") == 0) {
-		snprintf(why, why_len, "poll: the daemon polls on lcores of its own");
-		return -EINVAL;
-	}
-	if (k != NULL && !k->repeats && reading.is_given[k - dpdk_conf_keys])
-		return conf_given_twice(name, why, why_len);
-	rc = san_dpdk_conf_word(&reading, word, rtsan_provider_host());
-	if (rc != 0) {
-		snprintf(why, why_len, "%s", rtsan_error());
-		return rc;
-	}
-	/* normalised, so that another spelling of the same value is no change for a reload */
-	if (!san_key_value(k, &reading, text, sizeof(text)) ||
-	    snprintf(again, sizeof(again), "%s=%s", k->name, text) >= (int)sizeof(again))
-		return add_word(port, word);
-	return add_word(port, again);
+	if (san_key_value(k, &port->dpdk, text, sizeof(text)))
+		value = text;
+	if (asprintf(&all, "%s%s\n", *given != NULL ? *given : "", value) < 0)
+		return -ENOMEM;
+	free(*given);
+	*given = all;
+	return 0;
 }
 
 /* ---- sections and keys ---- */
@@ -342,21 +296,28 @@ static int
 conf_set_key(void *arg, const char *section, const char *name, const char *value, char *why,
 	     size_t why_len)
 {
-	const struct san_key *k = san_key_find(keys, section, name);
 	struct conf *conf = arg;
+	bool is_port = port_name(section) != NULL;
+	struct conf_port *port = &conf->ports[conf->nb_ports - is_port];
+	const struct san_key *table = is_port ? dpdk_conf_keys : keys;
+	const struct san_key *k = san_key_find(table, is_port ? NULL : section, name);
+	bool *is_given = is_port ? port->dpdk.is_given : conf->is_given;
+	int rc;
 
-	if (port_name(section) != NULL)
-		return conf_set_port(&conf->ports[conf->nb_ports - 1], name, value, why, why_len);
 	if (strcmp(section, "partitions") == 0)
 		return san_partition_set(&conf->partitions, name, value, why, why_len);
-	if (k == NULL) {
+	why[0] = '\0';
+	if (is_port && strcmp(name, "poll") == 0)
+		snprintf(why, why_len, "poll: the daemon polls on lcores of its own");
+	else if (k == NULL)
 		snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
+	else if (!k->repeats && is_given[k - table])
+		snprintf(why, why_len, "%s: given twice", name);
+	if (why[0] != '\0')
 		return -EINVAL;
-	}
-	if (!k->repeats && (conf->given >> (k - keys) & 1) != 0)
-		return conf_given_twice(name, why, why_len);
-	conf->given |= 1ull << (k - keys);
-	return san_key_set(k, conf, name, value, why, why_len);
+	is_given[k - table] = true;
+	rc = san_key_set(k, is_port ? (void *)&port->dpdk : conf, name, value, why, why_len);
+	return rc == 0 && is_port ? keep_text(port, k, value) : rc;
 }
 
 static void
@@ -411,42 +372,28 @@ san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 void
 san_conf_free(struct conf *conf)
 {
-	while (conf->nb_ports > 0) {
-		struct conf_port *port = &conf->ports[--conf->nb_ports];
+	int i;
 
-		while (port->nb_words > 0)
-			free(port->words[--port->nb_words]);
-	}
+	for (; conf->nb_ports > 0; conf->nb_ports--)
+		for (i = 0; i < DPDK_KEYS_MAX; i++)
+			free(conf->ports[conf->nb_ports - 1].given[i]);
 }
 
 /* ---- reload ---- */
 
-/* Join all arguments with this key. */
-static void
-conf_join_words(const struct conf_port *port, const char *key, char *text)
-{
-	size_t len = strlen(key);
-	int i;
-
-	*text = '\0';
-	for (i = 0; i < port->nb_words; i++)
-		if (strncmp(port->words[i], key, len) == 0 && port->words[i][len] == '=')
-			text = stpcpy(stpcpy(text, port->words[i]), "\n");
-}
-
-/* Report each key whose arguments differ between the two. */
+/* Report each key whose values differ between the two. */
 static void
 report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
 {
-	static char one[CONF_WORDS_MAX * CONF_WORD_MAX + 1], other[sizeof(one)];
-	const char *section = port->nb_words != 0 ? port->section : next->section;
-	const struct san_key *k;
+	const char *section = port->name[0] != '\0' ? port->section : next->section;
+	const char *one, *other;
+	int i;
 
-	for (k = dpdk_conf_keys; k->name != NULL; k++) {
-		conf_join_words(port, k->name, one);
-		conf_join_words(next, k->name, other);
+	for (i = 0; dpdk_conf_keys[i].name != NULL; i++) {
+		one = port->given[i] != NULL ? port->given[i] : "";
+		other = next->given[i] != NULL ? next->given[i] : "";
 		if (strcmp(one, other) != 0)
-			report(section, k->name);
+			report(section, dpdk_conf_keys[i].name);
 	}
 }
 

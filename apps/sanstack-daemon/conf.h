@@ -17,9 +17,8 @@
 #include "san_log.h"
 
 #define CONF_DEFAULT   "/etc/sanstack/sanstack.conf"
-#define CONF_WORDS_MAX 128
-#define CONF_WORD_MAX  256
 #define CONF_PORTS_MAX 8
+#define CONF_KEYS_MAX  64 /* beside those of ports */
 
 /* ---- section [partitions]: which users and groups may use which P_Key (RT-29, SYS-5) ---- */
 
@@ -64,11 +63,8 @@ enum conf_log_target {
 struct conf_port {
 	char name[SAN_ENGINE_NAME];
 	char section[SAN_ENGINE_NAME + 8]; /**< for messages: "port", or "port NAME" */
-	char *words[CONF_WORDS_MAX];       /**< port arguments, "key=value" */
-	int nb_words;
-	char device[64]; /**< value of port= */
-	uint32_t lcores[SAN_ENGINE_LCORES];
-	uint32_t nb_lcores; /**< 0: no lcores= given */
+	struct dpdk_conf dpdk;             /**< the port arguments */
+	char *given[DPDK_KEYS_MAX];        /**< text of each key of dpdk_conf_keys, or NULL */
 };
 
 struct conf {
@@ -92,7 +88,7 @@ struct conf {
 	uint64_t memory;     /**< memory of all programs together; 0: the machine's */
 	uint32_t apps, apps_per_uid, unattached;
 	struct partitions partitions;
-	uint64_t given; /**< keys in the file, but those of ports: bits by place in the table */
+	bool is_given[CONF_KEYS_MAX]; /**< keys in the file, but those of ports */
 };
 
 /**

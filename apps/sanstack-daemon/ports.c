@@ -43,7 +43,7 @@ san_ports_check_lcores(const struct conf *conf)
 {
 	const struct rtsan_host *host = rtsan_provider_host();
 	bool workers[RTE_MAX_LCORE];
-	const struct conf_port *port;
+	const struct dpdk_conf *port;
 	struct eal_args a;
 	uint32_t i, k;
 	int rc = ports_split_args(&a, conf);
@@ -51,14 +51,14 @@ san_ports_check_lcores(const struct conf *conf)
 	if (rc != 0 || !san_dpdk_eal_workers(a.words, a.nb_words, workers))
 		return rc;
 	for (i = 0; i < conf->nb_ports; i++) {
-		port = &conf->ports[i];
-		for (k = 0; k < port->nb_lcores; k++)
-			if (!workers[port->lcores[k]])
+		port = &conf->ports[i].dpdk;
+		for (k = 0; port->has_lcores && k < port->engine.nb_lcores; k++)
+			if (!workers[port->engine.lcores[k]])
 				return host->fail(-EINVAL, "[%s]: lcore %u: no worker of EAL",
-						  port->section, port->lcores[k]);
-		if (port->nb_lcores == 0 && memchr(workers, true, sizeof(workers)) == NULL)
+						  conf->ports[i].section, port->engine.lcores[k]);
+		if (!port->has_lcores && memchr(workers, true, sizeof(workers)) == NULL)
 			return host->fail(-EINVAL, "[%s]: EAL has no worker lcore, see --lcores",
-					  port->section);
+					  conf->ports[i].section);
 	}
 	return 0;
 }
@@ -135,8 +135,7 @@ san_ports_warm(const struct conf *conf)
 	uint32_t i;
 
 	for (i = 0; i < conf->nb_ports && rc == 0; i++)
-		rc = san_dpdk_ctx_warm(conf->ports[i].words, conf->ports[i].nb_words,
-				       rtsan_provider_host());
+		san_engine_port_warm(&conf->ports[i].dpdk.engine);
 	return rc;
 }
 
@@ -185,7 +184,7 @@ ports_watch(struct server *s, const struct dpdk_ctx *ctx)
 static int
 open_port(struct server *s, uint32_t i)
 {
-	const struct conf_port *conf = &s->conf.ports[i];
+	struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
 	struct dpdk_ctx *ctx;
 	int rc;
@@ -194,8 +193,8 @@ open_port(struct server *s, uint32_t i)
 	port->mem = s->conf.takeover != 0 ? new_state(&port->mem_fd) : NULL;
 	if (port->mem != NULL)
 		san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
-	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, port->mem, NULL,
-			       rtsan_provider_host(), &ctx);
+	rc = san_dpdk_ctx_open(conf->name, &conf->dpdk, port->mem, NULL, rtsan_provider_host(),
+			       &ctx);
 	if (rc == 0)
 		rc = san_apps_add_port(&s->all, conf->name, port->mem, ctx);
 	return rc == 0 ? ports_watch(s, ctx) : rc;
@@ -210,14 +209,14 @@ san_ports_open(struct server *s)
 static int
 open_device(struct server *s, uint32_t i)
 {
-	const struct conf_port *conf = &s->conf.ports[i];
+	struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
 	int rc;
 
 	if (port->ctx != NULL)
 		return 0;
-	rc = san_dpdk_ctx_open(conf->name, conf->words, conf->nb_words, NULL, &port->mac,
-			       rtsan_provider_host(), &port->ctx);
+	rc = san_dpdk_ctx_open(conf->name, &conf->dpdk, NULL, &port->mac, rtsan_provider_host(),
+			       &port->ctx);
 	return rc == 0 ? ports_watch(s, port->ctx) : rc;
 }
 

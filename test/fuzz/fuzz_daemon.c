@@ -172,6 +172,7 @@ open_port(void)
 		"txd=64",
 		"seed=1",
 	};
+	static struct dpdk_conf port_conf;
 	struct dpdk_ctx *ctx;
 	cpu_set_t cpu;
 	uint16_t id;
@@ -186,8 +187,9 @@ open_port(void)
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
 	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
-	rc = san_dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, NULL, rtsan_provider_host(),
-			       &ctx);
+	rc = san_dpdk_conf_read(&port_conf, words, (int)RTE_DIM(words), rtsan_provider_host());
+	SAN_VERIFY(rc == 0);
+	rc = san_dpdk_ctx_open("0", &port_conf, NULL, NULL, rtsan_provider_host(), &ctx);
 	SAN_VERIFY(rc == 0);
 	san_apps_init(&all, &conf);
 	all.epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -126,14 +126,16 @@ make_port(void)
 		"rxd=64",
 		"txd=64",
 	};
+	static struct dpdk_conf port;
 	uint16_t id;
 
 	test_eal_init();
 	SAN_VERIFY(rte_eal_hotplug_add("vdev", "net_ring0", "") == 0);
 	SAN_VERIFY(rte_eth_dev_get_port_by_name("net_ring0", &id) == 0);
 	SAN_VERIFY(rte_eth_dev_mac_addr_add(id, &mac, 0) == 0);
-	SAN_VERIFY(san_dpdk_ctx_open("0", words, (int)RTE_DIM(words), NULL, NULL,
-				     rtsan_provider_host(), &ctx) == 0);
+	SAN_VERIFY(san_dpdk_conf_read(&port, words, (int)RTE_DIM(words), rtsan_provider_host()) ==
+		   0);
+	SAN_VERIFY(san_dpdk_ctx_open("0", &port, NULL, NULL, rtsan_provider_host(), &ctx) == 0);
 }
 
 /* ---- what is taken goes again ---- */

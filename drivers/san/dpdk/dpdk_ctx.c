@@ -76,13 +76,19 @@ count_qps(struct dpdk_ctx *ctx)
 		ctx->nb_qps[i] = san_engine_lcore_nb_qps(san_engine_at(ctx->port, i));
 }
 
-static int
-open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
-	struct dpdk_ctx **out)
+int
+san_dpdk_ctx_open(const char *name, struct dpdk_conf *conf, struct san_mem *mem,
+		  const struct rte_ether_addr *mac, const struct rtsan_host *host,
+		  struct dpdk_ctx **out)
 {
 	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc = ctx != NULL ? 0 : -ENOMEM;
 
+	conf->engine.core.mem = mem;
+	conf->engine.resumes = mac != NULL;
+	conf->engine.waits = mem != NULL || mac != NULL;
+	if (mac != NULL)
+		conf->engine.mac = *mac;
 	snprintf(conf->engine.name, sizeof(conf->engine.name), "%s", name);
 	if (rc == 0)
 		rc = dpdk_ctx_find_port(conf, host);
@@ -112,36 +118,23 @@ open_as(struct dpdk_conf *conf, const char *name, const struct rtsan_host *host,
 }
 
 int
-san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
-		  const struct rte_ether_addr *mac, const struct rtsan_host *host,
-		  struct dpdk_ctx **out)
-{
-	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
-
-	if (rc == 0) {
-		conf->engine.core.mem = mem;
-		conf->engine.resumes = mac != NULL;
-		conf->engine.waits = mem != NULL || mac != NULL;
-		if (mac != NULL)
-			conf->engine.mac = *mac;
-		rc = open_as(conf, name, host, out);
-	}
-	free(conf);
-	return rc;
-}
-
-int
 san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int nb_words,
 			const struct rtsan_host *host, struct dpdk_ctx **out)
 {
-	int rc;
+	struct dpdk_conf *conf = malloc(sizeof(*conf));
+	int rc = conf != NULL ? 0 : -ENOMEM;
 
-	if (atomic_exchange(&claimed, true))
+	if (atomic_exchange(&claimed, true)) {
+		free(conf);
 		return host->fail(-EBUSY, "a context is open: one EAL per process");
-	rc = san_dpdk_eal_start(argc, argv, host);
+	}
 	if (rc == 0)
-		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, words, nb_words, NULL, NULL, host, out);
+		rc = san_dpdk_eal_start(argc, argv, host);
+	if (rc == 0)
+		rc = san_dpdk_conf_read(conf, words, nb_words, host);
+	if (rc == 0)
+		rc = san_dpdk_ctx_open(DPDK_PORT_NAME, conf, NULL, NULL, host, out);
+	free(conf);
 	if (rc != 0)
 		atomic_store(&claimed, false);
 	return rc;
@@ -170,18 +163,6 @@ san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem)
 			SAN_LOG(DRIVER, WARNING, "capture=%s: %s", ctx->capture, strerror(-rc));
 	}
 	return 0;
-}
-
-int
-san_dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host)
-{
-	struct dpdk_conf *conf = malloc(sizeof(*conf));
-	int rc = conf != NULL ? san_dpdk_conf_read(conf, words, nb_words, host) : -ENOMEM;
-
-	if (rc == 0)
-		san_engine_port_warm(&conf->engine);
-	free(conf);
-	return rc;
 }
 
 int

@@ -140,12 +140,12 @@ int san_dpdk_memif_unlink(const char *path, uid_t owner, const struct rtsan_host
 /* ---- dpdk_ctx.c: for one thread ---- */
 
 /**
- * Open a port and its engines from port arguments; EAL runs already. *name* is the name for
+ * Open a port and its engines from derived port arguments; EAL runs already. *name* is the name for
  * operators. With *mem* the port's state lies there (san_engine_park()), and san_dpdk_ctx_start()
  * starts its lcores. With *mac*, the address by which peers know a port that was parked, only the
  * device is opened, and san_dpdk_ctx_resume() follows. -EBUSY: another context has its device.
  */
-int san_dpdk_ctx_open(const char *name, char *const *words, int nb_words, struct san_mem *mem,
+int san_dpdk_ctx_open(const char *name, struct dpdk_conf *conf, struct san_mem *mem,
 		      const struct rte_ether_addr *mac, const struct rtsan_host *host,
 		      struct dpdk_ctx **out);
 /** Start EAL and open the only context of the process. -EBUSY: there is one already. */
@@ -154,8 +154,6 @@ int san_dpdk_ctx_open_alone(int argc, char *const *argv, char *const *words, int
 void san_dpdk_ctx_close_alone(void *ctx);
 /** Resume what was parked in *mem*; san_dpdk_ctx_start() follows. 0, or see san_engine_resume(). */
 int san_dpdk_ctx_resume(struct dpdk_ctx *ctx, struct san_mem *mem);
-/** Before another process has released the device: see san_engine_port_warm(). */
-int san_dpdk_ctx_warm(char *const *words, int nb_words, const struct rtsan_host *host);
 /** Start the lcores of a context with *mem*. */
 int san_dpdk_ctx_start(struct dpdk_ctx *ctx);
 void san_dpdk_ctx_close(struct dpdk_ctx *ctx);
