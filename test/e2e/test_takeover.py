@@ -558,7 +558,7 @@ def lying_daemon(work):
     listener.settimeout(PATIENCE)
     memory = arena(0, STATE_BYTES, 4096)
     port = struct.pack('<QQiIII', 0, STATE_BYTES, 0, 1, 0, 0)
-    nothing = bytes(4 + 80)     # no application; app_state.c: struct saved, the end
+    nothing = struct.pack('<II', 0, 5) + bytes(92)  # no application; app_state.c: SAVED_END
     guard = in_other_network(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
     given = [
         ([], 'no socket to listen on'),

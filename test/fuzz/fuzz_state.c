@@ -99,15 +99,16 @@ make_things(uint16_t id)
 	*l = (struct app_listener){.app = a, .id = id, .service = 7};
 	LIST_INSERT_HEAD(&port->listeners, l, link);
 	*san_app_port_request(port, request) = (struct app_request){.request = request, .app = a};
-	port->qps[id] = (struct app_qp){.app = a, .qpn = id};
+	port->qps[id] = (struct app_thing){.app = a, .number = id};
 	make_mem(&port->qps[id].mem);
-	port->cqs[id] = (struct app_cq){
+	port->cqs[id] = (struct app_thing){
 		.app = a,
+		.number = id,
 		.cq = san_mem_aligned(port->mem, 4096),
 		.wake_sock = some_socket(),
 	};
 	make_mem(&port->cqs[id].mem);
-	port->mrs[id] = (struct app_mr){.app = a, .key = id};
+	port->mrs[id] = (struct app_thing){.app = a, .number = id};
 	make_mem(&port->mrs[id].mem);
 }
 
@@ -181,14 +182,14 @@ drop_port(struct app_port *port)
 {
 	struct app_listener *l;
 
-	for (uint32_t i = 0; i < port->caps.max_qps; i++)
-		drop_mem(&port->qps[i].mem);
-	for (uint32_t i = 0; i < port->caps.max_mrs; i++)
-		drop_mem(&port->mrs[i].mem);
-	for (uint32_t i = 0; i < port->caps.max_cqs; i++) {
-		drop_mem(&port->cqs[i].mem);
-		if (port->cqs[i].app != NULL)
-			drop_fd(port->cqs[i].wake_sock);
+	for (enum app_kind kind = 0; kind < APP_KINDS; kind++) {
+		for (uint32_t i = 0; i < san_app_port_nb(port, kind); i++) {
+			struct app_thing *t = &port->things[kind][i];
+
+			drop_mem(&t->mem);
+			if (kind == APP_CQ && t->app != NULL)
+				drop_fd(t->wake_sock);
+		}
 	}
 	while ((l = LIST_FIRST(&port->listeners)) != NULL) {
 		LIST_REMOVE(l, link);

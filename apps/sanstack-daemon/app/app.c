@@ -41,30 +41,21 @@ san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 
 /* ---- ownership: lookups return NULL, with a text, for an object that *a* does not own ---- */
 
-struct app_qp *
-san_app_find_qp(struct app *a, uint32_t qpn)
+struct app_thing *
+san_app_find(struct app *a, enum app_kind kind, uint32_t number)
 {
-	struct app_qp *q = &a->port->qps[SAN_QPN_INDEX(qpn)];
+	static const char *const names[] = {
+		[APP_QP] = "queue pair: none with number",
+		[APP_CQ] = "completion queue: none with number",
+		[APP_MR] = "region: none with key",
+	};
+	uint32_t place = san_app_port_place(a->port, kind, number);
+	struct app_thing *t = &a->port->things[kind][place];
 
-	if (SAN_QPN_INDEX(qpn) < a->port->caps.max_qps && q->app == a && q->qpn == qpn)
-		return q;
-	san_app_refuse(a, 0, "queue pair: none with number 0x%x", qpn);
+	if (place < san_app_port_nb(a->port, kind) && t->app == a && t->number == number)
+		return t;
+	san_app_refuse(a, 0, "%s 0x%x", names[kind], number);
 	return NULL;
-}
-
-static struct app_cq *
-find_cq(struct app *a, uint32_t id)
-{
-	if (id < a->port->caps.max_cqs && a->port->cqs[id].app == a)
-		return &a->port->cqs[id];
-	san_app_refuse(a, 0, "completion queue: none with number %u", id);
-	return NULL;
-}
-
-static struct app_mr *
-mr_place(struct app_port *port, uint32_t key)
-{
-	return &port->mrs[key & (port->caps.max_mrs - 1)];
 }
 
 /* ---- limits of one application ---- */
@@ -98,6 +89,52 @@ san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes)
 	a->nb[USERS_BYTES] += (uint64_t)(sign * (int64_t)bytes);
 	san_users_count(a->port->index, a->owner, what, sign);
 	san_users_count(a->port->index, a->owner, USERS_BYTES, sign * (int64_t)bytes);
+}
+
+const enum users_place san_app_places[APP_KINDS] = {
+	[APP_QP] = USERS_QPS, [APP_CQ] = USERS_CQS, [APP_MR] = USERS_MRS};
+
+void
+san_app_count_thing(const struct app_thing *t, enum app_kind kind, int sign)
+{
+	/* a stream's buffers count against the application's limit, too */
+	t->app->nb[USERS_BYTES] += (uint64_t)(sign * (int64_t)t->stream_bytes);
+	san_app_count(t->app, san_app_places[kind], sign, t->mem.bytes);
+}
+
+/* ---- objects that have ended ---- */
+
+int
+san_app_del(struct app_port *port, enum app_kind kind, struct app_thing *t)
+{
+	const struct shmq_req req = {.type = SHMQ_MR_DEL, .id = t->number};
+	int rc = 0;
+
+	if (kind == APP_QP)
+		san_dpdk_ops_qp_destroy(port->ctx, t->number);
+	else if (kind == APP_CQ)
+		rc = san_dpdk_ops_cq_destroy(port->ctx, t->cq);
+	else
+		rc = san_dpdk_call(port->ctx, &req);
+	if (rc != 0)
+		return rc;
+	if (kind == APP_CQ)
+		san_fd_close(t->wake_sock);
+	san_app_count_thing(t, kind, -1);
+	san_app_mem_end(&t->mem);
+	t->app = NULL;
+	return 0;
+}
+
+static int
+serve_del(struct app *a, const struct shmq_req *req)
+{
+	enum app_kind kind = req->type == SHMQ_QP_DESTROY ? APP_QP :
+		req->type == SHMQ_CQ_DESTROY              ? APP_CQ :
+							    APP_MR;
+	struct app_thing *t = san_app_find(a, kind, req->id);
+
+	return t != NULL ? san_app_del(a->port, kind, t) : -ENOENT;
 }
 
 /* ---- hello ---- */
@@ -279,7 +316,8 @@ san_app_grow(struct app *a, uint64_t *due_ns)
 	else
 		rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows, a->growing.mem, &key);
 	if (rc == 0) {
-		*mr_place(port, key) = (struct app_mr){.app = a, .key = key, .mem = a->growing};
+		port->mrs[san_app_port_place(port, APP_MR, key)] =
+			(struct app_thing){.app = a, .number = key, .mem = a->growing};
 		a->growing.mem = NULL;
 		a->ans.rep.id = key;
 	}
@@ -296,31 +334,6 @@ san_app_end_growing(struct app *a)
 	san_app_mem_end(&a->growing);
 }
 
-int
-san_app_del_mr(struct app_port *port, struct app_mr *mr)
-{
-	const struct shmq_req req = {.type = SHMQ_MR_DEL, .id = mr->key};
-	int rc = san_dpdk_call(port->ctx, &req);
-
-	if (rc != 0)
-		return rc;
-	san_app_count(mr->app, USERS_MRS, -1, mr->mem.bytes);
-	san_app_mem_end(&mr->mem);
-	mr->app = NULL;
-	return 0;
-}
-
-static int
-serve_mr_del(struct app *a, const struct shmq_req *req)
-{
-	struct app_port *port = a->port;
-	struct app_mr *mr = mr_place(port, req->id);
-
-	if (mr->app != a || mr->key != req->id)
-		return san_app_refuse(a, -ENOENT, "region: none with key 0x%x", req->id);
-	return san_app_del_mr(port, mr);
-}
-
 /* ---- completion queues ---- */
 
 static int
@@ -328,7 +341,7 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 {
 	struct app_port *port = a->port;
 	uint32_t id, depth;
-	struct app_cq *q;
+	struct app_thing *q;
 	size_t bytes;
 	int rc;
 
@@ -358,32 +371,11 @@ serve_cq_create(struct app *a, const struct shmq_req *req)
 		return rc;
 	}
 	q->app = a;
-	san_app_count(a, USERS_CQS, 1, bytes);
+	q->number = id;
+	san_app_count_thing(q, APP_CQ, 1);
 	a->ans.rep.cq.id = id;
 	a->ans.rep.cq.depth = depth;
 	return 0;
-}
-
-int
-san_app_del_cq(struct app_port *port, struct app_cq *q)
-{
-	int rc = san_dpdk_ops_cq_destroy(port->ctx, q->cq);
-
-	if (rc != 0)
-		return rc;
-	san_fd_close(q->wake_sock);
-	san_app_count(q->app, USERS_CQS, -1, q->mem.bytes);
-	san_app_mem_end(&q->mem);
-	q->app = NULL;
-	return 0;
-}
-
-static int
-serve_cq_destroy(struct app *a, const struct shmq_req *req)
-{
-	struct app_cq *q = find_cq(a, req->id);
-
-	return q != NULL ? san_app_del_cq(a->port, q) : -ENOENT;
 }
 
 /* ---- waiting (AFC-19) ---- */
@@ -391,7 +383,7 @@ serve_cq_destroy(struct app *a, const struct shmq_req *req)
 static int
 serve_cq_fd(struct app *a, const struct shmq_req *req)
 {
-	struct app_cq *q = find_cq(a, req->id);
+	struct app_thing *q = san_app_find(a, APP_CQ, req->id);
 	int rc;
 
 	if (q == NULL)
@@ -432,7 +424,7 @@ app_is_depth(uint32_t depth)
 	return depth != 0 && depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* The work queue lies in shared memory. A stream's buffers count against the limit, too. */
+/* The work queue lies in shared memory. */
 static int
 app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 {
@@ -440,6 +432,7 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 	const struct shmq_qp *qp = &conf->req->qp;
 	size_t bytes = san_wr_wq_bytes(qp->sq_depth, qp->rq_depth);
 	uint64_t stream_bytes = san_dpdk_ops_stream_bytes(qp);
+	struct app_thing *q;
 	struct app_mem mem;
 	int rc;
 
@@ -455,21 +448,17 @@ app_make_qp(struct app *a, struct rtsan_provider_qp *conf)
 		san_app_mem_end(&mem);
 		return rc;
 	}
-	port->qps[SAN_QPN_INDEX(conf->qp)] = (struct app_qp){
-		.app = a,
-		.qpn = conf->qp,
-		.stream_bytes = stream_bytes,
-		.mem = mem,
-	};
-	a->nb[USERS_BYTES] += stream_bytes;
-	san_app_count(a, USERS_QPS, 1, bytes);
+	q = &port->qps[SAN_QPN_INDEX(conf->qp)];
+	*q = (struct app_thing){
+		.app = a, .number = conf->qp, .stream_bytes = stream_bytes, .mem = mem};
+	san_app_count_thing(q, APP_QP, 1);
 	return 0;
 }
 
 static int
 serve_qp_create(struct app *a, const struct shmq_req *req)
 {
-	const struct app_cq *send_cq, *recv_cq;
+	const struct app_thing *send_cq, *recv_cq;
 	/* orphaned queue pairs of its user count as well */
 	uint32_t nb_orphans = san_dpdk_ops_user_orphans(a->port->ctx, a->owner);
 	const struct users_want w = {
@@ -485,8 +474,8 @@ serve_qp_create(struct app *a, const struct shmq_req *req)
 	rc = san_apps_check_beside(a->port, w);
 	if (rc != 0)
 		return rc;
-	send_cq = find_cq(a, req->qp.send_cq);
-	recv_cq = find_cq(a, req->qp.recv_cq);
+	send_cq = san_app_find(a, APP_CQ, req->qp.send_cq);
+	recv_cq = san_app_find(a, APP_CQ, req->qp.recv_cq);
 	if (send_cq == NULL || recv_cq == NULL)
 		return san_app_refuse(a, -EINVAL, "queue pair: no such completion queue");
 	if (!app_is_depth(req->qp.sq_depth) || !app_is_depth(req->qp.rq_depth))
@@ -500,27 +489,6 @@ serve_qp_create(struct app *a, const struct shmq_req *req)
 	return rc;
 }
 
-void
-san_app_del_qp(struct app_port *port, struct app_qp *q)
-{
-	san_dpdk_ops_qp_destroy(port->ctx, q->qpn);
-	q->app->nb[USERS_BYTES] -= q->stream_bytes;
-	san_app_count(q->app, USERS_QPS, -1, q->mem.bytes);
-	san_app_mem_end(&q->mem);
-	q->app = NULL;
-}
-
-static int
-serve_qp_destroy(struct app *a, const struct shmq_req *req)
-{
-	struct app_qp *q = san_app_find_qp(a, req->id);
-
-	if (q == NULL)
-		return -ENOENT;
-	san_app_del_qp(a->port, q);
-	return 0;
-}
-
 /* ---- requests ---- */
 
 /* All requests. *begins*: it begins something new, and is refused once the daemon drains. */
@@ -530,11 +498,11 @@ static const struct {
 } serve[] = {
 	[SHMQ_HELLO] = {NULL, true}, /* it chooses the port: see serve_hello() */
 	[SHMQ_MR_ADD] = {serve_mr_add},
-	[SHMQ_MR_DEL] = {serve_mr_del},
+	[SHMQ_MR_DEL] = {serve_del},
 	[SHMQ_CQ_CREATE] = {serve_cq_create},
-	[SHMQ_CQ_DESTROY] = {serve_cq_destroy},
+	[SHMQ_CQ_DESTROY] = {serve_del},
 	[SHMQ_QP_CREATE] = {serve_qp_create, true},
-	[SHMQ_QP_DESTROY] = {serve_qp_destroy},
+	[SHMQ_QP_DESTROY] = {serve_del},
 	[SHMQ_LISTEN] = {san_app_conn_listen, true},
 	[SHMQ_UNLISTEN] = {san_app_conn_unlisten},
 	[SHMQ_CONNECT] = {san_app_conn_set_up, true},

@@ -36,7 +36,7 @@ struct app_mem {
 	uint64_t offset;  /**< offset in the file of *fd* */
 	size_t populated; /**< bytes that have page tables and may be accessed */
 	int fd;
-	bool is_theirs; /**< created by the application, so the size of the file is unknown */
+	uint8_t is_theirs; /**< 1: created by the application, so the size of the file is unknown */
 	uint32_t guard;
 };
 
@@ -83,26 +83,23 @@ uint64_t san_app_mem_step(uint64_t now_ns);
  * (SYS-1)
  */
 
-/* Objects of applications, indexed by number. app is NULL in a free entry. */
-struct app_qp {
-	struct app *app;
-	struct app_sock *sock; /**< the carried stream that owns it instead */
-	uint32_t qpn;
-	uint64_t stream_bytes; /**< memory of its stream buffers, beside *mem* */
-	struct app_mem mem;    /**< struct san_wq */
+/** Kinds of objects of applications. */
+enum app_kind {
+	APP_QP,
+	APP_CQ,
+	APP_MR,
+	APP_KINDS
 };
 
-struct app_cq {
+/** One of these; app is NULL in a free entry. */
+struct app_thing {
 	struct app *app;
-	void *cq;
-	struct app_mem mem; /**< struct san_cq */
-	int wake_sock;      /**< wakes a thread that waits for completions, or -1 */
-};
-
-struct app_mr {
-	struct app *app;
-	uint32_t key;
-	struct app_mem mem;
+	struct app_sock *sock; /**< queue pair: the carried stream that owns it instead */
+	uint32_t number;       /**< of a queue pair or completion queue; key of a region */
+	int wake_sock;         /**< completion queue: wakes a thread that waits for it, or -1 */
+	void *cq;              /**< completion queue: the engine's */
+	uint64_t stream_bytes; /**< queue pair: memory of its stream buffers, beside *mem* */
+	struct app_mem mem;    /**< struct san_wq, struct san_cq, or the region */
 };
 
 struct app_listener {
@@ -137,9 +134,12 @@ struct app_port {
 	uint32_t nb_doorbells; /**< per lcore: lcore_qps + max_socks */
 	uint32_t max_conns;    /**< of all lcores together */
 	uint32_t slot_mask;    /**< san_pdl_slot_mask() */
-	struct app_qp *qps;    /**< indexed by SAN_QPN_INDEX() */
-	struct app_cq *cqs;
-	struct app_mr *mrs; /**< indexed by the lower bits of the key, like the engine's */
+	union {                /**< by san_app_port_place() */
+		struct {
+			struct app_thing *qps, *cqs, *mrs;
+		};
+		struct app_thing *things[APP_KINDS];
+	};
 	LIST_HEAD(, app_listener) listeners;
 	uint32_t next_listener;
 	struct app_request *requests; /**< see san_app_port_request() */
@@ -161,6 +161,10 @@ void san_app_port_fini(struct app_port *port);
 uint16_t san_app_guard_id(const struct app *a);
 /** The table entry for a connection request. The caller must check what the entry holds. */
 struct app_request *san_app_port_request(struct app_port *port, uint64_t request);
+/** Number of entries of a table. */
+uint32_t san_app_port_nb(const struct app_port *port, enum app_kind kind);
+/** Place of a number, which may be wrong, in the table of its kind. */
+uint32_t san_app_port_place(const struct app_port *port, enum app_kind kind, uint32_t number);
 /** Limits of queue pairs and connections of one application. */
 uint32_t san_app_port_qps_each(const struct app_port *port);
 uint32_t san_app_port_conns_each(const struct app_port *port);

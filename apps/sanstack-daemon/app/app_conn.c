@@ -142,7 +142,7 @@ take_qp(struct app *a, uint32_t qpn)
 {
 	const char *fault;
 
-	if (san_app_find_qp(a, qpn) == NULL)
+	if (san_app_find(a, APP_QP, qpn) == NULL)
 		return -ENOENT;
 	fault = san_dpdk_ops_qp_fault(a->port->ctx, qpn);
 	if (fault != NULL)
@@ -193,5 +193,6 @@ san_app_conn_reject(struct app *a, const struct shmq_req *req)
 int
 san_app_conn_disconnect(struct app *a, const struct shmq_req *req)
 {
-	return san_app_find_qp(a, req->id) != NULL ? san_dpdk_call(a->port->ctx, req) : -ENOENT;
+	return san_app_find(a, APP_QP, req->id) != NULL ? san_dpdk_call(a->port->ctx, req) :
+							  -ENOENT;
 }

@@ -34,8 +34,8 @@ void san_apps_attached(struct apps *all, struct app *a);
 void san_app_count(struct app *a, enum users_place what, int sign, uint64_t bytes);
 /** End mapping the region that *a* waits for, if any. */
 void san_app_end_growing(struct app *a);
-/** NULL, and the text of its answer: *a* has no queue pair of that number. */
-struct app_qp *san_app_find_qp(struct app *a, uint32_t qpn);
+/** NULL, and the text of its answer: *a* has no object of that number. */
+struct app_thing *san_app_find(struct app *a, enum app_kind kind, uint32_t number);
 /**
  * Map one more step of the region that *a* waits for; see san_app_mem_populate(). Returns *rc* of
  * san_app_answer().
@@ -44,11 +44,12 @@ int san_app_grow(struct app *a, uint64_t *due_ns);
 /** Send the pending answer, now or as soon as its descriptor can be sent. */
 void san_app_turn_send(struct apps *all, struct app *a);
 
-/** -EBUSY: posted work refers to it. */
-int san_app_del_mr(struct app_port *port, struct app_mr *mr);
-/** -EBUSY: a queue pair uses it. */
-int san_app_del_cq(struct app_port *port, struct app_cq *q);
-void san_app_del_qp(struct app_port *port, struct app_qp *q);
+/** What an object of a kind counts as. */
+extern const enum users_place san_app_places[APP_KINDS];
+/** Count an object and its memory for its application, or no longer: *sign* is 1 or -1. */
+void san_app_count_thing(const struct app_thing *t, enum app_kind kind, int sign);
+/** -EBUSY: posted work refers to the region, or a queue pair uses the completion queue. */
+int san_app_del(struct app_port *port, enum app_kind kind, struct app_thing *t);
 void san_app_conn_del_listener(struct app_port *port, struct app_listener *l);
 
 #endif /* DAEMON_APP_PRIV_H */

@@ -3,9 +3,10 @@
 /*
  * DESIGN NOTES
  *
- * Records have a fixed size and no pointers. An address is saved as an offset from the start of its
- * range, a descriptor as an index into those that are sent along, an application as its port and
- * number. Credentials, which the kernel supplies, and totals, which can be counted, are not saved.
+ * Records have a fixed size. Objects are saved as they are, because both daemons have the same
+ * structures and addresses; only a descriptor is an index into those that are sent along, and an
+ * application its port and number. Credentials, which the kernel supplies, and totals, which can be
+ * counted, are not saved.
  *
  * The receiver checks everything as if a peer had sent it, except most of the engines' memory,
  * which contains pointers. san_mem_open() and san_engine_resume() check the arena itself and the
@@ -25,32 +26,21 @@
 
 #define NO_PORT UINT16_MAX
 
-enum saved_kind {
-	SAVED_END = 0,
-	SAVED_QP,
-	SAVED_CQ,
-	SAVED_MR,
-	SAVED_LISTENER,
+enum saved_kind { /**< and each enum app_kind */
+	SAVED_LISTENER = APP_KINDS,
 	SAVED_REQUEST,
+	SAVED_END,
 };
 
-struct saved_mem {
-	uint64_t at; /**< offset from PORTS_SHARE_FROM */
-	uint64_t bytes, offset, populated;
-	int32_t fd;
-	uint32_t is_theirs;
-};
-
-/** An object that an application holds. */
+/** An object that an application holds. Pointers in it are checked, or replaced. */
 struct saved {
 	uint32_t kind; /**< enum saved_kind */
-	uint32_t index;
-	uint32_t app;    /**< number of the application that owns it */
-	uint32_t number; /**< of a queue pair or listener; key of a region */
-	uint64_t value;  /**< bytes of streams; place of a completion queue; service; request */
-	struct saved_mem mem;
-	uint32_t cookie, pkey; /**< of a listener */
-	int32_t wake_sock, pad;
+	uint32_t app;  /**< number of the application that owns it */
+	union {
+		struct app_thing thing;
+		struct app_listener listener;
+		struct app_request request;
+	};
 };
 
 struct saved_port {
@@ -63,7 +53,7 @@ struct saved_port {
 
 struct saved_app {
 	uint64_t hello_ns;
-	struct saved_mem ctl_mem;
+	struct app_mem ctl_mem;
 	uint32_t attached, id;
 	uint32_t ev_tail, ev_head; /**< of san_spsc_prod */
 	int32_t sock, wake_sock;
@@ -75,74 +65,38 @@ struct saved_app {
 
 /* ---- save ---- */
 
-static struct saved_mem
-saved_mem(const struct app_mem *m, struct state *st)
-{
-	return (struct saved_mem){
-		.at = (uintptr_t)m->mem - PORTS_SHARE_FROM,
-		.bytes = m->bytes,
-		.offset = m->offset,
-		.populated = m->populated,
-		.fd = san_state_put_fd(st, m->fd),
-		.is_theirs = m->is_theirs,
-	};
-}
-
-/* Save *s*, unless nobody owns it. *mem* may be NULL. */
-static void
-save_thing(struct state *st, struct saved s, const struct app *owner, const struct app_mem *mem,
-	   int wake_sock)
-{
-	if (owner == NULL)
-		return;
-	s.app = owner->id;
-	if (mem != NULL)
-		s.mem = saved_mem(mem, st);
-	s.wake_sock = san_state_put_fd(st, wake_sock);
-	san_state_put(st, &s, sizeof(s));
-}
-
 static void
 save_things(const struct app_port *port, struct state *st)
 {
-	const struct saved end = {.kind = SAVED_END};
 	const struct app_listener *l;
 	struct saved s;
-	uint32_t i;
+	uint32_t kind, i;
 
-	for (i = 0; i < port->caps.max_cqs; i++) {
-		const struct app_cq *cq = &port->cqs[i];
-
-		s = (struct saved){.kind = SAVED_CQ, .index = i};
-		s.value = (uintptr_t)cq->cq - (uintptr_t)port->mem;
-		save_thing(st, s, cq->app, &cq->mem, cq->wake_sock);
-	}
-	for (i = 0; i < port->caps.max_qps; i++) {
-		const struct app_qp *qp = &port->qps[i];
-
-		s = (struct saved){.kind = SAVED_QP, .index = i, .number = qp->qpn};
-		s.value = qp->stream_bytes;
-		save_thing(st, s, qp->app, &qp->mem, -1);
-	}
-	for (i = 0; i < port->caps.max_mrs; i++) {
-		const struct app_mr *mr = &port->mrs[i];
-
-		s = (struct saved){.kind = SAVED_MR, .index = i, .number = mr->key};
-		save_thing(st, s, mr->app, &mr->mem, -1);
+	for (kind = 0; kind < APP_KINDS; kind++) {
+		for (i = 0; i < san_app_port_nb(port, kind); i++) {
+			if (port->things[kind][i].app == NULL)
+				continue;
+			s = (struct saved){.kind = kind, .thing = port->things[kind][i]};
+			s.app = s.thing.app->id;
+			s.thing.mem.fd = san_state_put_fd(st, s.thing.mem.fd);
+			if (kind == APP_CQ)
+				s.thing.wake_sock = san_state_put_fd(st, s.thing.wake_sock);
+			san_state_put(st, &s, sizeof(s));
+		}
 	}
 	LIST_FOREACH(l, &port->listeners, link) {
-		s = (struct saved){.kind = SAVED_LISTENER, .number = l->id, .value = l->service};
-		s.cookie = l->cookie;
-		s.pkey = l->pkey;
-		save_thing(st, s, l->app, NULL, -1);
+		s = (struct saved){.kind = SAVED_LISTENER, .app = l->app->id, .listener = *l};
+		san_state_put(st, &s, sizeof(s));
 	}
 	for (i = 0; i < port->caps.max_qps; i++) {
-		const struct app_request *r = &port->requests[i];
-
-		s = (struct saved){.kind = SAVED_REQUEST, .index = i, .value = r->request};
-		save_thing(st, s, r->app, NULL, -1);
+		s = (struct saved){.kind = SAVED_REQUEST, .request = port->requests[i]};
+		if (s.request.app == NULL)
+			continue;
+		s.app = s.request.app->id;
+		san_state_put(st, &s, sizeof(s));
 	}
-	san_state_put(st, &end, sizeof(end));
+	s = (struct saved){.kind = SAVED_END};
+	san_state_put(st, &s, sizeof(s));
 }
 
 static void
@@ -163,8 +117,10 @@ save_app(const struct app *a, struct state *st)
 	};
 	int i;
 
-	if (a->attached)
-		s.ctl_mem = saved_mem(&a->ctl_mem, st);
+	if (a->attached) {
+		s.ctl_mem = a->ctl_mem;
+		s.ctl_mem.fd = san_state_put_fd(st, a->ctl_mem.fd);
+	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		s.wake_fds[i] = san_state_put_fd(st, a->wake_fds[i]);
 	san_state_put(st, &s, sizeof(s));
@@ -221,30 +177,21 @@ has_bytes(int fd, uint64_t offset, uint64_t bytes)
 		offset <= (uint64_t)file.st_size && bytes <= (uint64_t)file.st_size - offset;
 }
 
+/* Map memory as it was saved in *m*. */
 static int
-load_mem(struct app_mem *m, const struct saved_mem *s, const struct app *a, struct state *st)
+load_mem(struct app_mem *m, const struct app *a, struct state *st)
 {
-	int rc;
+	uint64_t at = (uintptr_t)m->mem - PORTS_SHARE_FROM;
+	int rc, place = m->fd;
 
-	*m = (struct app_mem){
-		.mem = (void *)(PORTS_SHARE_FROM + s->at),
-		.bytes = s->bytes,
-		.offset = s->offset,
-		.populated = s->populated,
-		.is_theirs = s->is_theirs != 0,
-	};
-	if (!app_state_is_place(s->at, s->bytes, PORTS_SHARE_BYTES) || s->populated > s->bytes) {
-		*m = (struct app_mem){.fd = -1};
+	m->fd = -1;
+	if (!app_state_is_place(at, m->bytes, PORTS_SHARE_BYTES) || m->populated > m->bytes)
 		return san_state_fail(st, "memory: where it lies");
-	}
-	m->fd = san_state_get_fd(st, s->fd);
-	rc = has_bytes(m->fd, m->offset, m->bytes) ? 0 : san_state_fail(st, "memory: its file");
-	if (rc == 0)
-		rc = san_app_mem_take(m, san_app_guard_id(a));
-	if (rc != 0) {
+	m->fd = san_state_get_fd(st, place);
+	rc = has_bytes(m->fd, m->offset, m->bytes) ? san_app_mem_take(m, san_app_guard_id(a)) :
+						     san_state_fail(st, "memory: its file");
+	if (rc != 0)
 		san_fd_close(m->fd);
-		*m = (struct app_mem){.fd = -1};
-	}
 	return rc;
 }
 
@@ -277,6 +224,7 @@ static int
 load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct state *st)
 {
 	struct app_port *port = &all->ports[s->port < all->nb_ports ? s->port : 0];
+	struct app_mem mem = s->ctl_mem;
 	struct app_event *late;
 	uint32_t i;
 	int rc;
@@ -287,10 +235,11 @@ load_attached(struct apps *all, struct app *a, const struct saved_app *s, struct
 		return san_state_fail(st, "application: its memory");
 	a->port = port;
 	a->id = (uint16_t)s->id;
-	rc = load_mem(&a->ctl_mem, &s->ctl_mem, a, st);
+	rc = load_mem(&mem, a, st);
 	if (rc != 0)
 		return rc;
-	a->ctl = a->ctl_mem.mem;
+	a->ctl_mem = mem;
+	a->ctl = mem.mem;
 	san_apps_attached(all, a);
 	port->used[a->id] = true;
 	port->owners[a->id] = a->owner;
@@ -333,21 +282,25 @@ load_app(struct apps *all, struct state *st)
 }
 
 static int
-load_listener(struct app_port *port, const struct saved *s, struct app *a)
+load_object(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
-	struct app_listener *l = malloc(sizeof(*l));
+	uint32_t place = san_app_port_place(port, s->kind, s->thing.number);
+	struct app_thing t = s->thing;
+	int rc;
 
-	if (l == NULL)
-		return -ENOMEM;
-	*l = (struct app_listener){
-		.app = a,
-		.id = s->number,
-		.cookie = s->cookie,
-		.service = s->value,
-		.pkey = (uint16_t)s->pkey,
-	};
-	LIST_INSERT_HEAD(&port->listeners, l, link);
-	san_app_count(a, USERS_LISTENERS, 1, 0);
+	if (place >= san_app_port_nb(port, s->kind) || port->things[s->kind][place].app != NULL)
+		return san_state_fail(st, "an object: its number");
+	if (s->kind == APP_CQ && !san_mem_has(port->mem, t.cq, sizeof(uint64_t)))
+		return san_state_fail(st, "completion queue: where it lies");
+	rc = load_mem(&t.mem, a, st);
+	if (rc != 0)
+		return rc;
+	t.app = a;
+	t.sock = NULL;
+	if (s->kind == APP_CQ)
+		t.wake_sock = san_state_get_fd(st, t.wake_sock);
+	port->things[s->kind][place] = t;
+	san_app_count_thing(&t, s->kind, 1);
 	return 0;
 }
 
@@ -355,65 +308,27 @@ static int
 load_thing(struct app_port *port, const struct saved *s, struct app *a, struct state *st)
 {
 	struct app_request *r;
-	struct app_qp *qp;
-	struct app_cq *cq;
-	struct app_mr *mr;
-	int rc;
+	struct app_listener *l;
 
-	switch (s->kind) {
-	case SAVED_QP:
-		qp = &port->qps[s->index];
-		if (s->index >= port->caps.max_qps || SAN_QPN_INDEX(s->number) != s->index ||
-		    qp->app != NULL)
-			return san_state_fail(st, "queue pair: its number");
-		rc = load_mem(&qp->mem, &s->mem, a, st);
-		if (rc != 0)
-			return rc;
-		qp->app = a;
-		qp->qpn = s->number;
-		qp->stream_bytes = s->value;
-		a->nb[USERS_BYTES] += qp->stream_bytes;
-		san_app_count(a, USERS_QPS, 1, qp->mem.bytes);
+	if (s->kind < APP_KINDS)
+		return load_object(port, s, a, st);
+	if (s->kind == SAVED_LISTENER) {
+		l = malloc(sizeof(*l));
+		if (l == NULL)
+			return -ENOMEM;
+		*l = s->listener;
+		l->app = a;
+		LIST_INSERT_HEAD(&port->listeners, l, link);
+		san_app_count(a, USERS_LISTENERS, 1, 0);
 		return 0;
-	case SAVED_CQ:
-		cq = &port->cqs[s->index];
-		if (s->index >= port->caps.max_cqs || cq->app != NULL)
-			return san_state_fail(st, "completion queue: its number");
-		if (s->value >= san_mem_max(port->mem) || s->value % sizeof(uint64_t) != 0 ||
-		    !san_mem_has(port->mem, (uint8_t *)port->mem + s->value, sizeof(uint64_t)))
-			return san_state_fail(st, "completion queue: where it lies");
-		rc = load_mem(&cq->mem, &s->mem, a, st);
-		if (rc != 0)
-			return rc;
-		cq->app = a;
-		cq->cq = (uint8_t *)port->mem + s->value;
-		cq->wake_sock = san_state_get_fd(st, s->wake_sock);
-		san_app_count(a, USERS_CQS, 1, cq->mem.bytes);
-		return 0;
-	case SAVED_MR:
-		mr = &port->mrs[s->index];
-		if (s->index >= port->caps.max_mrs ||
-		    (s->number & (port->caps.max_mrs - 1)) != s->index || mr->app != NULL)
-			return san_state_fail(st, "region: its number");
-		rc = load_mem(&mr->mem, &s->mem, a, st);
-		if (rc != 0)
-			return rc;
-		mr->app = a;
-		mr->key = s->number;
-		san_app_count(a, USERS_MRS, 1, mr->mem.bytes);
-		return 0;
-	case SAVED_LISTENER:
-		return load_listener(port, s, a);
-	case SAVED_REQUEST:
-		r = san_app_port_request(port, s->value);
-		if (s->index >= port->caps.max_qps || r != &port->requests[s->index] ||
-		    r->app != NULL)
-			return san_state_fail(st, "connection request: its number");
-		*r = (struct app_request){.request = s->value, .app = a};
-		return 0;
-	default:
-		return san_state_fail(st, "an object of unknown kind");
 	}
+	if (s->kind != SAVED_REQUEST)
+		return san_state_fail(st, "an object of unknown kind");
+	r = san_app_port_request(port, s->request.request);
+	if (r->app != NULL)
+		return san_state_fail(st, "connection request: its number");
+	*r = (struct app_request){.request = s->request.request, .app = a};
+	return 0;
 }
 
 static int

@@ -39,6 +39,8 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 {
 	struct app_port *port = &all->ports[all->nb_ports];
 	const struct san_core_conf *core = &san_engine_conf_of(ctx->port)->core;
+	bool has_tables = true;
+	enum app_kind kind;
 
 	rtsan_provider_dpdk.query(ctx, &port->caps);
 	port->ctx = ctx;
@@ -49,14 +51,14 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 	port->slot_mask = san_pdl_slot_mask(core->pdl.max_conns);
 	port->max_socks = core->max_socks;
 	port->nb_doorbells = port->lcore_qps + port->max_socks;
-	port->qps = calloc(port->caps.max_qps, sizeof(*port->qps));
-	port->cqs = calloc(port->caps.max_cqs, sizeof(*port->cqs));
-	port->mrs = calloc(port->caps.max_mrs, sizeof(*port->mrs));
+	for (kind = 0; kind < APP_KINDS; kind++) {
+		port->things[kind] = calloc(san_app_port_nb(port, kind), sizeof(struct app_thing));
+		has_tables &= port->things[kind] != NULL;
+	}
 	port->requests = calloc(port->caps.max_qps, sizeof(*port->requests));
 	port->socks = calloc(RTE_MAX(port->max_socks, 1u), sizeof(*port->socks));
 	LIST_INIT(&port->listeners);
-	if (port->qps == NULL || port->cqs == NULL || port->mrs == NULL || port->requests == NULL ||
-	    port->socks == NULL) {
+	if (!has_tables || port->requests == NULL || port->socks == NULL) {
 		san_app_port_fini(port);
 		return rtsan_provider_host()->fail(-ENOMEM,
 						   "no memory for the tables of applications");
@@ -70,10 +72,11 @@ san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem, struc
 void
 san_app_port_fini(struct app_port *port)
 {
+	enum app_kind kind;
+
+	for (kind = 0; kind < APP_KINDS; kind++)
+		free(port->things[kind]);
 	free(port->socks);
-	free(port->qps);
-	free(port->cqs);
-	free(port->mrs);
 	free(port->requests);
 	port->max_socks = 0;
 }
@@ -97,6 +100,22 @@ san_app_port_request(struct app_port *port, uint64_t request)
 
 	/* a forged number selects some entry, but does not equal the number stored there */
 	return &port->requests[(lcore * port->lcore_qps + slot) % port->caps.max_qps];
+}
+
+uint32_t
+san_app_port_nb(const struct app_port *port, enum app_kind kind)
+{
+	return kind == APP_QP  ? port->caps.max_qps :
+		kind == APP_CQ ? port->caps.max_cqs :
+				 port->caps.max_mrs;
+}
+
+uint32_t
+san_app_port_place(const struct app_port *port, enum app_kind kind, uint32_t number)
+{
+	return kind == APP_QP  ? SAN_QPN_INDEX(number) :
+		kind == APP_CQ ? number :
+				 number & (port->caps.max_mrs - 1); /* like the engine's */
 }
 
 /* *limit*, or by default (0) three quarters of *all*: one application can't exhaust the port. */
@@ -334,6 +353,7 @@ static void
 apps_release_port(struct app_port *port, struct app *a)
 {
 	struct app_listener *l, *next;
+	enum app_kind kind;
 	uint32_t i;
 	int rc;
 
@@ -345,20 +365,13 @@ apps_release_port(struct app_port *port, struct app *a)
 		if (l->app == a)
 			san_app_conn_del_listener(port, l);
 	}
-	for (i = 0; i < port->caps.max_qps && a->nb[USERS_QPS] > 0; i++)
-		if (port->qps[i].app == a)
-			san_app_del_qp(port, &port->qps[i]);
-	for (i = 0; i < port->caps.max_cqs && a->nb[USERS_CQS] > 0; i++) {
-		if (port->cqs[i].app != a)
-			continue;
-		rc = san_app_del_cq(port, &port->cqs[i]);
-		SAN_VERIFY(rc == 0);
-	}
-	for (i = 0; i < port->caps.max_mrs && a->nb[USERS_MRS] > 0; i++) {
-		if (port->mrs[i].app != a)
-			continue;
-		rc = san_app_del_mr(port, &port->mrs[i]);
-		SAN_VERIFY(rc == 0);
+	for (kind = 0; kind < APP_KINDS; kind++) {
+		for (i = 0; i < san_app_port_nb(port, kind) && a->nb[san_app_places[kind]] > 0; i++) {
+			if (port->things[kind][i].app != a)
+				continue;
+			rc = san_app_del(port, kind, &port->things[kind][i]);
+			SAN_VERIFY(rc == 0);
+		}
 	}
 }
 
@@ -446,7 +459,7 @@ static struct app *
 app_event_address(struct app_port *port, struct shmq_event *ev)
 {
 	const struct app_listener *l;
-	const struct app_qp *q;
+	const struct app_thing *q;
 
 	if (san_socks_tcp_conn_event(port, ev))
 		return NULL;
@@ -471,9 +484,9 @@ app_event_address(struct app_port *port, struct shmq_event *ev)
 	}
 	ev->listener = 0; /* not the application's number */
 	q = &port->qps[SAN_QPN_INDEX(ev->qp)];
-	if (q->app == NULL || q->qpn != ev->qp)
+	if (q->app == NULL || q->number != ev->qp)
 		return NULL;
-	if (ev->type == RTSAN_EV_DISCONNECTED && san_dpdk_ops_qp_fault(port->ctx, q->qpn) != NULL)
+	if (ev->type == RTSAN_EV_DISCONNECTED && san_dpdk_ops_qp_fault(port->ctx, ev->qp) != NULL)
 		ev->reason = RTSAN_R_MALFORMED;
 	return q->app;
 }
