@@ -24,49 +24,32 @@ struct state_msg {
 
 /* ---- save ---- */
 
-static bool
-state_grow_mem(void **mem, size_t *room, size_t need, size_t each)
-{
-	size_t more = RTE_MAX(need, *room * 2);
-	void *p = need > *room ? realloc(*mem, more * each) : *mem;
-
-	if (p == NULL)
-		return false;
-	if (need > *room)
-		*room = more;
-	*mem = p;
-	return true;
-}
-
 void
 san_state_put(struct state *st, const void *p, size_t len)
 {
-	void *mem = st->data;
+	uint8_t *data = st->failed ? NULL : realloc(st->data, st->len + len);
 
-	if (st->failed || !state_grow_mem(&mem, &st->room, st->len + len, 1)) {
-		st->failed = true;
+	st->failed = data == NULL;
+	if (st->failed)
 		return;
-	}
-	st->data = mem;
-	memcpy(&st->data[st->len], p, len);
+	st->data = data;
+	memcpy(&data[st->len], p, len);
 	st->len += len;
 }
 
 int
 san_state_put_fd(struct state *st, int fd)
 {
-	size_t room = st->fds_room;
-	void *mem = st->fds;
+	int *fds;
 
-	if (fd < 0)
+	if (fd < 0 || st->failed)
 		return -1;
-	if (st->failed || !state_grow_mem(&mem, &room, st->nb_fds + 1u, sizeof(int))) {
-		st->failed = true;
+	fds = realloc(st->fds, (st->nb_fds + 1u) * sizeof(*fds));
+	st->failed = fds == NULL;
+	if (st->failed)
 		return -1;
-	}
-	st->fds = mem;
-	st->fds_room = (uint32_t)room;
-	st->fds[st->nb_fds] = fd;
+	st->fds = fds;
+	fds[st->nb_fds] = fd;
 	return (int)st->nb_fds++;
 }
 
@@ -152,16 +135,16 @@ san_state_send(const struct state *st, int sock)
 	return rc;
 }
 
-/* Receive the next descriptors. */
+/* Receive the next descriptors, *max* in all. */
 static int
-recv_some(struct state *st, int sock)
+recv_some(struct state *st, int sock, uint32_t max)
 {
 	int fds[SHMQ_FDS], rc;
 	uint32_t nb, i;
 	char byte;
 
 	rc = san_shmq_recv_many(sock, &byte, 1, fds, &nb);
-	if (rc == 0 && (nb == 0 || nb > st->fds_room - st->nb_fds))
+	if (rc == 0 && (nb == 0 || nb > max - st->nb_fds))
 		rc = -EPROTO;
 	for (i = 0; i < nb; i++) {
 		if (rc == 0)
@@ -187,8 +170,7 @@ san_state_recv(struct state *st, int sock)
 	if (fd < 0 || msg.len > BYTES_MAX || msg.nb_fds > FDS_MAX) {
 		rc = -EPROTO;
 	} else {
-		st->len = st->room = msg.len;
-		st->fds_room = msg.nb_fds;
+		st->len = msg.len;
 		st->data = malloc(msg.len + 1);
 		st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
 		rc = st->data != NULL && st->fds != NULL ? 0 : -ENOMEM;
@@ -200,7 +182,7 @@ san_state_recv(struct state *st, int sock)
 	if (fd >= 0)
 		close(fd);
 	while (rc == 0 && st->nb_fds < msg.nb_fds)
-		rc = recv_some(st, sock);
+		rc = recv_some(st, sock, msg.nb_fds);
 	return rc;
 }
 

@@ -14,10 +14,10 @@
 
 struct state {
 	uint8_t *data;
-	size_t len, room;
+	size_t len;
 	size_t at; /**< position of the next read */
 	int *fds;
-	uint32_t nb_fds, fds_room;
+	uint32_t nb_fds;
 	bool failed;     /**< no memory, or the received state is wrong */
 	const char *why; /**< the first error, or NULL */
 };
