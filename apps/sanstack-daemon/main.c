@@ -173,7 +173,7 @@ take_state(struct server *s)
 	if (san_app_state_attach(&s->all) != 0)
 		daemon_die("an application's queues can't be watched");
 	LIST_FOREACH(a, &s->all.list, link)
-		if (san_server_watch(s, a->sock, a) != 0)
+		if (san_fd_watch(s->epoll, a->sock, EPOLLIN, a) != 0)
 			daemon_die("epoll: %s", strerror(errno));
 }
 
@@ -244,11 +244,11 @@ daemon_start(struct server *s)
 		 * The devices belong to the other daemon until san_takeover_commit(). It continues
 		 * to serve if this one fails.
 		 */
-		if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_warm(&s->conf) != 0 ||
+		if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_probe(&s->conf, true) != 0 ||
 		    san_takeover_receive(s) != 0)
 			daemon_die("%s", rtsan_error());
 		taking = s;
-		if (san_ports_probe(&s->conf) != 0 || san_ports_open_devices(s) != 0)
+		if (san_ports_probe(&s->conf, false) != 0 || san_ports_open_devices(s) != 0)
 			daemon_die("%s", rtsan_error());
 	} else {
 		s->pidfile = open_pidfile(&s->conf);
@@ -271,13 +271,14 @@ daemon_start(struct server *s)
 	if (taking != NULL)
 		take_state(s);
 	s->helpers = san_helper_open(&helper_ops, &s->all);
-	if (s->helpers < 0 || san_server_watch(s, s->signals, &s->signals) != 0 ||
-	    san_server_watch(s, s->listener, &s->listener) != 0 ||
-	    san_server_watch(s, s->guard, &s->guard) != 0 ||
-	    san_server_watch(s, s->helpers, &s->helpers) != 0)
+	if (s->helpers < 0 || san_fd_watch(s->epoll, s->signals, EPOLLIN, &s->signals) != 0 ||
+	    san_fd_watch(s->epoll, s->listener, EPOLLIN, &s->listener) != 0 ||
+	    san_fd_watch(s->epoll, s->guard, EPOLLIN, &s->guard) != 0 ||
+	    san_fd_watch(s->epoll, s->helpers, EPOLLIN, &s->helpers) != 0)
 		daemon_die("epoll, or one more thread: %s", strerror(errno));
 	daemon_begin(s);
-	san_app_telemetry_start(&s->all);
+	san_app_telemetry_enter(&s->all);
+	san_app_telemetry_leave();
 	printf("sanstack-daemon: ready on %s\n", s->conf.socket);
 	fflush(stdout);
 }
@@ -289,7 +290,8 @@ daemon_finish(struct server *s)
 	uint64_t leaks;
 	struct app *a;
 
-	san_app_telemetry_stop();
+	san_app_telemetry_enter(NULL);
+	san_app_telemetry_leave();
 	if (s->is_taken)
 		return s->is_lost; /* there are no ports to close */
 	san_apps_wake(&s->all, NULL, true);

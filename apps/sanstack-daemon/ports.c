@@ -107,8 +107,8 @@ ports_is_shared(const char *device)
 	return strncmp(device, name, sizeof(name) - 1) == 0;
 }
 
-static int
-ports_probe_devices(const struct conf *conf, bool shared_only)
+int
+san_ports_probe(const struct conf *conf, bool is_early)
 {
 	struct eal_args a;
 	int i, rc = ports_split_args(&a, conf);
@@ -117,24 +117,9 @@ ports_probe_devices(const struct conf *conf, bool shared_only)
 		return rc;
 	a.nb_devices = san_dpdk_eal_take_devices(a.words, &a.nb_words, a.devices);
 	for (i = 0; i < a.nb_devices && rc == 0; i++)
-		if (!shared_only || ports_is_shared(a.devices[i]))
+		if (!is_early || ports_is_shared(a.devices[i]))
 			rc = san_dpdk_eal_probe(a.devices[i], rtsan_provider_host());
-	return rc;
-}
-
-int
-san_ports_probe(const struct conf *conf)
-{
-	return ports_probe_devices(conf, false);
-}
-
-int
-san_ports_warm(const struct conf *conf)
-{
-	int rc = ports_probe_devices(conf, true);
-	uint32_t i;
-
-	for (i = 0; i < conf->nb_ports && rc == 0; i++)
+	for (i = 0; is_early && i < (int)conf->nb_ports && rc == 0; i++)
 		san_engine_port_warm(&conf->ports[i].dpdk.engine);
 	return rc;
 }
@@ -176,9 +161,9 @@ ports_each(struct server *s, int (*fn)(struct server *s, uint32_t i))
 static int
 ports_watch(struct server *s, const struct dpdk_ctx *ctx)
 {
-	return san_server_watch(s, san_engine_event_fd(ctx->port), &s->all) == 0 ?
-		0 :
-		rtsan_provider_host()->fail(-errno, "epoll: %s", strerror(errno));
+	int rc = san_fd_watch(s->epoll, san_engine_event_fd(ctx->port), EPOLLIN, &s->all);
+
+	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "epoll: %s", strerror(-rc));
 }
 
 static int

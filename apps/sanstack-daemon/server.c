@@ -32,14 +32,6 @@
 #define DRAIN_NS   (5 * SAN_NS_PER_MS)
 #define LEAVE_NS   (50 * SAN_NS_PER_MS) /* for delivery of the last events to applications */
 
-int
-san_server_watch(const struct server *s, int fd, void *what)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = what}};
-
-	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
-}
-
 /*
  * ---- the service manager and the operator: sd_notify(3), watchdog, process title ----
  *
@@ -136,7 +128,7 @@ take_app(struct server *s)
 	a = san_apps_create(&s->all, sock, san_engine_clock_monotonic());
 	if (a == NULL)
 		return;
-	if (san_server_watch(s, sock, a) != 0)
+	if (san_fd_watch(s->epoll, sock, EPOLLIN, a) != 0)
 		a->over = true;
 }
 
@@ -334,7 +326,7 @@ san_server_run(struct server *s)
 	server_notify_status(&s->all);
 	while (s->phase != SERVER_OVER) {
 		n = epoll_wait(s->epoll, ev, EVENTS, sleep_ms(due_ns));
-		san_app_telemetry_enter();
+		san_app_telemetry_enter(&s->all);
 		end_ns = san_engine_clock_monotonic() + SERVE_NS;
 		/* epoll reports the skipped ones again; the watchdog is reset in between */
 		for (i = 0; i < n; i++) {

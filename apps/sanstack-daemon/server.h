@@ -45,8 +45,6 @@ struct server {
 	uint32_t nb_notified; /**< applications in the last reported status */
 };
 
-/** Watch *fd*; events carry *what*. 0 or -errno. */
-int san_server_watch(const struct server *s, int fd, void *what);
 /** Run until the phase is SERVER_OVER. */
 void san_server_run(struct server *s);
 
@@ -70,12 +68,10 @@ int san_ports_check_lcores(const struct conf *conf);
 /** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
 int san_ports_start_eal(const struct conf *conf, bool bare);
 /**
- * Do the part of san_ports_open() that is possible while another daemon has the devices. 0, or see
- * rtsan_error().
+ * Probe the devices that EAL does not have yet. *is_early*: another daemon has them, so do only the
+ * part of san_ports_open() that is possible. 0, or see rtsan_error().
  */
-int san_ports_warm(const struct conf *conf);
-/** Probe the devices that EAL does not have yet. 0, or see rtsan_error(). */
-int san_ports_probe(const struct conf *conf);
+int san_ports_probe(const struct conf *conf, bool is_early);
 /** Open all ports with new state; the lcores wait. 0, or see rtsan_error(). */
 int san_ports_open(struct server *s);
 /** Open the devices of parked ports that are closed. 0, or see rtsan_error(). */

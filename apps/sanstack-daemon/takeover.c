@@ -429,7 +429,7 @@ takeover_wait_for_end(int sock)
 static int
 open_again(struct server *s)
 {
-	int rc = san_ports_probe(&s->conf);
+	int rc = san_ports_probe(&s->conf, false);
 
 	if (rc == 0)
 		rc = san_ports_open_devices(s);

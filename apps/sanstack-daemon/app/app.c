@@ -466,7 +466,7 @@ serve_qp_create(struct app *a, const struct shmq_req *req)
 	struct rtsan_provider_qp conf = {.req = req};
 	int rc;
 
-	if (a->nb[USERS_QPS] + nb_orphans >= san_app_port_qps_each(a->port))
+	if (a->nb[USERS_QPS] + nb_orphans >= san_app_port_each(a->port, USERS_QPS))
 		return san_app_refuse(a, -ENOSPC,
 				      "queue pair: this application has %u, and %u of its user's "
 				      "linger, its limit",

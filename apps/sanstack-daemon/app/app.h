@@ -165,9 +165,8 @@ struct app_request *san_app_port_request(struct app_port *port, uint64_t request
 uint32_t san_app_port_nb(const struct app_port *port, enum app_kind kind);
 /** Place of a number, which may be wrong, in the table of its kind. */
 uint32_t san_app_port_place(const struct app_port *port, enum app_kind kind, uint32_t number);
-/** Limits of queue pairs and connections of one application. */
-uint32_t san_app_port_qps_each(const struct app_port *port);
-uint32_t san_app_port_conns_each(const struct app_port *port);
+/** Limit of one application: of USERS_QPS, USERS_CONNS. */
+uint32_t san_app_port_each(const struct app_port *port, enum users_place what);
 
 /* ---- applications ---- */
 
@@ -355,12 +354,11 @@ int san_app_state_attach(struct apps *all);
  * holds a lock unless it sleeps, so telemetry sees only consistent tables.
  */
 
-/** Enable the telemetry commands about applications and sockets. */
-void san_app_telemetry_start(struct apps *all);
-/** Disable them. On return telemetry no longer accesses *all*. */
-void san_app_telemetry_stop(void);
-/** The main thread enters before it accesses the tables and leaves before it sleeps. */
-void san_app_telemetry_enter(void);
+/**
+ * The main thread enters before it accesses the tables and leaves before it sleeps. The telemetry
+ * commands about applications and sockets show *all*; NULL disables them.
+ */
+void san_app_telemetry_enter(struct apps *all);
 void san_app_telemetry_leave(void);
 
 #endif /* DAEMON_APP_H */

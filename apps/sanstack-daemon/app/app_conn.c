@@ -34,7 +34,7 @@ check_conns(struct app *a)
 			w.own += slots[i];
 		else
 			w.others += slots[i];
-	if (slots[a->id] >= san_app_port_conns_each(a->port))
+	if (slots[a->id] >= san_app_port_each(a->port, USERS_CONNS))
 		return san_app_refuse(a, -EAGAIN,
 				      "connection: this application has %u, its limit",
 				      slots[a->id]);

@@ -51,9 +51,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct apps *apps;
 
 void
-san_app_telemetry_enter(void)
+san_app_telemetry_enter(struct apps *all)
 {
 	pthread_mutex_lock(&lock);
+	apps = all;
 }
 
 void
@@ -90,8 +91,8 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
 	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
-	rte_tel_data_add_dict_u64(one, "qps", san_app_port_qps_each(port));
-	rte_tel_data_add_dict_u64(one, "conns", san_app_port_conns_each(port));
+	rte_tel_data_add_dict_u64(one, "qps", san_app_port_each(port, USERS_QPS));
+	rte_tel_data_add_dict_u64(one, "conns", san_app_port_each(port, USERS_CONNS));
 	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
 	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
 	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
@@ -199,20 +200,4 @@ RTE_INIT(app_telemetry_register)
 	for (i = 0; i < RTE_DIM(commands); i++)
 		rte_telemetry_register_cmd(commands[i].name, app_telemetry_answer,
 					   commands[i].help);
-}
-
-void
-san_app_telemetry_start(struct apps *all)
-{
-	san_app_telemetry_enter();
-	apps = all;
-	san_app_telemetry_leave();
-}
-
-void
-san_app_telemetry_stop(void)
-{
-	san_app_telemetry_enter();
-	apps = NULL;
-	san_app_telemetry_leave();
 }

@@ -118,23 +118,14 @@ san_app_port_place(const struct app_port *port, enum app_kind kind, uint32_t num
 				 number & (port->caps.max_mrs - 1); /* like the engine's */
 }
 
-/* *limit*, or by default (0) three quarters of *all*: one application can't exhaust the port. */
-static uint32_t
-app_port_share_of(uint32_t limit, uint32_t all)
+uint32_t
+san_app_port_each(const struct app_port *port, enum users_place what)
 {
+	uint32_t limit = what == USERS_QPS ? port->conf->app_qps : port->conf->app_conns;
+	uint32_t all = what == USERS_QPS ? port->caps.max_qps : port->max_conns;
+
+	/* by default three quarters: one application can't exhaust the port */
 	return limit != 0 ? limit : RTE_MAX(all - all / 4, 1u);
-}
-
-uint32_t
-san_app_port_qps_each(const struct app_port *port)
-{
-	return app_port_share_of(port->conf->app_qps, port->caps.max_qps);
-}
-
-uint32_t
-san_app_port_conns_each(const struct app_port *port)
-{
-	return app_port_share_of(port->conf->app_conns, port->max_conns);
 }
 
 /* ---- one application ---- */

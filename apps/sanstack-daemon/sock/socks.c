@@ -119,17 +119,15 @@ san_socks_keep(struct app_sock *s, struct passed *p)
 int
 san_socks_watch(const struct app_sock *s, bool is_token)
 {
-	struct epoll_event ev = {
-		/*
-		 * A program without the library may have accepted the token, and written. The pair
-		 * is edge-triggered: a message may stay there for a while.
-		 */
-		.events = EPOLLIN | (is_token ? EPOLLRDHUP : EPOLLET),
-		.data = {.ptr = (void *)((uintptr_t)s | (is_token ? TAG_TOKEN : TAG_PAIR))},
-	};
+	/*
+	 * A program without the library may have accepted the token, and written. The pair is
+	 * edge-triggered: a message may stay there for a while.
+	 */
+	uint32_t events = EPOLLIN | (uint32_t)(is_token ? EPOLLRDHUP : EPOLLET);
+	uintptr_t what = (uintptr_t)s | (is_token ? TAG_TOKEN : TAG_PAIR);
 	int fd = is_token ? s->token : s->pair;
 
-	return epoll_ctl(s->port->all->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+	return san_fd_watch(s->port->all->epoll, fd, events, (void *)what);
 }
 
 struct app_sock *

@@ -55,12 +55,6 @@ struct helper {
 	LIST_ENTRY(helper) link;
 };
 
-/** A descriptor that another process is to close. */
-struct unclosed {
-	int fd;
-	STAILQ_ENTRY(unclosed) link;
-};
-
 static struct {
 	int forker;
 	pid_t pid; /* of the forking process */
@@ -70,8 +64,9 @@ static struct {
 	uint32_t nb;
 	bool is_over; /* the forking process has ended */
 	LIST_HEAD(, helper) all;
-	STAILQ_HEAD(, unclosed) unclosed;
-} helpers = {.unclosed = STAILQ_HEAD_INITIALIZER(helpers.unclosed)};
+	int *unclosed; /* descriptors that another process is to close */
+	uint32_t nb_unclosed;
+} helpers;
 
 int
 san_helper_begin(const struct harden_user *user, bool seccomp)
@@ -164,14 +159,6 @@ san_helper_leave(uid_t uid)
 	h->unused_ns = san_engine_clock_monotonic();
 }
 
-static int
-helper_watch(int fd, uintptr_t what)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data = {.ptr = (void *)what}};
-
-	return epoll_ctl(helpers.epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
-}
-
 /* Free a helper whose process has ended. */
 static void
 helper_discard(struct helper *h)
@@ -210,9 +197,10 @@ helper_start(uid_t uid)
 	STAILQ_INIT(&h->outgoing);
 	LIST_INSERT_HEAD(&helpers.all, h, link);
 	helpers.nb++;
-	rc = helper_watch(h->control, (uintptr_t)h);
+	rc = san_fd_watch(helpers.epoll, h->control, EPOLLIN, h);
 	if (rc == 0)
-		rc = helper_watch(h->data, (uintptr_t)h | TAG_DATA);
+		rc = san_fd_watch(helpers.epoll, h->data, EPOLLIN,
+				  (void *)((uintptr_t)h | TAG_DATA));
 	if (rc == 0)
 		return h;
 	helper_discard(h);
@@ -430,12 +418,12 @@ close_empty(int sock)
 void
 san_helper_close_fd(int fd)
 {
-	struct unclosed *u = malloc(sizeof(*u));
+	int *all = realloc(helpers.unclosed, (helpers.nb_unclosed + 1) * sizeof(*all));
 
-	if (u == NULL)
+	if (all == NULL)
 		return; /* the descriptor leaks: there is no alternative */
-	u->fd = fd;
-	STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
+	all[helpers.nb_unclosed++] = fd;
+	helpers.unclosed = all;
 }
 
 void
@@ -450,34 +438,25 @@ san_helper_hang_up(int sock)
 static bool
 close_some(void)
 {
-	int fds[HELPER_CLOSE_MAX];
-	struct unclosed *u;
-	uint32_t nb = 0, i;
-	int last;
+	uint32_t nb = RTE_MIN(helpers.nb_unclosed, (uint32_t)HELPER_CLOSE_MAX), i;
+	int *fds = helpers.unclosed, first, last;
 
-	STAILQ_FOREACH(u, &helpers.unclosed, link)
-		if (nb < HELPER_CLOSE_MAX)
-			fds[nb++] = u->fd;
 	if (nb == 0)
 		return false;
+	first = fds[0];
 	last = san_helper_fork_close(helpers.forker, fds, nb);
 	if (last < 0 && last != -EAGAIN && nb > 1)
 		last = san_helper_fork_close(helpers.forker, fds, nb = 1);
-	if (last < 0 && last != -EAGAIN) { /* retry it after the others */
-		u = STAILQ_FIRST(&helpers.unclosed);
-		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
-		STAILQ_INSERT_TAIL(&helpers.unclosed, u, link);
-	}
-	if (last < 0)
+	if (last == -EAGAIN)
 		return false;
-	for (i = 0; i < nb; i++) {
-		u = STAILQ_FIRST(&helpers.unclosed);
-		STAILQ_REMOVE_HEAD(&helpers.unclosed, link);
-		close(u->fd); /* the other process holds a reference to the file */
-		free(u);
-	}
-	close(last);
-	return true;
+	for (i = 0; i < nb && last >= 0; i++)
+		close(fds[i]); /* the other process holds a reference to the file */
+	san_fd_close(last);
+	helpers.nb_unclosed -= last >= 0 ? nb : 1;
+	memmove(fds, &fds[last >= 0 ? nb : 1], helpers.nb_unclosed * sizeof(*fds));
+	if (last < 0) /* retry it after the others */
+		fds[helpers.nb_unclosed++] = first;
+	return last >= 0;
 }
 
 /* ---- timeouts ---- */
@@ -492,7 +471,7 @@ san_helper_step(uint64_t now_ns)
 
 	while (close_some())
 		;
-	waits = !STAILQ_EMPTY(&helpers.unclosed);
+	waits = helpers.nb_unclosed != 0;
 	LIST_FOREACH(h, &helpers.all, link) {
 		while ((o = STAILQ_FIRST(&h->outgoing)) != NULL &&
 		       san_shmq_send(h->control, &o->m, sizeof(o->m), o->fd, false) == 0) {

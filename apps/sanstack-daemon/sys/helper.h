@@ -14,9 +14,11 @@
  * the main thread. (SYS-6)
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -30,6 +32,15 @@ san_fd_close(int fd)
 {
 	if (fd >= 0)
 		close(fd);
+}
+
+/** Watch *fd*; its events carry *what*. 0 or -errno. */
+static inline int
+san_fd_watch(int epoll, int fd, uint32_t events, void *what)
+{
+	struct epoll_event ev = {.events = events, .data = {.ptr = what}};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
 }
 
 #define HELPERS_MAX    64
