@@ -244,8 +244,8 @@ daemon_start(struct server *s)
 		 * The devices belong to the other daemon until san_takeover_commit(). It continues
 		 * to serve if this one fails.
 		 */
-		if (san_ports_start_eal(&s->conf, true) != 0 || san_ports_probe(&s->conf, true) != 0 ||
-		    san_takeover_receive(s) != 0)
+		if (san_ports_start_eal(&s->conf, true) != 0 ||
+		    san_ports_probe(&s->conf, true) != 0 || san_takeover_receive(s) != 0)
 			daemon_die("%s", rtsan_error());
 		taking = s;
 		if (san_ports_probe(&s->conf, false) != 0 || san_ports_open_devices(s) != 0)

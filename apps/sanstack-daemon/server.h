@@ -60,30 +60,26 @@ void san_server_run(struct server *s);
 #define PORTS_SHARE_FROM  0x300000000000
 #define PORTS_SHARE_BYTES ((size_t)32 << 40)
 
-/**
- * Check that EAL's arguments name the lcores of the ports, if they name any. 0, or see
- * rtsan_error().
- */
+/* Those of int return 0 or -errno with a text in rtsan_error(). */
+
+/** Check that EAL's arguments name the lcores of the ports, if they name any. */
 int san_ports_check_lcores(const struct conf *conf);
-/** *bare*: without the devices, which another daemon has. 0, or see rtsan_error(). */
+/** *bare*: without the devices, which another daemon has. */
 int san_ports_start_eal(const struct conf *conf, bool bare);
 /**
  * Probe the devices that EAL does not have yet. *is_early*: another daemon has them, so do only the
- * part of san_ports_open() that is possible. 0, or see rtsan_error().
+ * part of san_ports_open() that is possible.
  */
 int san_ports_probe(const struct conf *conf, bool is_early);
-/** Open all ports with new state; the lcores wait. 0, or see rtsan_error(). */
+/** Open all ports with new state; the lcores wait. */
 int san_ports_open(struct server *s);
-/** Open the devices of parked ports that are closed. 0, or see rtsan_error(). */
+/** Open the devices of parked ports that are closed. */
 int san_ports_open_devices(struct server *s);
-/** Resume parked ports on open devices; the lcores wait. 0, or see rtsan_error(). */
+/** Resume parked ports on open devices; the lcores wait. */
 int san_ports_resume(struct server *s);
 /** Start the lcores of all ports. */
 int san_ports_begin(struct server *s);
-/**
- * Stop the open ports, with their state in memory. Close the devices that another process could not
- * open meanwhile.
- */
+/** Stop the open ports, keep their state, and close devices that only one process can open. */
 void san_ports_park(struct server *s);
 /** The process that had started to resume the ports has died: take their memory back. */
 void san_ports_reclaim(struct server *s);
@@ -103,26 +99,18 @@ uint64_t san_ports_close(struct server *s);
  * the same time.
  */
 
-/**
- * Make the note that proves the caller to a new daemon, while the caller still has all its rights.
- * Returns its descriptor, or -1.
- */
+/** Make the note that proves the caller, which still has its rights, to a new daemon; or -1. */
 int san_takeover_make_note(void);
 
 /* Of the new daemon: 0, or see rtsan_error(). */
 
 /** True if a daemon serves conf->socket. */
 bool san_takeover_find(const struct conf *conf);
-/**
- * Ask, and receive s->listener and what opening the devices needs. From now on the old daemon
- * waits.
- */
+/** Ask, and receive s->listener and what opening the devices needs: now the old daemon waits. */
 int san_takeover_receive(struct server *s);
 /** Load its state: the ports in s->all, which are parked on open devices, and the shared memory. */
 int san_takeover_load(struct server *s);
-/**
- * Ask to commit, once the ports can start. On error they must be parked: the old daemon continues.
- */
+/** Ask to commit, once the ports can start. On error park them: the old daemon continues. */
 int san_takeover_commit(struct server *s);
 
 /* Of the old daemon. */

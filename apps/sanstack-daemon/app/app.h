@@ -41,12 +41,8 @@ struct app_mem {
 };
 
 /**
- * Create memory for *owner*, which is a number for san_shmq_guard_add().
- *
- * @param out_fd
- *   Descriptor to send to the application; the caller's.
- * @return
- *   0, -ENOMEM, -EMFILE, ...
+ * Create memory for *owner*, which is a number for san_shmq_guard_add(). *out_fd*, to be sent to
+ * the application, is the caller's. 0 or -errno.
  */
 int san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16_t owner,
 		       int *out_fd);
@@ -56,32 +52,22 @@ int san_app_mem_create(struct app_mem *m, const char *name, size_t bytes, uint16
  */
 int san_app_mem_import(struct app_mem *m, int fd, uint64_t offset, size_t bytes, uint16_t owner);
 /**
- * Fill a part of the page tables, which takes less than a ms.
- *
- * @param due_ns
- *   When the next call may be made, for this memory or other.
- * @return
- *   1: call again; 0: complete; or -errno.
+ * Fill a part of the page tables, which takes less than a ms. 1: call again, for this memory or
+ * other, at *due_ns*; 0: complete; or -errno.
  */
 int san_app_mem_populate(struct app_mem *m, uint64_t *due_ns);
 /** Map memory of the previous daemon at the same address. Only the descriptor in *m* is new. */
 int san_app_mem_take(struct app_mem *m, uint16_t owner);
 /** Close a descriptor of the application's memory that a helper has checked. It does not block. */
 void san_app_mem_close(int fd);
-/**
- * Release memory that is no longer accessed; see san_app_mem_step() for the application's
- * memory.
- */
+/** Release memory that is no longer accessed; the application's own by san_app_mem_step(). */
 void san_app_mem_end(struct app_mem *m);
 /** Do one step of pending unmapping, if it is due. Returns when to call again. */
 uint64_t san_app_mem_step(uint64_t now_ns);
 
 /* ---- apps.c: a port, and what its applications hold of it ---- */
 
-/*
- * Numbers of applications, queues and regions belong to one port and mean nothing on another.
- * (SYS-1)
- */
+/* Numbers of applications and their objects mean nothing on another port. (SYS-1) */
 
 /** Kinds of objects of applications. */
 enum app_kind {
@@ -111,9 +97,7 @@ struct app_listener {
 	LIST_ENTRY(app_listener) link;
 };
 
-/**
- * A connection request that was reported to an application. Only this application may answer it.
- */
+/** A connection request that was reported to an application, which alone may answer it. */
 struct app_request {
 	uint64_t request;
 	struct app *app;
@@ -154,9 +138,8 @@ struct app_port {
 	uint16_t last_id;              /**< newest number; numbers rotate, so that old ones rest */
 };
 
-/** All applications are destroyed. */
+/** Free its tables, after all applications are destroyed. */
 void san_app_port_fini(struct app_port *port);
-
 /** The application's number among those of all ports, for san_shmq_guard_add(). */
 uint16_t san_app_guard_id(const struct app *a);
 /** The table entry for a connection request. The caller must check what the entry holds. */
@@ -267,21 +250,15 @@ int san_apps_add_port(struct apps *all, const char *name, struct san_mem *mem,
  * no memory; *sock* is closed.
  */
 struct app *san_apps_create(struct apps *all, int sock, uint64_t now_ns);
-/** Destroy the application and everything that it holds. */
 void san_apps_destroy(struct apps *all, struct app *a);
 /**
  * Read the application's next request. A request with descriptors stays in the socket: its user's
- * helper fetches it, and no further request is read until it is answered.
- *
- * @return
- *   1: *req* is valid; 0: a helper fetches it; -EAGAIN: none; -EBUSY: try later, the user's
- *   helper is late or missing; -ENOTCONN, -EPROTO: the connection is unusable.
+ * helper fetches it, and no further request is read until it is answered. 1: *req* is valid; 0: a
+ * helper fetches it; -EAGAIN: none; -EBUSY: try later, the user's helper is late or missing;
+ * -ENOTCONN, -EPROTO: the connection is unusable.
  */
 int san_app_turn_next(struct apps *all, struct app *a, struct shmq_req *req);
-/**
- * Execute a request; *p* is NULL if it has no descriptor. Returns *rc* of san_app_answer(), which
- * follows.
- */
+/** Execute a request; *p*: its descriptor, or NULL. Returns *rc* of san_app_answer(). */
 int san_app_serve(struct apps *all, struct app *a, const struct shmq_req *req, struct passed *p);
 /** Answer its request; -EINPROGRESS: the answer comes later. */
 void san_app_answer(struct apps *all, struct app *a, int rc);
@@ -338,10 +315,8 @@ void san_app_state_save(const struct apps *all, struct state *st);
 int san_app_state_load_ports(struct apps *all, struct state *st);
 /**
  * Load the applications. Memory that is shared with them is mapped at its old address and guarded.
- *
- * @return
- *   0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* must
- *   not be used.
+ * 0, -ENOMEM, -EEXIST (an address is taken), -EPROTO (see st->why). After an error *all* must not
+ * be used.
  */
 int san_app_state_load(struct apps *all, struct state *st);
 /** The ports are resumed: connect the applications' doorbells to them again. 0 or -errno. */

@@ -98,9 +98,7 @@ void
 san_app_conn_del_listener(struct app_port *port, struct app_listener *l)
 {
 	const struct shmq_req req = {
-		.type = SHMQ_UNLISTEN,
-		.conn = {.service = l->service, .pkey = l->pkey},
-	};
+		.type = SHMQ_UNLISTEN, .conn = {.service = l->service, .pkey = l->pkey}};
 
 	san_dpdk_call(port->ctx, &req);
 	LIST_REMOVE(l, link);

@@ -344,6 +344,7 @@ static void
 apps_release_port(struct app_port *port, struct app *a)
 {
 	struct app_listener *l, *next;
+	const uint64_t *nb;
 	enum app_kind kind;
 	uint32_t i;
 	int rc;
@@ -357,7 +358,8 @@ apps_release_port(struct app_port *port, struct app *a)
 			san_app_conn_del_listener(port, l);
 	}
 	for (kind = 0; kind < APP_KINDS; kind++) {
-		for (i = 0; i < san_app_port_nb(port, kind) && a->nb[san_app_places[kind]] > 0; i++) {
+		nb = &a->nb[san_app_places[kind]];
+		for (i = 0; i < san_app_port_nb(port, kind) && *nb > 0; i++) {
 			if (port->things[kind][i].app != a)
 				continue;
 			rc = san_app_del(port, kind, &port->things[kind][i]);

@@ -85,18 +85,14 @@ struct app_sock {
 };
 
 /**
- * Serve a request of an application. The handle of the passed socket becomes -1 if it is kept.
- *
- * @return
- *   0; -EINPROGRESS: a helper has to answer first, see san_socks_on_answer(); or -errno.
+ * Serve a request of an application. The handle of the passed socket becomes -1 if it is kept. 0;
+ * -EINPROGRESS: a helper has to answer first, see san_socks_on_answer(); or -errno.
  */
 int san_socks_serve(struct app *a, const struct shmq_req *req);
 /**
- * A helper has answered CARRY, BIND, LOOK or DISCARD, or reports CHANGED. Returns like
+ * A helper has answered CARRY, BIND, LOOK or DISCARD, or reports CHANGED. *is_wanted*: an
+ * application waits for it; if not, a socket that is not carried yet is released. Returns like
  * san_socks_serve().
- *
- * @param is_wanted
- *   An application waits for it. If not, a socket that is not carried yet is released.
  */
 int san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_rep *rep,
 			bool is_wanted);
@@ -109,9 +105,7 @@ void san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_b
 bool san_socks_event(const struct epoll_event *ev);
 /** Handle an event of a carried stream. False: it is another one's. */
 bool san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev);
-/**
- * Serve all sockets, and release closed ones that have sent everything. Returns when to call again.
- */
+/** Serve all sockets, and release closed ones that are drained. Returns when to call again. */
 uint64_t san_socks_expire(struct apps *all, uint64_t now_ns);
 /** An application has ended: send the data for which it could not ring the doorbell any more. */
 void san_socks_app_ended(struct app *a);
@@ -130,15 +124,10 @@ void san_socks_token_init(void);
 /** Record why the kernel's socket of *inode* is not carried. Only the latest ones are kept. */
 void san_socks_telemetry_refused(uint64_t inode, const char *why);
 
-/* Answers: each fills the dict *d*. */
-
-/** Number of sockets, and what they use. */
+/* Answers: each fills the dict *d*, lists with as many as fit from number *from* on. */
 int san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
-/** List the sockets from number *from* on, as many as fit. */
 int san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
-/** List the reasons by inode. */
 int san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
-/** Their fields. */
 extern const struct san_view_set san_socks_telemetry_sum_set, san_socks_telemetry_list_set;
 
 #endif /* DAEMON_SOCKS_H */

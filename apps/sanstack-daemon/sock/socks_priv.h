@@ -24,9 +24,7 @@ struct san_engine *san_socks_engine(const struct app_port *port);
 int san_socks_refuse(struct shmq_rep *rep, int rc, const char *text);
 /** The socket's name in messages to helpers. */
 struct helper_sock san_socks_name(const struct app_sock *s);
-/**
- * Ask the helper that has the kernel's socket. -EINPROGRESS, or -errno if it could not be asked.
- */
+/** Ask the helper of the kernel's socket. -EINPROGRESS, or -errno: it could not be asked. */
 int san_socks_ask(const struct app_sock *s, struct helper_msg *m, const struct app *a);
 /** Keep the passed socket as the kernel's socket of *s*. */
 void san_socks_keep(struct app_sock *s, struct passed *p);
@@ -63,10 +61,8 @@ int san_socks_watch(const struct app_sock *s, bool is_token);
 int san_socks_pair_make(struct app_sock *s, int *shadow);
 /**
  * Read the pair, as far as the ring has room. Datagrams are sent by the kernel's socket, which has
- * the same address. Bytes of streams are appended to those in the ring.
- *
- * @return
- *   True: there may be more, try again later.
+ * the same address. Bytes of streams are appended to those in the ring. True: there may be more,
+ * try again later.
  */
 bool san_socks_pair_read(struct app_sock *s);
 
@@ -108,10 +104,8 @@ void san_socks_tcp_end(struct app_sock *s);
 /* ---- socks_token.c: how a program accepts a stream (UDP-1) ---- */
 
 /**
- * Create a socket for a token. *name* is its own name.
- *
- * @return
- *   The socket, or -errno: the loopback device is down, or other programs have all ports.
+ * Create a socket for a token, with its own name. -errno: the loopback device is down, or other
+ * programs have all ports.
  */
 int san_socks_token_create(struct sockaddr_in *name);
 /** Check that tokens can be made for a listener at *ip*, and that the kernel names it. */

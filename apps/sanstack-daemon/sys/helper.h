@@ -162,9 +162,6 @@ struct helper_ops {
 /**
  * Fork the process that forks helpers. Call this first: before threads exist, before descriptors
  * are open that helpers must not have, and before rights are dropped; the process drops its own.
- *
- * @return
- *   0 or -errno.
  */
 int san_helper_begin(const struct harden_user *user, bool seccomp);
 /** EAL has started: keep the helpers off the CPUs of lcores that poll, if there are others. */
@@ -176,28 +173,19 @@ void san_helper_serve(void);
 /** Send delayed messages and check for late helpers. Returns when to call again. */
 uint64_t san_helper_step(uint64_t now_ns);
 
-/** Number of helpers. */
 uint32_t san_helper_nb(void);
 /** False: the forking process was killed, and no helper can be started any more. */
 bool san_helper_are_there(void);
 uid_t san_helper_uid(const struct helper *h);
 /**
- * Find the helper of *uid*, or start one.
- *
- * @param has_app
- *   The user has an application: the helper stays until san_helper_leave().
- * @return
- *   NULL: try again later. Too many users have a helper, the user's last one is ending, or there
- *   is no memory.
+ * Find the helper of *uid*, or start one. *has_app*: the user has an application, and the helper
+ * stays until san_helper_leave(). NULL: try again later. Too many users have a helper, the user's
+ * last one is ending, or there is no memory.
  */
 struct helper *san_helper_of(uid_t uid, bool has_app);
 /**
- * Ask a question. The answer comes through helper_ops.
- *
- * @param fd
- *   Descriptor to send with it, or -1; stays the caller's.
- * @return
- *   0; -ENOMEM, -EMFILE, -ETOOMANYREFS: it was not sent.
+ * Ask a question, with a descriptor that stays the caller's, or -1. The answer comes through
+ * helper_ops. -ENOMEM, -EMFILE, -ETOOMANYREFS: it was not sent.
  */
 int san_helper_ask(struct helper *h, const struct helper_msg *m, int fd);
 /** Close a handle that nothing refers to any more. */

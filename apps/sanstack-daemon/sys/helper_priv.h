@@ -14,24 +14,14 @@
  */
 
 /**
- * Begin to serve.
- *
- * @param control
- *   Questions and answers, struct helper_msg.
- * @param data
- *   Datagrams.
- * @return
- *   A descriptor that is readable when san_helper_run_turn() has something to do. Who ends helping
- *   without ending the process closes it, and the two channels.
+ * Begin to serve questions and answers (*control*, struct helper_msg) and datagrams (*data*).
+ * Returns a descriptor that is readable when san_helper_run_turn() has something to do. Who ends
+ * helping without ending the process closes it, and the two channels.
  */
 int san_helper_run_begin(int control, int data);
 /**
- * Serve what there is.
- *
- * @param waits
- *   Wait until there is something.
- * @return
- *   False: the daemon has ended, or has asked the helper to end.
+ * Serve what there is; *waits*: wait until there is something. False: the daemon has ended, or has
+ * asked the helper to end.
  */
 bool san_helper_run_turn(bool waits);
 
@@ -44,9 +34,7 @@ int san_helper_facts_int(int fd, int level, int name);
 /**
  * Bind a UDP socket to its port explicitly. connect(AF_UNSPEC) releases a port that the kernel
  * chose, but not one that bind() named, so only close() releases it afterwards. (SYS-7)
- *
- * @return
- *   0; -EADDRINUSE: another socket got the port meanwhile; or -errno.
+ * -EADDRINUSE: another socket got the port meanwhile.
  */
 int san_helper_facts_hold_name(int fd);
 
@@ -67,11 +55,8 @@ int san_helper_fork(int forker, uid_t uid, int *control, int *data);
 
 /**
  * Have *fds*, at most HELPER_CLOSE_MAX, closed by the exit of a new process, which does not block
- * on sockets that linger.
- *
- * @return
- *   A descriptor that the caller closes after *fds*: the process exits only then, so that its
- *   close() is the last one. -EAGAIN: try later; or -errno.
+ * on sockets that linger. Returns a descriptor that the caller closes after *fds*: the process
+ * exits only then, so that its close() is the last one. -EAGAIN: try later; or -errno.
  */
 int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
 

@@ -69,19 +69,15 @@ uid_t san_users_owner(uid_t uid, bool is_root);
  */
 bool san_users_may(uid_t owner, uint64_t own, uint64_t all, uint64_t max);
 /**
- * Check that a user may have more places.
- *
- * @param why
- *   Text of a refusal.
- * @return
- *   0; -ENOSPC: refused; -EALREADY: refused, and nothing has changed since the last refusal.
+ * Check that a user may have more places. -ENOSPC: refused, *why* is the text; -EALREADY: refused,
+ * and nothing has changed since the last refusal.
  */
 int san_users_check(const struct users_want *w, char *why, size_t len);
 /** Count *change* places, and the descriptors that they need. -ENOMEM: for a user with none. */
 int san_users_count(uint16_t port, uid_t owner, enum users_place what, int64_t change);
 /** Number of places that are counted for *owner*; NULL: for all users. */
 uint64_t san_users_nb(uint16_t port, const uid_t *owner, enum users_place what);
-/** Number of descriptors that *nb* places need. */
+/** Descriptors that *nb* places need. */
 uint64_t san_users_fds(enum users_place what, uint64_t nb);
 
 #endif /* DAEMON_USERS_H */
