@@ -25,7 +25,15 @@
 
 #include "harden.h"
 
-static int (*volatile call)(void);
+/** A function, or one system call. */
+struct call {
+	const char *name;
+	int (*fn)(void);
+	long nr, args[6];
+	bool of_helper; /**< a helper may not make it, either */
+};
+
+static struct call call;
 static volatile bool begin, other_thread;
 static enum sandbox_role who;
 
@@ -36,6 +44,15 @@ result(long rc)
 	return rc < 0 ? -errno : 0;
 }
 
+static int
+execute(void)
+{
+	const long *a = call.args;
+
+	return call.fn != NULL ? call.fn() :
+				 result(syscall(call.nr, a[0], a[1], a[2], a[3], a[4], a[5]));
+}
+
 static void *
 thread_main(void *arg)
 {
@@ -43,7 +60,7 @@ thread_main(void *arg)
 
 	while (!begin)
 		sched_yield();
-	*rc = other_thread ? call() : 0;
+	*rc = other_thread ? execute() : 0;
 	return NULL;
 }
 
@@ -63,19 +80,19 @@ child(void)
 		_exit(201);
 	begin = true;
 	if (!other_thread)
-		rc = call();
+		rc = execute();
 	else
 		pthread_join(thread, NULL);
 	_exit(-rc);
 }
 
 static int
-run(int (*fn)(void), bool by_other)
+run(const struct call *what, bool by_other)
 {
 	int status;
 	pid_t pid;
 
-	call = fn;
+	call = *what;
 	other_thread = by_other;
 	pid = fork();
 	if (pid == 0)
@@ -84,8 +101,6 @@ run(int (*fn)(void), bool by_other)
 	assert_true(WIFEXITED(status));
 	return -WEXITSTATUS(status);
 }
-
-/* ---- what is refused ---- */
 
 static int
 do_exec(void)
@@ -104,133 +119,12 @@ do_fork(void)
 }
 
 static int
-do_token(void)
-{
-	return result(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-static int
-do_udp(void)
-{
-	return result(socket(AF_INET, SOCK_DGRAM, 0));
-}
-
-static int
-do_tcp6(void)
-{
-	return result(socket(AF_INET6, SOCK_STREAM, 0));
-}
-
-static int
-do_netlink(void)
-{
-	return result(socket(AF_NETLINK, SOCK_RAW, 0));
-}
-
-static int
-do_ptrace(void)
-{
-	return result(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
-}
-
-static int
-do_exec_memory(void)
-{
-	void *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return p == MAP_FAILED ? -errno : 0;
-}
-
-static int
 do_exec_later(void)
 {
 	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return result(mprotect(p, 4096, PROT_READ | PROT_EXEC));
 }
-
-static int
-do_read_other(void)
-{
-	char byte;
-	struct iovec iov = {&byte, 1};
-
-	return result(process_vm_readv(getppid(), &iov, 1, &iov, 1, 0));
-}
-
-static int
-do_kill(void)
-{
-	return result(kill(getppid(), 0));
-}
-
-static int
-do_setuid(void)
-{
-	return result(syscall(SYS_setresuid, 0, 0, 0));
-}
-
-static int
-do_unshare(void)
-{
-	return result(unshare(CLONE_NEWUSER));
-}
-
-static int
-do_bpf(void)
-{
-	return result(syscall(SYS_bpf, 0, NULL, 0));
-}
-
-static int
-do_keyctl(void)
-{
-	return result(syscall(SYS_keyctl, 0, 0, 0));
-}
-
-static int
-do_mount(void)
-{
-	return result(syscall(SYS_mount, "x", "/nowhere", "tmpfs", 0, NULL));
-}
-
-static int
-do_clone3(void)
-{
-	return result(syscall(SYS_clone3, NULL, 0));
-}
-
-UNIT_CASE(san_sandbox_enter__refused)
-{
-	int (*const calls[])(void) = {
-		do_exec,
-		do_fork,
-		do_udp,
-		do_tcp6,
-		do_netlink,
-		do_ptrace,
-		do_exec_memory,
-		do_exec_later,
-		do_read_other,
-		do_kill,
-		do_setuid,
-		do_unshare,
-		do_bpf,
-		do_keyctl,
-		do_mount,
-	};
-
-	who = SANDBOX_DAEMON;
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		FAIL_IF(run(calls[i], false) != -EPERM, "call %zu is not refused", i);
-		if (run(calls[i], true) != -EPERM)
-			fail_msg("call %zu is not refused to a thread that was there", i);
-	}
-	/* as on a kernel without it: the C library continues without it */
-	assert_int_equal(run(do_clone3, false), -ENOSYS);
-}
-
-/* ---- what is allowed ---- */
 
 static void *
 nothing(void *arg)
@@ -278,20 +172,7 @@ do_unix(void)
 	return result(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 }
 
-UNIT_CASE(san_sandbox_enter__allowed)
-{
-	who = SANDBOX_DAEMON;
-	assert_int_equal(run(do_thread, false), 0);
-	assert_int_equal(run(do_thread, true), 0);
-	assert_int_equal(run(do_memfd, false), 0);
-	assert_int_equal(run(do_file, false), 0);
-	assert_int_equal(run(do_unix, false), 0);
-	assert_int_equal(run(do_token, false), 0);
-}
-
-/* ---- a helper ---- */
-
-/* Its usual work. */
+/* The usual work of a helper. */
 static int
 do_look(void)
 {
@@ -303,27 +184,65 @@ do_look(void)
 		result(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends));
 }
 
-UNIT_CASE(san_sandbox_enter__helper)
+UNIT_CASE(san_sandbox_enter__refused)
 {
-	int (*const calls[])(void) = {
-		do_exec,
-		do_fork,
-		do_thread,
-		do_udp,
-		do_netlink,
-		do_ptrace,
-		do_exec_memory,
-		do_read_other,
-		do_kill,
-		do_setuid,
-		do_bpf,
-		do_mount,
-		do_memfd,
-		do_file,
+	char byte;
+	struct iovec iov = {&byte, 1};
+	const struct call calls[] = {
+		{"exec", do_exec, .of_helper = true},
+		{"fork", do_fork, .of_helper = true},
+		{"UDP", .nr = SYS_socket, .args = {AF_INET, SOCK_DGRAM}, .of_helper = true},
+		{"TCP over IPv6", .nr = SYS_socket, .args = {AF_INET6, SOCK_STREAM}},
+		{"netlink", .nr = SYS_socket, .args = {AF_NETLINK, SOCK_RAW}, .of_helper = true},
+		{"ptrace", .nr = SYS_ptrace, .args = {PTRACE_TRACEME}, .of_helper = true},
+		{"executable memory", .nr = SYS_mmap, .of_helper = true,
+		 .args = {0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1}},
+		{"memory made executable", do_exec_later},
+		{"another's memory", .nr = SYS_process_vm_readv, .of_helper = true,
+		 .args = {getpid(), (long)&iov, 1, (long)&iov, 1}},
+		{"kill", .nr = SYS_kill, .args = {getpid()}, .of_helper = true},
+		{"setresuid", .nr = SYS_setresuid, .of_helper = true},
+		{"unshare", .nr = SYS_unshare, .args = {CLONE_NEWUSER}},
+		{"bpf", .nr = SYS_bpf, .of_helper = true},
+		{"keyctl", .nr = SYS_keyctl},
+		{"mount", .nr = SYS_mount, .args = {(long)"x", (long)"/nowhere", (long)"tmpfs"},
+		 .of_helper = true},
 	};
+	const struct call clone3 = {.nr = SYS_clone3};
 
-	who = SANDBOX_HELPER;
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
-		FAIL_IF(run(calls[i], false) >= 0, "call %zu is not refused", i);
-	assert_int_equal(run(do_look, false), 0);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		who = SANDBOX_DAEMON;
+		FAIL_IF(run(&calls[i], false) != -EPERM, "%s is not refused", calls[i].name);
+		FAIL_IF(run(&calls[i], true) != -EPERM,
+			"%s is not refused to a thread that was there", calls[i].name);
+		who = SANDBOX_HELPER;
+		FAIL_IF(calls[i].of_helper && run(&calls[i], false) >= 0,
+			"%s is not refused to a helper", calls[i].name);
+	}
+	who = SANDBOX_DAEMON;
+	/* as on a kernel without it: the C library continues without it */
+	assert_int_equal(run(&clone3, false), -ENOSYS);
+}
+
+UNIT_CASE(san_sandbox_enter__allowed)
+{
+	const struct call calls[] = {
+		{"thread", do_thread, .of_helper = true},
+		{"memory to share", do_memfd, .of_helper = true},
+		{"file", do_file, .of_helper = true},
+		{"UNIX sockets", do_unix},
+		{"token", .nr = SYS_socket,
+		 .args = {AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC}},
+	};
+	const struct call look = {.fn = do_look};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		who = SANDBOX_DAEMON;
+		FAIL_IF(run(&calls[i], false) < 0, "%s is refused", calls[i].name);
+		FAIL_IF(i == 0 && run(&calls[i], true) < 0, "%s is refused later", calls[i].name);
+		who = SANDBOX_HELPER;
+		FAIL_IF(calls[i].of_helper && run(&calls[i], false) >= 0,
+			"%s is not refused to a helper", calls[i].name);
+	}
+	assert_int_equal(run(&look, false), 0);
 }
