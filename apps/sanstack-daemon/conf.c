@@ -61,8 +61,9 @@ static const char *
 set_user(void *base, const char *text)
 {
 	struct conf *conf = base;
+	bool is_known = conf->before != NULL && strcmp(text, conf->before->user) == 0;
 
-	if (strlen(text) >= sizeof(conf->user) || getpwnam(text) == NULL)
+	if (strlen(text) >= sizeof(conf->user) || (!is_known && getpwnam(text) == NULL))
 		return USER;
 	strcpy(conf->user, text);
 	return NULL;
@@ -72,9 +73,12 @@ static const char *
 set_group(void *base, const char *text)
 {
 	struct conf *conf = base;
+	bool is_known = conf->before != NULL && strcmp(text, conf->before->group) == 0;
+	const struct group *g = is_known ? NULL : getgrnam(text);
 
-	if (strlen(text) >= sizeof(conf->group) || getgrnam(text) == NULL)
+	if (strlen(text) >= sizeof(conf->group) || (!is_known && g == NULL))
 		return GROUP;
+	conf->gid = is_known ? conf->before->gid : g->gr_gid;
 	strcpy(conf->group, text);
 	return NULL;
 }
@@ -353,7 +357,8 @@ san_conf_explain(FILE *out)
 }
 
 int
-san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
+san_conf_read(struct conf *conf, const struct conf *before, const char *path, char *err,
+	      size_t err_len)
 {
 	const struct ini ini = {.arg = conf,
 				.enter = conf_section_enter,
@@ -362,6 +367,7 @@ san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len)
 	int rc;
 
 	conf_default(conf);
+	conf->before = before;
 	rc = san_ini_load(&ini, path, err, err_len);
 	if (rc != 0 || conf->nb_ports != 0)
 		return rc;

@@ -73,6 +73,7 @@ struct conf {
 	uint32_t nb_ports;
 	char socket[108];
 	char group[32];                  /**< its members may connect; empty: own user only */
+	gid_t gid;                       /**< of that group */
 	char user[32];                   /**< user to switch to; empty: keep the current one */
 	char pidfile[108];               /**< empty: no file */
 	uint32_t seccomp;                /**< 1: filter system calls */
@@ -89,13 +90,15 @@ struct conf {
 	uint32_t apps, apps_per_uid, unattached;
 	struct partitions partitions;
 	bool is_given[CONF_KEYS_MAX]; /**< keys in the file, but those of ports */
+	const struct conf *before;    /**< of the running daemon, whose names are known */
 };
 
 /**
  * Read *path*. 0, or -errno with a text in *err*: file, line, and what is expected. Call
- * san_conf_free() in either case.
+ * san_conf_free() in either case. *before*: the configuration of the running daemon, or NULL.
  */
-int san_conf_read(struct conf *conf, const char *path, char *err, size_t err_len);
+int san_conf_read(struct conf *conf, const struct conf *before, const char *path, char *err,
+		  size_t err_len);
 void san_conf_free(struct conf *conf);
 
 /** Write every key as a comment, with meaning, range and default. */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
@@ -66,7 +65,6 @@ daemon_open_socket(const struct conf *conf, uid_t user)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	const struct group *g;
 	mode_t before;
 	int rc;
 
@@ -78,11 +76,8 @@ daemon_open_socket(const struct conf *conf, uid_t user)
 	umask(before);
 	if (rc != 0)
 		daemon_die("%s: %s", conf->socket, strerror(errno));
-	g = conf->group[0] != '\0' ? getgrnam(conf->group) : NULL;
-	if (g == NULL && conf->group[0] != '\0')
-		daemon_die("[daemon] group = %s: no such group", conf->group);
-	if (g != NULL &&
-	    (chown(conf->socket, (uid_t)-1, g->gr_gid) != 0 || chmod(conf->socket, 0660) != 0))
+	if (conf->group[0] != '\0' &&
+	    (chown(conf->socket, (uid_t)-1, conf->gid) != 0 || chmod(conf->socket, 0660) != 0))
 		daemon_die("%s: %s", conf->socket, strerror(errno));
 	if (listen(sock, BACKLOG) != 0)
 		daemon_die("%s: %s", conf->socket, strerror(errno));
@@ -359,7 +354,7 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		return daemon_usage(stderr);
-	if (san_conf_read(&s.conf, s.conf_path, err, sizeof(err)) != 0)
+	if (san_conf_read(&s.conf, NULL, s.conf_path, err, sizeof(err)) != 0)
 		daemon_die("%s", err);
 	if (check)
 		return printf("%s: OK\n", s.conf_path) < 0;

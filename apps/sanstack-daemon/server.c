@@ -265,7 +265,7 @@ server_reload_conf(struct server *s)
 
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 		   (uint64_t)(now_ns / SAN_NS_PER_US));
-	if (san_conf_read(&next, s->conf_path, err, sizeof(err)) != 0) {
+	if (san_conf_read(&next, &s->conf, s->conf_path, err, sizeof(err)) != 0) {
 		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
 	} else {
 		san_conf_apply(&s->conf, &next, server_report_key);
