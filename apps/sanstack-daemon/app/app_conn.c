@@ -134,31 +134,21 @@ app_conn_check_param(struct app *a, const struct shmq_conn *conn)
 	return 0;
 }
 
-/* Check the queue pair that a connection request names. */
-static int
-take_qp(struct app *a, uint32_t qpn)
-{
-	const char *fault;
-
-	if (san_app_find(a, APP_QP, qpn) == NULL)
-		return -ENOENT;
-	fault = san_dpdk_ops_qp_fault(a->port->ctx, qpn);
-	if (fault != NULL)
-		return san_app_refuse(a, -EBADMSG, "queue pair: ended for an entry with %s",
-				      fault);
-	return 0;
-}
-
 int
 san_app_conn_set_up(struct app *a, const struct shmq_req *req)
 {
 	bool accepts = req->type == SHMQ_ACCEPT;
 	struct app_request *r = app_conn_find_request(a, req->conn.request);
 	struct shmq_req own = *req;
-	int rc = take_qp(a, req->id);
+	const char *fault;
+	int rc;
 
-	if (rc == 0)
-		rc = app_conn_check_param(a, &req->conn);
+	if (san_app_find(a, APP_QP, req->id) == NULL)
+		return -ENOENT;
+	fault = san_dpdk_ops_qp_fault(a->port->ctx, req->id);
+	if (fault != NULL)
+		return san_app_refuse(a, -EBADMSG, "queue pair: ended for an entry with %s", fault);
+	rc = app_conn_check_param(a, &req->conn);
 	if (rc == 0 && accepts && r == NULL)
 		rc = san_app_refuse(a, -ENOENT, "accept: no such request");
 	if (rc == 0)

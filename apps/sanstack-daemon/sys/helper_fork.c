@@ -163,8 +163,8 @@ san_helper_fork(int forker, uid_t uid, int *control, int *data)
 		rc = san_shmq_send_many(forker, &req, sizeof(req), theirs, 2, false);
 	for (i = 0; i < 2; i++) {
 		san_fd_close(theirs[i]);
-		if (ours[i] >= 0 && rc != 0)
-			close(ours[i]);
+		if (rc != 0)
+			san_fd_close(ours[i]);
 	}
 	*control = ours[0];
 	*data = ours[1];

@@ -35,11 +35,9 @@
 struct carried {
 	int fd;
 	struct helper_sock sock;
-	int family;
+	struct helper_facts facts;
 	int had[OPTIONS]; /**< the options' values before */
-	int device;       /**< the device that it is bound to */
-	struct sockaddr_storage local;
-	bool is_ready; /**< it may have datagrams */
+	bool is_ready;    /**< it may have datagrams */
 	LIST_ENTRY(carried) link;
 };
 
@@ -145,8 +143,8 @@ helper_run_restore_fd(int fd)
 	epoll_ctl(us.epoll, EPOLL_CTL_DEL, fd, NULL);
 	setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
 	for (i = 0; i < OPTIONS; i++)
-		setsockopt(fd, options[c->family == AF_INET6][i].level,
-			   options[c->family == AF_INET6][i].name, &c->had[i], sizeof(int));
+		setsockopt(fd, options[c->facts.domain == AF_INET6][i].level,
+			   options[c->facts.domain == AF_INET6][i].name, &c->had[i], sizeof(int));
 	LIST_REMOVE(c, link);
 	free(c);
 }
@@ -167,11 +165,9 @@ helper_run_carry(struct helper_msg *m)
 	san_helper_facts_read(m->handle, &m->facts);
 	c->fd = m->handle;
 	c->sock = m->sock;
-	c->family = m->facts.domain;
-	c->device = m->facts.device;
-	c->local = m->facts.local;
+	c->facts = m->facts;
 	c->is_ready = true;
-	v6 = c->family == AF_INET6;
+	v6 = c->facts.domain == AF_INET6;
 	for (i = 0; i < OPTIONS; i++) {
 		c->had[i] = san_helper_facts_int(c->fd, options[v6][i].level, options[v6][i].name);
 		setsockopt(c->fd, options[v6][i].level, options[v6][i].name, &on, sizeof(on));
@@ -362,11 +358,10 @@ helper_run_verify(void)
 
 	LIST_FOREACH(c, &us.carried, link) {
 		san_helper_facts_read(c->fd, &m.facts);
-		if (m.facts.device == c->device &&
-		    memcmp(&m.facts.local, &c->local, sizeof(c->local)) == 0)
+		if (m.facts.device == c->facts.device &&
+		    memcmp(&m.facts.local, &c->facts.local, sizeof(m.facts.local)) == 0)
 			continue;
-		c->device = m.facts.device;
-		c->local = m.facts.local;
+		c->facts = m.facts;
 		m.handle = c->fd;
 		m.sock = c->sock;
 		helper_run_answer(&m, -1);

@@ -36,20 +36,6 @@ static bool to_journal;          /* standard error is the journal */
 static _Atomic uint32_t nb_lost; /* messages that could not be written */
 static int syslog_fd = -1;       /* written under the stream's lock */
 
-/* systemd publishes the device and inode of the stream that it has connected. */
-static int
-open_syslog(void)
-{
-	const struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 static bool
 to_stderr(int level, const char *text, int len)
 {
@@ -70,6 +56,7 @@ to_stderr(int level, const char *text, int len)
 static bool
 to_syslog(int level, const char *text, int len)
 {
+	const struct sockaddr_un addr = {.sun_family = AF_UNIX, .sun_path = _PATH_LOG};
 	char line[LINE_ROOM], date[32];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -77,8 +64,10 @@ to_syslog(int level, const char *text, int len)
 	strftime(date, sizeof(date), "%b %e %T", localtime_r(&now, &tm));
 	snprintf(line, sizeof(line), "<%d>%s %s[%d]: %.*s", LOG_DAEMON | level, date,
 		 program_invocation_short_name, (int)getpid(), len, text);
-	if (syslog_fd < 0)
-		syslog_fd = open_syslog();
+	if (syslog_fd < 0) {
+		syslog_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		connect(syslog_fd, (const struct sockaddr *)&addr, sizeof(addr));
+	}
 	len = (int)strnlen(line, sizeof(line));
 	if (send(syslog_fd, line, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL) == len)
 		return true;
@@ -180,6 +169,7 @@ san_logging_open(const struct conf *conf)
 	if (f == NULL)
 		return -ENOMEM;
 	target = conf->log_target;
+	/* systemd publishes the device and inode of the stream that it has connected */
 	to_journal = journal != NULL && sscanf(journal, "%llu:%llu", &dev, &ino) == 2 &&
 		fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 	return rte_openlog_stream(f) == 0 ? 0 : -ENOMEM;
