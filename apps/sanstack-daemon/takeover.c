@@ -398,8 +398,7 @@ takeover_confirm(int sock)
 	struct shmq_req req;
 	int fd, rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
 
-	if (rc == 0 && fd >= 0)
-		close(fd);
+	san_fd_close(fd);
 	if (rc == 0 && !san_takeover_is_request(&req))
 		rc = -EPROTO;
 	return rc == 0 ? takeover_reply(sock, 0, NULL, -1, true) : rc;
@@ -419,8 +418,7 @@ takeover_wait_for_end(int sock)
 	for (i = 0; i < LEAVE_TRIES && rc != -ENOTCONN; i++) {
 		sd_notify(0, "WATCHDOG=1"); /* what follows may take some seconds */
 		rc = san_shmq_recv(sock, &req, sizeof(req), &fd, true);
-		if (rc == 0 && fd >= 0)
-			close(fd);
+		san_fd_close(fd);
 	}
 	return rc == -ENOTCONN ? 0 :
 				 rtsan_provider_host()->fail(-EBUSY, "it still has the ports");

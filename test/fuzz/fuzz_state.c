@@ -153,13 +153,6 @@ drop_mem(struct app_mem *m)
 }
 
 static void
-drop_fd(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-static void
 drop_app(struct app *a)
 {
 	struct app_event *late;
@@ -169,10 +162,10 @@ drop_app(struct app *a)
 		free(late);
 	}
 	drop_mem(&a->ctl_mem);
-	drop_fd(a->sock);
-	drop_fd(a->wake_sock);
+	san_fd_close(a->sock);
+	san_fd_close(a->wake_sock);
 	for (int i = 0; i < SAN_ENGINE_LCORES; i++)
-		drop_fd(a->wake_fds[i]);
+		san_fd_close(a->wake_fds[i]);
 	LIST_REMOVE(a, link);
 	free(a);
 }
@@ -188,7 +181,7 @@ drop_port(struct app_port *port)
 
 			drop_mem(&t->mem);
 			if (kind == APP_CQ && t->app != NULL)
-				drop_fd(t->wake_sock);
+				san_fd_close(t->wake_sock);
 		}
 	}
 	while ((l = LIST_FIRST(&port->listeners)) != NULL) {

@@ -330,11 +330,24 @@ san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 	return a;
 }
 
+/* Reject the requests and end the listeners of *only*, or of all applications (NULL). */
 static void
-apps_reject_request(struct app_port *port, struct app_request *r)
+apps_stop_listening(struct app_port *port, const struct app *only)
 {
-	san_dpdk_call_reject(port->ctx, r->request);
-	r->app = NULL;
+	struct app_listener *l, *next;
+	struct app_request *r;
+
+	for (r = port->requests; r < &port->requests[port->caps.max_qps]; r++) {
+		if (r->app == NULL || (only != NULL && r->app != only))
+			continue;
+		san_dpdk_call_reject(port->ctx, r->request);
+		r->app = NULL;
+	}
+	for (l = LIST_FIRST(&port->listeners); l != NULL; l = next) {
+		next = LIST_NEXT(l, link);
+		if (only == NULL || l->app == only)
+			san_app_conn_del_listener(port, l);
+	}
 }
 
 /*
@@ -343,20 +356,12 @@ apps_reject_request(struct app_port *port, struct app_request *r)
 static void
 apps_release_port(struct app_port *port, struct app *a)
 {
-	struct app_listener *l, *next;
 	const uint64_t *nb;
 	enum app_kind kind;
 	uint32_t i;
 	int rc;
 
-	for (i = 0; i < port->caps.max_qps; i++)
-		if (port->requests[i].app == a)
-			apps_reject_request(port, &port->requests[i]);
-	for (l = LIST_FIRST(&port->listeners); l != NULL; l = next) {
-		next = LIST_NEXT(l, link);
-		if (l->app == a)
-			san_app_conn_del_listener(port, l);
-	}
+	apps_stop_listening(port, a);
 	for (kind = 0; kind < APP_KINDS; kind++) {
 		nb = &a->nb[san_app_places[kind]];
 		for (i = 0; i < san_app_port_nb(port, kind) && *nb > 0; i++) {
@@ -610,20 +615,12 @@ san_apps_expire_silent(struct apps *all, uint64_t now_ns)
 void
 san_apps_close(struct apps *all)
 {
-	struct app_listener *l;
-	struct app_port *port;
 	struct app *a;
-	uint32_t i, k;
+	uint32_t i;
 
 	all->closing = true;
-	for (i = 0; i < all->nb_ports; i++) {
-		port = &all->ports[i];
-		for (k = 0; k < port->caps.max_qps; k++)
-			if (port->requests[k].app != NULL)
-				apps_reject_request(port, &port->requests[k]);
-		while ((l = LIST_FIRST(&port->listeners)) != NULL)
-			san_app_conn_del_listener(port, l);
-	}
+	for (i = 0; i < all->nb_ports; i++)
+		apps_stop_listening(&all->ports[i], NULL);
 	LIST_FOREACH(a, &all->list, link)
 		if (!a->attached)
 			a->over = true;

@@ -154,43 +154,33 @@ san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint
 
 /* ---- keeping the port ---- */
 
-static bool
-helper_facts_name_of(int fd, struct sockaddr_storage *ss)
-{
-	socklen_t len = sizeof(*ss);
-
-	return getsockname(fd, (struct sockaddr *)ss, &len) == 0;
-}
-
-/* IPv4 and IPv6 have the port at the same offset. */
-static in_port_t *
-helper_facts_service_of(struct sockaddr_storage *ss)
-{
-	return &((struct sockaddr_in *)ss)->sin_port;
-}
-
 int
 san_helper_facts_hold_name(int fd)
 {
 	const struct sockaddr none = {.sa_family = AF_UNSPEC};
 	int device = san_helper_facts_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX);
 	struct sockaddr_storage before, after, peer;
-	socklen_t len = sizeof(peer);
-	bool has_peer = getpeername(fd, (struct sockaddr *)&peer, &len) == 0;
+	/* IPv4 and IPv6 have the port at the same offset */
+	struct sockaddr_in *from = (void *)&before, *to = (void *)&after;
+	socklen_t len = sizeof(before), peer_len = sizeof(peer);
+	bool has_peer = getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0;
 
-	if (!helper_facts_name_of(fd, &before) || connect(fd, &none, sizeof(none)) != 0 ||
-	    !helper_facts_name_of(fd, &after))
+	if (getsockname(fd, (struct sockaddr *)from, &len) != 0 ||
+	    connect(fd, &none, sizeof(none)) != 0)
+		return -errno;
+	len = sizeof(after);
+	if (getsockname(fd, (struct sockaddr *)to, &len) != 0)
 		return -errno;
 	/* connect(AF_UNSPEC) has cleared the device, too */
 	if (device > 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, sizeof(device)) != 0)
 		return -errno;
-	if (*helper_facts_service_of(&after) == 0) {
-		*helper_facts_service_of(&after) = *helper_facts_service_of(&before);
-		if (bind(fd, (const struct sockaddr *)&after, sizeof(after)) != 0)
+	if (to->sin_port == 0) {
+		to->sin_port = from->sin_port;
+		if (bind(fd, (const struct sockaddr *)to, sizeof(after)) != 0)
 			return -errno;
 	}
-	return !has_peer || connect(fd, (const struct sockaddr *)&peer, len) == 0 ? 0 : -errno;
+	return !has_peer || connect(fd, (const struct sockaddr *)&peer, peer_len) == 0 ? 0 : -errno;
 }
 
 /* ---- what the kernel's socket may still receive (UDP-4) ---- */
