@@ -387,9 +387,15 @@ san_conf_free(struct conf *conf)
 
 /* ---- reload ---- */
 
+static void
+conf_report(const char *section, const char *key)
+{
+	SAN_LOG(DRIVER, WARNING, "%s.%s changed: needs a restart", section, key);
+}
+
 /* Report each key whose values differ between the two. */
 static void
-report_port(const struct conf_port *port, const struct conf_port *next, conf_report report)
+report_port(const struct conf_port *port, const struct conf_port *next)
 {
 	const char *section = port->name[0] != '\0' ? port->section : next->section;
 	const char *one, *other;
@@ -399,13 +405,13 @@ report_port(const struct conf_port *port, const struct conf_port *next, conf_rep
 		one = port->given[i] != NULL ? port->given[i] : "";
 		other = next->given[i] != NULL ? next->given[i] : "";
 		if (strcmp(one, other) != 0)
-			report(section, dpdk_conf_keys[i].name);
+			conf_report(section, dpdk_conf_keys[i].name);
 	}
 }
 
 /* A port that is missing in one file is compared with an empty one. */
 static void
-report_ports(const struct conf *conf, const struct conf *next, conf_report report)
+report_ports(const struct conf *conf, const struct conf *next)
 {
 	static const struct conf_port none;
 	const struct conf_port *other;
@@ -413,17 +419,17 @@ report_ports(const struct conf *conf, const struct conf *next, conf_report repor
 
 	for (i = 0; i < conf->nb_ports; i++) {
 		other = conf_find_port(next, conf->ports[i].name);
-		report_port(&conf->ports[i], other != NULL ? other : &none, report);
+		report_port(&conf->ports[i], other != NULL ? other : &none);
 	}
 	for (i = 0; i < next->nb_ports; i++)
 		if (conf_find_port(conf, next->ports[i].name) == NULL)
-			report_port(&none, &next->ports[i], report);
+			report_port(&none, &next->ports[i]);
 	if (strcmp(conf->ports[0].name, next->ports[0].name) != 0)
-		report(PORT_SECTION, "(the first one)");
+		conf_report(PORT_SECTION, "(the first one)");
 }
 
 void
-san_conf_apply(struct conf *conf, const struct conf *next, conf_report report)
+san_conf_apply(struct conf *conf, const struct conf *next)
 {
 	const struct san_key *k;
 
@@ -434,8 +440,8 @@ san_conf_apply(struct conf *conf, const struct conf *next, conf_report report)
 		if (k->is_live)
 			memcpy(to, from, k->size);
 		else if (memcmp(to, from, k->size) != 0)
-			report(k->section, k->name);
+			conf_report(k->section, k->name);
 	}
 	conf->partitions = next->partitions;
-	report_ports(conf, next, report);
+	report_ports(conf, next);
 }

@@ -23,15 +23,17 @@
 /* ---- section [partitions]: which users and groups may use which P_Key (RT-29, SYS-5) ---- */
 
 #define PARTITIONS_MAX    64
-#define PARTITION_MEMBERS 16 /* users and groups of one partition */
+#define PARTITION_MEMBERS 32 /* users and groups of one partition */
 #define PARTITION_GROUPS  64 /* groups of one program; further ones are ignored */
 
 struct partition {
 	uint16_t pkey;
 	bool all; /**< any user */
-	uint8_t nb_users, nb_groups;
-	uid_t users[PARTITION_MEMBERS];
-	gid_t groups[PARTITION_MEMBERS];
+	uint8_t nb_members;
+	struct {
+		uint32_t id;
+		bool is_group;
+	} members[PARTITION_MEMBERS];
 };
 
 struct partitions {
@@ -104,9 +106,7 @@ void san_conf_free(struct conf *conf);
 /** Write every key as a comment, with meaning, range and default. */
 void san_conf_explain(FILE *out);
 
-/** Called for each changed key that needs a restart. */
-typedef void (*conf_report)(const char *section, const char *key);
-/** Copy to *conf* all values of *next* that may change at run time. */
-void san_conf_apply(struct conf *conf, const struct conf *next, conf_report report);
+/** Copy to *conf* all values of *next* that may change at run time, and log the other changes. */
+void san_conf_apply(struct conf *conf, const struct conf *next);
 
 #endif /* DAEMON_CONF_H */

@@ -251,24 +251,17 @@ server_drain_step(struct server *s, uint64_t now_ns)
 /* ---- signals ---- */
 
 static void
-server_report_key(const char *section, const char *key)
-{
-	SAN_LOG(DRIVER, WARNING, "%s.%s changed: needs a restart", section, key);
-}
-
-static void
 server_reload_conf(struct server *s)
 {
 	static struct conf next;
 	uint64_t now_ns = san_engine_clock_monotonic();
 	char err[512];
 
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		   (uint64_t)(now_ns / SAN_NS_PER_US));
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, (uint64_t)(now_ns / SAN_NS_PER_US));
 	if (san_conf_read(&next, &s->conf, s->conf_path, err, sizeof(err)) != 0) {
 		SAN_LOG(DRIVER, ERR, "%s; the configuration stays as it was", err);
 	} else {
-		san_conf_apply(&s->conf, &next, server_report_key);
+		san_conf_apply(&s->conf, &next);
 		san_logging_apply(&s->conf);
 		SAN_LOG(DRIVER, NOTICE, "%s is read again", s->conf_path);
 	}

@@ -27,29 +27,27 @@ partition_to_number(const char *text, uint32_t *out)
 static const char *
 partition_add_member(struct partition *p, const char *word)
 {
+	uint32_t *id = &p->members[p->nb_members].id;
+	bool is_group = strncmp(word, "group:", 6) == 0;
 	const struct group *gr;
 
 	if (strcmp(word, "all") == 0) {
 		p->all = true;
 		return NULL;
 	}
-	if (strncmp(word, "user:", 5) == 0) {
-		if (p->nb_users == PARTITION_MEMBERS)
-			return "too many users";
-		return san_users_find(word + 5, &p->users[p->nb_users++]) ? NULL : "no such user";
-	}
-	if (strncmp(word, "group:", 6) == 0) {
-		if (p->nb_groups == PARTITION_MEMBERS)
-			return "too many groups";
-		gr = getgrnam(word + 6);
-		if (gr == NULL && !partition_to_number(word + 6, &p->groups[p->nb_groups]))
-			return "no such group";
-		if (gr != NULL)
-			p->groups[p->nb_groups] = gr->gr_gid;
-		p->nb_groups++;
-		return NULL;
-	}
-	return "neither user:NAME, group:NAME nor all";
+	if (!is_group && strncmp(word, "user:", 5) != 0)
+		return "neither user:NAME, group:NAME nor all";
+	if (p->nb_members == PARTITION_MEMBERS)
+		return "too many users and groups";
+	if (!is_group && !san_users_find(word + 5, id))
+		return "no such user";
+	gr = is_group ? getgrnam(word + 6) : NULL;
+	if (is_group && gr == NULL && !partition_to_number(word + 6, id))
+		return "no such group";
+	if (gr != NULL)
+		*id = gr->gr_gid;
+	p->members[p->nb_members++].is_group = is_group;
+	return NULL;
 }
 
 int
@@ -99,12 +97,12 @@ san_partition_may(const struct partitions *all, uint16_t pkey, const struct part
 			p = &all->p[i];
 	if (p == NULL)
 		return all->nb == 0;
-	for (i = 0; i < p->nb_users; i++)
-		if (p->users[i] == user->uid)
+	for (i = 0; i < p->nb_members; i++) {
+		if (!p->members[i].is_group && p->members[i].id == user->uid)
 			return true;
-	for (i = 0; i < p->nb_groups; i++)
-		for (k = 0; k < user->nb_groups; k++)
-			if (p->groups[i] == user->groups[k])
+		for (k = 0; p->members[i].is_group && k < user->nb_groups; k++)
+			if (p->members[i].id == user->groups[k])
 				return true;
+	}
 	return p->all;
 }

@@ -208,8 +208,7 @@ san_socks_release(struct app_sock *s)
 		san_helper_close(s->helper, s->kernel);
 	san_fd_close(s->held);
 	if (s->mem.mem != NULL)
-		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES,
-				-(int64_t)s->mem.bytes);
+		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, -(int64_t)s->mem.bytes);
 	if (s->app != NULL)
 		socks_add_traffic(s, &s->app->socks_traffic);
 	san_app_mem_end(&s->mem);

@@ -234,8 +234,7 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 		return true;
 	}
 	/* data written to the pair is appended once the ring is empty */
-	if (s->has_sent && now_ns - s->over_ns < LINGER_NS &&
-	    !tcp_call(s, TCP_IS_DEAD))
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !tcp_call(s, TCP_IS_DEAD))
 		return false;
 	/* an accepted stream may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||

@@ -97,8 +97,7 @@ serve_fetch(struct helper_msg *m, int sock)
 		else
 			snprintf(m->why, sizeof(m->why), "%s", why);
 	}
-	if (m->rc == 0 && nb == 1 && m->req.type >= SHMQ_SOCK_CARRY &&
-	    m->req.type < SHMQ_TYPES) {
+	if (m->rc == 0 && nb == 1 && m->req.type >= SHMQ_SOCK_CARRY && m->req.type < SHMQ_TYPES) {
 		san_helper_facts_read(fds[0], &m->facts);
 		m->handle = fds[--nb];
 	}

@@ -203,8 +203,7 @@ san_users_check(const struct users_want *w, char *why, size_t len)
 	struct account *u = account_of(w->owner);
 	int rc = -ENOSPC;
 
-	if (w->nb <= w->max &&
-	    san_users_may(w->owner, own + w->nb - 1, all + w->nb - 1, w->max))
+	if (w->nb <= w->max && san_users_may(w->owner, own + w->nb - 1, all + w->nb - 1, w->max))
 		return 0;
 	snprintf(why, len, "%s: %" PRIu64 " of %" PRIu64 " are in use, %" PRIu64 " of user %u: %s "
 			   "is refused%s",
