@@ -31,7 +31,7 @@ enum {
 };
 
 static void
-on_posted(struct sim_world *w, struct sim_order *o, const struct sim_op *op)
+check_order_posted(struct sim_world *w, struct sim_order *o, const struct sim_op *op)
 {
 	if (op->seq >= o->nb_seqs) {
 		uint64_t n = RTE_MAX(2 * o->nb_seqs, 64ul);
@@ -45,17 +45,17 @@ on_posted(struct sim_world *w, struct sim_order *o, const struct sim_op *op)
 		o->seqs = seqs;
 		o->nb_seqs = n;
 	}
-	o->seqs[op->seq] = op->op == RTSAN_WR_SEND || op->op == RTSAN_WR_PUSH_IMM ?
-		SEQ_RECEIVABLE :
-		0;
+	o->seqs[op->seq] =
+		op->op == RTSAN_WR_SEND || op->op == RTSAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
 	o->adds_doubtful += op->op == RTSAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
 }
 
 static void
-on_old_value(struct sim_world *w, struct sim_order *o, const struct sim_side *s,
-	     const struct sim_op *op)
+check_old_value(struct sim_world *w, struct sim_side *s, const struct sim_op *op)
 {
 	bool add = op->op == RTSAN_WR_FETCH_ADD;
+	struct sim_order *o = &s->order;
+	uint64_t all = o->adds_ok + o->adds_doubtful;
 
 	if (op->seq < o->adds_from)
 		return; /* of a process that died after its answer */
@@ -63,42 +63,39 @@ on_old_value(struct sim_world *w, struct sim_order *o, const struct sim_side *s,
 		san_sim_world_fail(w, "order",
 				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64,
 				   s->id, op->seq, op->result, o->next_old - 1);
-	if (op->result + add > o->adds_ok + o->adds_doubtful)
+	if (op->result + add > all)
 		san_sim_world_fail(w, "order",
 				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
 				   " additions",
-				   s->id, op->seq, op->result,
-				   o->adds_ok + o->adds_doubtful);
+				   s->id, op->seq, op->result, all);
 	o->next_old = RTE_MAX(o->next_old, op->result + add);
 	o->adds_ok += add;
 	o->adds_doubtful -= add;
 }
 
 static void
-on_completed(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
+check_order_completed(struct sim_world *w, struct sim_side *s, const struct sim_op *op, bool ok)
 {
-	const struct sim_side *s = n->side;
-	uint64_t seq = n->op->seq;
+	struct sim_order *o = &s->order;
 
-	if (s->ordered && seq < o->nb_done)
+	if (s->ordered && op->seq < o->nb_done)
 		san_sim_world_fail(w, "order",
 				   "side %u: request %" PRIu64 " completed after %" PRIu64, s->id,
-				   seq, o->nb_done - 1);
-	o->nb_done = RTE_MAX(o->nb_done, seq + 1);
-	o->seqs[seq] |= n->wc->status == SAN_ST_OK ? SEQ_OK : SEQ_OVER;
-	if (n->wc->status == SAN_ST_OK &&
-	    (n->op->op == RTSAN_WR_FETCH_ADD || n->op->op == RTSAN_WR_CMP_SWAP))
-		on_old_value(w, o, s, n->op);
+				   op->seq, o->nb_done - 1);
+	o->nb_done = RTE_MAX(o->nb_done, op->seq + 1);
+	o->seqs[op->seq] |= ok ? SEQ_OK : SEQ_OVER;
+	if (ok && (op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP))
+		check_old_value(w, s, op);
 }
 
 static void
-on_received(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
+check_order_received(struct sim_world *w, const struct sim_side *s, const struct san_ulp_wc *wc)
 {
-	const struct sim_side *s = n->side;
-	uint64_t seq = n->wc->imm; /* of the initiator */
+	struct sim_order *o = &san_sim_load_peer(w, s)->order;
+	uint64_t seq = wc->imm; /* of the initiator */
 
-	if (n->wc->op != RTSAN_WC_RECV_PUSH_IMM)
-		memcpy(&seq, n->data, sizeof(seq));
+	if (wc->op != RTSAN_WC_RECV_PUSH_IMM)
+		memcpy(&seq, san_sim_load_recv(w, s, wc->wr_id), sizeof(seq));
 	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
 		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
 				   s->id, seq);
@@ -113,38 +110,14 @@ on_received(struct sim_world *w, struct sim_order *o, const struct sim_note *n)
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
 
+/* The target's counter is 0 again, and what the old process received is unknown. */
 static void
-check_order_note(struct sim_world *w, const struct sim_note *n)
+check_order_restarted(struct sim_side *from)
 {
-	struct sim_side *other = san_sim_load_peer(w, n->side);
-	struct sim_order *own = &n->side->order, *peer = &other->order;
+	struct sim_order *o = &from->order;
 
-	if (n->side->stream)
-		return; /* bytes of a stream are checked in sim_load_stream.c */
-	switch (n->type) {
-	case SIM_NOTE_POSTED:
-		on_posted(w, own, n->op);
-		break;
-	case SIM_NOTE_COMPLETED:
-		on_completed(w, own, n);
-		break;
-	case SIM_NOTE_LOST:
-		own->seqs[n->op->seq] |= SEQ_OVER;
-		break;
-	case SIM_NOTE_RECEIVED:
-		on_received(w, peer, n);
-		break;
-	case SIM_NOTE_RESTARTED:
-		/* its counter is 0 again, and what the old process received is unknown */
-		peer->excused = other->nb_posted;
-		peer->adds_from = peer->excused;
-		peer->adds_ok = 0;
-		peer->adds_doubtful = 0;
-		peer->next_old = 0;
-		break;
-	default:
-		break;
-	}
+	o->excused = o->adds_from = from->nb_posted;
+	o->adds_ok = o->adds_doubtful = o->next_old = 0;
 }
 
 static void
@@ -167,8 +140,7 @@ check_order_settled(struct sim_world *w, const struct sim_side *s)
 		san_sim_world_fail(w, "order",
 				   "side %u: counter %" PRIu64 ", additions %" PRIu64
 				   ", perhaps %" PRIu64 " more",
-				   s->id, value,
-				   o->adds_ok, o->adds_doubtful);
+				   s->id, value, o->adds_ok, o->adds_doubtful);
 }
 
 /* ---- a successful request has placed every byte where it should be (RT-10, RT-11) ---- */
@@ -189,64 +161,63 @@ check_bytes_equal(struct sim_world *w, const struct sim_side *s, const char *wha
 }
 
 static void
-on_send(struct sim_world *w, const struct sim_note *n)
+check_bytes_send(struct sim_world *w, const struct sim_side *s, const struct san_ulp_wc *wc)
 {
+	const uint8_t *data = san_sim_load_recv(w, s, wc->wr_id);
 	uint64_t header[SIM_HEADER / 8];
 	uint32_t slice, len;
 
-	if (n->wc->byte_len < SIM_HEADER) {
-		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes", n->side->id,
-				   n->wc->byte_len);
+	if (wc->byte_len < SIM_HEADER) {
+		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes", s->id, wc->byte_len);
 		return;
 	}
-	memcpy(header, n->data, sizeof(header));
+	memcpy(header, data, sizeof(header));
 	slice = (uint32_t)(header[1] >> 32);
 	len = (uint32_t)header[1];
-	if (len != n->wc->byte_len || slice > w->load->block_bytes - w->load->slot_bytes)
-		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes says %u", n->side->id,
-				   n->wc->byte_len, len);
+	if (len != wc->byte_len || slice > w->load->block_bytes - w->load->slot_bytes)
+		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes says %u", s->id,
+				   wc->byte_len, len);
 	else
-		check_bytes_equal(w, n->side, "send", n->data + SIM_HEADER, slice,
-				  len - SIM_HEADER);
-}
-
-/* A push with immediate is complete at the target before its initiator knows. */
-static void
-on_push_imm(struct sim_world *w, const struct sim_note *n)
-{
-	const struct sim_side *from = san_sim_load_peer(w, n->side);
-	uint32_t i;
-
-	for (i = 0; i < w->conf.load.depth; i++) {
-		const struct sim_op *op = &from->ops[i];
-
-		if (op->state == SIM_OP_POSTED && (uint32_t)op->seq == n->wc->imm &&
-		    op->life == n->side->life)
-			check_bytes_equal(w, n->side, "push with immediate",
-					  san_sim_load_slot(w, n->side, i), op->slice, op->len);
-	}
+		check_bytes_equal(w, s, "send", data + SIM_HEADER, slice, len - SIM_HEADER);
 }
 
 static void
-check_bytes_note(struct sim_world *w, const struct sim_note *n)
+check_bytes_received(struct sim_world *w, const struct sim_side *s, const struct san_ulp_wc *wc)
 {
-	const struct sim_op *op = n->op;
-	const struct sim_side *peer = san_sim_load_peer(w, n->side);
+	const struct sim_side *from = san_sim_load_peer(w, s);
+	const struct sim_op *op;
 
-	if (n->type == SIM_NOTE_RECEIVED && n->wc->status == SAN_ST_OK) {
-		if (n->wc->op == RTSAN_WC_RECV)
-			on_send(w, n);
-		else
-			on_push_imm(w, n);
-	}
-	if (n->type != SIM_NOTE_COMPLETED || n->wc->status != SAN_ST_OK)
+	if (wc->status != SAN_ST_OK)
 		return;
+	if (wc->op == RTSAN_WC_RECV) {
+		check_bytes_send(w, s, wc);
+		return;
+	}
+	/* a push with immediate is complete at the target before its initiator knows */
+	for (op = from->ops; op < from->ops + w->conf.load.depth; op++)
+		if (op->posted && (uint32_t)op->seq == wc->imm && op->life == s->life)
+			check_bytes_equal(w, s, "push with immediate",
+					  san_sim_load_slot(w, s, op->slot), op->slice, op->len);
+}
+
+static bool
+is_push(const struct sim_op *op)
+{
+	return op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM;
+}
+
+/* Check the bytes of a request that succeeded. */
+static void
+check_bytes_completed(struct sim_world *w, const struct sim_side *s, const struct sim_op *op)
+{
+	const struct sim_side *peer = san_sim_load_peer(w, s);
+
 	if (op->op == RTSAN_WR_PULL)
-		check_bytes_equal(w, n->side, "pull", san_sim_load_own(w, n->side, op->slot),
-				  op->slice, op->len);
-	if ((op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM) && op->life == peer->life)
-		check_bytes_equal(w, n->side, "push", san_sim_load_slot(w, peer, op->slot),
-				  op->slice, op->len);
+		check_bytes_equal(w, s, "pull", san_sim_load_own(w, s, op->slot), op->slice,
+				  op->len);
+	if (is_push(op) && op->life == peer->life)
+		check_bytes_equal(w, s, "push", san_sim_load_slot(w, peer, op->slot), op->slice,
+				  op->len);
 }
 
 /*
@@ -257,15 +228,15 @@ check_bytes_note(struct sim_world *w, const struct sim_note *n)
  */
 
 static bool
-has_reason(struct sim_world *w, const struct sim_note *n)
+has_reason(struct sim_world *w, const struct sim_side *s, const struct sim_op *op, uint8_t status)
 {
-	bool ended = n->op->life != san_sim_load_peer(w, n->side)->life;
+	bool ended = op->life != san_sim_load_peer(w, s)->life;
 
-	switch (n->wc->status) {
+	switch (status) {
 	case SAN_ST_OK:
-		return !n->op->bad;
+		return !op->bad;
 	case SAN_ST_ACCESS:
-		return n->op->bad || ended;
+		return op->bad || ended;
 	case SAN_ST_REVOKED:
 		return ended;
 	case SAN_ST_RNR:
@@ -279,41 +250,27 @@ has_reason(struct sim_world *w, const struct sim_note *n)
 }
 
 static void
-check_complete_note(struct sim_world *w, const struct sim_note *n)
+check_complete_status(struct sim_world *w, struct sim_side *s, const struct sim_op *op,
+		      uint8_t status)
 {
-	switch (n->type) {
-	case SIM_NOTE_COMPLETED:
-		if (!has_reason(w, n))
-			san_sim_world_fail(
-				w, "complete", "side %u: %s %" PRIu64 "%s completed with %s",
-				n->side->id, san_sim_conf_kind_name(n->op->op - RTSAN_WR_SEND),
-				n->op->seq, n->op->bad ? " of a wrong key" : "",
-				san_ulp_status_name(n->wc->status));
-		n->side->nb_flushed += n->wc->status >= RTSAN_WC_RETRY_EXC;
-		break;
-	case SIM_NOTE_BROKEN:
-		if (!san_sim_fault_may_break(w, n->side))
-			san_sim_world_fail(w, "complete",
-					   "side %u: its connection broke without cause",
-					   n->side->id);
-		break;
-	case SIM_NOTE_DOWN:
-		n->side->nb_flushed = 0;
-		if (n->side->initiates && n->side->nb_done != n->side->nb_posted)
-			san_sim_world_fail(w, "complete",
-					   "side %u: ended before %" PRIu64 " requests",
-					   n->side->id, n->side->nb_posted - n->side->nb_done);
-		/* receives posted now may still read what the peer of a stream sent */
-		if (n->side->nb_recvs != 0 && !n->side->stream)
-			san_sim_world_fail(w, "complete", "side %u: %u receives were not flushed",
-					   n->side->id, n->side->nb_recvs);
-		break;
-	case SIM_NOTE_RESTARTED:
-		n->side->nb_flushed = 0;
-		break;
-	default:
-		break;
-	}
+	if (!has_reason(w, s, op, status))
+		san_sim_world_fail(w, "complete", "side %u: %s %" PRIu64 "%s completed with %s",
+				   s->id, san_sim_conf_kind_name(op->op - RTSAN_WR_SEND), op->seq,
+				   op->bad ? " of a wrong key" : "", san_ulp_status_name(status));
+	s->nb_flushed += status >= RTSAN_WC_RETRY_EXC;
+}
+
+static void
+check_complete_down(struct sim_world *w, struct sim_side *s)
+{
+	s->nb_flushed = 0;
+	if (s->initiates && s->nb_done != s->nb_posted)
+		san_sim_world_fail(w, "complete", "side %u: ended before %" PRIu64 " requests",
+				   s->id, s->nb_posted - s->nb_done);
+	/* receives posted now may still read what the peer of a stream sent */
+	if (s->nb_recvs != 0 && !s->stream)
+		san_sim_world_fail(w, "complete", "side %u: %u receives were not flushed", s->id,
+				   s->nb_recvs);
 }
 
 static void
@@ -357,24 +314,19 @@ check_place_slot(struct sim_world *w, const struct sim_side *target, uint32_t sl
 }
 
 static void
-check_place_note(struct sim_world *w, const struct sim_note *n)
+check_place_completed(struct sim_world *w, const struct sim_side *s, const struct sim_op *op)
 {
-	const struct sim_side *peer = san_sim_load_peer(w, n->side);
-	const struct sim_op *op = n->op;
-	bool placed;
-
-	if (n->type != SIM_NOTE_COMPLETED)
-		return;
-	if (op->op == RTSAN_WR_PULL &&
-	    !is_all(san_sim_load_own(w, n->side, op->slot) + op->len, SIM_GUARD, SIM_GUARD_BYTE))
-		san_sim_world_fail(w, "place", "side %u: pull %" PRIu64 ": bytes behind it written",
-				   n->side->id, op->seq);
-	if (op->op != RTSAN_WR_PUSH && op->op != RTSAN_WR_PUSH_IMM)
-		return;
+	const struct sim_side *peer = san_sim_load_peer(w, s);
 	/* an aborted request may be placed in part while the keys are valid */
-	placed = op->life == peer->life && !op->bad;
-	check_place_slot(w, peer, op->slot, placed ? op->len : 0,
-			 placed ? "beyond the request" : "without a right to");
+	bool placed = op->life == peer->life && !op->bad;
+
+	if (op->op == RTSAN_WR_PULL &&
+	    !is_all(san_sim_load_own(w, s, op->slot) + op->len, SIM_GUARD, SIM_GUARD_BYTE))
+		san_sim_world_fail(w, "place", "side %u: pull %" PRIu64 ": bytes behind it written",
+				   s->id, op->seq);
+	if (is_push(op))
+		check_place_slot(w, peer, op->slot, placed ? op->len : 0,
+				 placed ? "beyond the request" : "without a right to");
 }
 
 /*
@@ -648,14 +600,45 @@ san_sim_check_sample(struct sim_world *w)
 /* ---- all of them ---- */
 
 void
-san_sim_check_note(struct sim_world *w, const struct sim_note *n)
+san_sim_check_note(struct sim_world *w, enum sim_note note, struct sim_side *s,
+		   const struct sim_op *op, const struct san_ulp_wc *wc)
 {
-	if (!n->side->innocent)
+	if (!s->innocent)
 		return;
-	check_order_note(w, n);
-	check_bytes_note(w, n);
-	check_complete_note(w, n);
-	check_place_note(w, n);
+	switch (note) {
+	case SIM_NOTE_POSTED:
+		if (!s->stream) /* bytes of a stream are checked in sim_load_stream.c */
+			check_order_posted(w, &s->order, op);
+		break;
+	case SIM_NOTE_COMPLETED:
+		if (!s->stream)
+			check_order_completed(w, s, op, wc->status == SAN_ST_OK);
+		if (wc->status == SAN_ST_OK)
+			check_bytes_completed(w, s, op);
+		check_complete_status(w, s, op, wc->status);
+		check_place_completed(w, s, op);
+		break;
+	case SIM_NOTE_RECEIVED:
+		check_order_received(w, s, wc);
+		check_bytes_received(w, s, wc);
+		break;
+	case SIM_NOTE_BROKEN:
+		if (!san_sim_fault_may_break(w, s))
+			san_sim_world_fail(w, "complete",
+					   "side %u: its connection broke without cause", s->id);
+		break;
+	case SIM_NOTE_DOWN:
+		check_complete_down(w, s);
+		break;
+	case SIM_NOTE_LOST:
+		if (!s->stream)
+			s->order.seqs[op->seq] |= SEQ_OVER;
+		break;
+	case SIM_NOTE_RESTARTED:
+		s->nb_flushed = 0;
+		check_order_restarted(san_sim_load_peer(w, s));
+		break;
+	}
 }
 
 void

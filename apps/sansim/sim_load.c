@@ -79,7 +79,7 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 	target->counter = calloc(1, sizeof(*target->counter));
 	target->recv = lc->weights[RTSAN_WR_SEND - RTSAN_WR_SEND] == 0 ?
 		NULL :
-		malloc((size_t)lc->depth * (w->load->slot_bytes + SIM_HEADER));
+		malloc((size_t)lc->depth * san_sim_load_recv_bytes(w));
 	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
 		return -ENOMEM;
 	memset(target->region, SIM_GUARD_BYTE, san_sim_load_region_bytes(w));
@@ -268,7 +268,7 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 			*s->counter = 0;
 		san_sim_load_new_life(w, s);
 		sim_load_register(w, s);
-		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_RESTARTED, .side = s});
+		san_sim_check_note(w, SIM_NOTE_RESTARTED, s, NULL, NULL);
 		if (s->state != SIM_SIDE_OVER && (s->id & 1) == 0)
 			san_sim_world_at(w, w->now_ns, SIM_EV_LOAD, s->id, SIM_LOAD_CONNECT, NULL);
 	}
@@ -284,14 +284,10 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 
 	for (s = ld->of_host[h->id]; s != NULL; s = s->next) {
 		for (k = 0; s->initiates && k < w->conf.load.depth; k++) {
-			if (s->ops[k].state != SIM_OP_POSTED)
+			if (!s->ops[k].posted)
 				continue;
-			san_sim_check_note(w, &(struct sim_note){
-						      .type = SIM_NOTE_LOST,
-						      .side = s,
-						      .op = &s->ops[k],
-					      });
-			s->ops[k].state = SIM_OP_FREE;
+			san_sim_check_note(w, SIM_NOTE_LOST, s, &s->ops[k], NULL);
+			s->ops[k].posted = false;
 			s->free[s->nb_free++] = s->ops[k].slot;
 			s->nb_done++;
 			s->nb_failed++;
@@ -418,9 +414,8 @@ on_down(struct sim_world *w, struct sim_side *s, bool was_up)
 		w->stats.nb_broken += broken;
 		san_sim_load_new_life(w, s);
 		if (broken)
-			san_sim_check_note(w,
-					   &(struct sim_note){.type = SIM_NOTE_BROKEN, .side = s});
-		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_DOWN, .side = s});
+			san_sim_check_note(w, SIM_NOTE_BROKEN, s, NULL, NULL);
+		san_sim_check_note(w, SIM_NOTE_DOWN, s, NULL, NULL);
 	}
 	if (wanted || w->load->ending || (was_up && !w->conf.load.reconnect))
 		load_conn_ended(w, s);
@@ -454,7 +449,6 @@ load_conn_events(struct sim_world *w, struct sim_host *h)
 		w->load->nb_up++;
 		w->stats.nb_conns++;
 		s->last_ns = w->now_ns;
-		san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_UP, .side = s});
 		if (s->stream)
 			san_sim_load_stream_up(w, s);
 		san_sim_load_op_post(w, s);

@@ -58,7 +58,7 @@ draw_op(struct sim_world *w, struct sim_side *s)
 		.posted_ns = w->now_ns,
 		.life = san_sim_load_peer(w, s)->life,
 		.slot = slot,
-		.state = SIM_OP_POSTED,
+		.posted = true,
 		.op = s->stream ? RTSAN_WR_SEND : draw_kind(w),
 	};
 	op->len = op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP ? sizeof(uint64_t) :
@@ -171,8 +171,7 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 		fill_wr(w, s, op, &wr);
 		w->load->nb_pending += s->innocent;
 		w->stats.nb_ops++;
-		san_sim_check_note(
-			w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+		san_sim_check_note(w, SIM_NOTE_POSTED, s, op, NULL);
 		if (san_core_post(h->core, s->qp, &wr, 1, clock_ns) == 1) {
 			if (s->stream)
 				san_sim_load_stream_sent(w, s, op->slice, op->len);
@@ -181,7 +180,7 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 		if (!s->stream)
 			san_sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
 		/* a stream still queues data after it was copied and completed */
-		op->state = SIM_OP_FREE;
+		op->posted = false;
 		s->free[s->nb_free++] = op->slot;
 		s->nb_posted--;
 		w->load->nb_pending -= s->innocent;
@@ -194,12 +193,6 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 }
 
 /* ---- receives ---- */
-
-static size_t
-recv_bytes(const struct sim_world *w)
-{
-	return w->load->slot_bytes + SIM_HEADER;
-}
 
 void
 san_sim_load_op_take_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_recv *r)
@@ -226,8 +219,8 @@ san_sim_load_op_post_recv(struct sim_world *w, struct sim_side *s, uint32_t slot
 	}
 	if (s->recv != NULL) {
 		r.nb_sge = 1;
-		r.sge[0].addr = s->recv + slot * recv_bytes(w);
-		r.sge[0].length = (uint32_t)recv_bytes(w);
+		r.sge[0].addr = san_sim_load_recv(w, s, slot);
+		r.sge[0].length = san_sim_load_recv_bytes(w);
 	}
 	san_sim_load_op_take_recv(w, s, &r);
 }
@@ -270,13 +263,7 @@ load_op_on_recv(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc
 	s->nb_recvs--;
 	if (wc->status == RTSAN_WC_FLUSHED)
 		return;
-	san_sim_check_note(w,
-			   &(struct sim_note){
-				   .type = SIM_NOTE_RECEIVED,
-				   .side = s,
-				   .wc = wc,
-				   .data = s->recv == NULL ? NULL : s->recv + slot * recv_bytes(w),
-			   });
+	san_sim_check_note(w, SIM_NOTE_RECEIVED, s, NULL, wc);
 	if (!san_sim_load_op_recv_later(w, s, slot))
 		san_sim_load_op_post_recv(w, s, slot, s->recv_epoch);
 }
@@ -296,8 +283,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		san_sim_load_stream_on_wait(w, s, wc);
 		return;
 	}
-	if (!s->initiates || slot >= w->conf.load.depth ||
-	    s->ops[slot].state != SIM_OP_POSTED ||
+	if (!s->initiates || slot >= w->conf.load.depth || !s->ops[slot].posted ||
 	    s->ops[slot].seq != wc->wr_id >> SLOT_BITS) {
 		san_sim_world_fail(w, "complete",
 				   "side %u: completion of %#lx, which is not posted", s->id,
@@ -305,12 +291,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 		return;
 	}
 	op = &s->ops[slot];
-	san_sim_check_note(w, &(struct sim_note){
-				      .type = SIM_NOTE_COMPLETED,
-				      .side = s,
-				      .op = op,
-				      .wc = wc,
-			      });
+	san_sim_check_note(w, SIM_NOTE_COMPLETED, s, op, wc);
 	if (wc->status == SAN_ST_OK && is_measured) {
 		s->bytes_done += op->len;
 		san_hist_add(&w->load->hist, w->now_ns - op->posted_ns);
@@ -333,7 +314,7 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	if (op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM)
 		memset(san_sim_load_slot(w, san_sim_load_peer(w, s), slot), SIM_POISON_BYTE,
 		       op->len);
-	op->state = SIM_OP_FREE;
+	op->posted = false;
 	s->free[s->nb_free++] = (uint16_t)slot;
 }
 

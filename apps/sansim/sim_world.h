@@ -248,11 +248,6 @@ void san_sim_report_series(struct sim_world *w);
 #define SIM_POISON_BYTE 0xee /**< content of a target without a request */
 #define SIM_HEADER      16   /**< bytes of a send that precede its slice */
 
-enum sim_op_state {
-	SIM_OP_FREE,
-	SIM_OP_POSTED,
-};
-
 /** A request, in a slot of its side. */
 struct sim_op {
 	uint64_t seq; /**< counted per side, from 0 */
@@ -264,7 +259,7 @@ struct sim_op {
 	uint32_t life; /**< life of the target when it was posted */
 	uint16_t slot; /**< index in side->ops and in the target's region */
 	uint8_t op;    /**< enum rtsan_wr_opcode */
-	uint8_t state; /**< enum sim_op_state */
+	bool posted;   /**< the slot is used */
 	bool bad;      /**< with a wrong key: must be refused */
 };
 
@@ -431,6 +426,20 @@ san_sim_load_own(const struct sim_world *w, const struct sim_side *s, uint32_t s
 	return s->own + (size_t)slot * (w->load->slot_bytes + SIM_GUARD);
 }
 
+/** Bytes of a receive; a send of the largest size fits. */
+static inline uint32_t
+san_sim_load_recv_bytes(const struct sim_world *w)
+{
+	return w->load->slot_bytes + SIM_HEADER;
+}
+
+/** Buffer of a receive, if the load has sends. */
+static inline uint8_t *
+san_sim_load_recv(const struct sim_world *w, const struct sim_side *s, uint64_t slot)
+{
+	return s->recv + slot * san_sim_load_recv_bytes(w);
+}
+
 static inline size_t
 san_sim_load_region_bytes(const struct sim_world *w)
 {
@@ -439,27 +448,20 @@ san_sim_load_region_bytes(const struct sim_world *w)
 
 /* ---- sim_check.c : invariants of a run, judged by what the programs see ---- */
 
-enum sim_note_type {
-	SIM_NOTE_UP,        /**< a side's connection is established */
-	SIM_NOTE_BROKEN,    /**< it ended unexpectedly; DOWN follows */
+/** What a program sees. */
+enum sim_note {
+	SIM_NOTE_BROKEN,    /**< a connection ended unexpectedly; DOWN follows */
 	SIM_NOTE_DOWN,      /**< it ended; every request has completed */
 	SIM_NOTE_POSTED,    /**< op */
 	SIM_NOTE_COMPLETED, /**< op, wc */
-	SIM_NOTE_RECEIVED,  /**< wc; data: what was received */
+	SIM_NOTE_RECEIVED,  /**< wc, of a receive; not of streams */
 	SIM_NOTE_LOST,      /**< op: its process died */
 	SIM_NOTE_RESTARTED, /**< the process of the side was replaced */
 };
 
-struct sim_note {
-	enum sim_note_type type;
-	struct sim_side *side;
-	const struct sim_op *op;
-	const struct san_ulp_wc *wc;
-	const uint8_t *data;
-};
-
 /** Notes of sides that are not innocent reach no checker (sim_lie.c). */
-void san_sim_check_note(struct sim_world *w, const struct sim_note *n);
+void san_sim_check_note(struct sim_world *w, enum sim_note note, struct sim_side *s,
+			const struct sim_op *op, const struct san_ulp_wc *wc);
 /** After each round of a host. */
 void san_sim_check_round(struct sim_world *w, struct sim_host *h);
 /** Every quarter of run.stall, and after the load. */

@@ -12,9 +12,9 @@
 /* ---- reports to checkers ---- */
 
 static void
-note(enum sim_note_type type, uint32_t id)
+note(enum sim_note type, uint32_t id)
 {
-	san_sim_check_note(w, &(struct sim_note){.type = type, .side = side(id)});
+	san_sim_check_note(w, type, side(id), NULL, NULL);
 }
 
 static struct sim_op *
@@ -28,7 +28,7 @@ post_from(uint32_t id, uint8_t kind, uint32_t len)
 		.seq = s->nb_posted++,
 		.life = san_sim_load_peer(w, s)->life,
 		.slot = slot,
-		.state = SIM_OP_POSTED,
+		.posted = true,
 		.op = kind,
 		.len = len,
 		.slice = 100 + slot,
@@ -36,7 +36,7 @@ post_from(uint32_t id, uint8_t kind, uint32_t len)
 	if (s->own != NULL)
 		memset(san_sim_load_own(w, s, slot) + len, SIM_GUARD_BYTE, SIM_GUARD);
 	w->load->nb_pending++;
-	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_POSTED, .side = s, .op = op});
+	san_sim_check_note(w, SIM_NOTE_POSTED, s, op, NULL);
 	return op;
 }
 
@@ -62,14 +62,13 @@ complete(struct sim_op *op, uint8_t status)
 {
 	struct sim_side *s = side(0);
 	const struct san_ulp_wc wc = {.status = status};
-	const struct sim_note n = {SIM_NOTE_COMPLETED, s, op, &wc, NULL};
 
-	san_sim_check_note(w, &n);
+	san_sim_check_note(w, SIM_NOTE_COMPLETED, s, op, &wc);
 	s->nb_done++;
 	w->load->nb_pending--;
 	if (op->op == RTSAN_WR_PUSH || op->op == RTSAN_WR_PUSH_IMM)
 		memset(san_sim_load_slot(w, side(1), op->slot), SIM_POISON_BYTE, op->len);
-	op->state = SIM_OP_FREE;
+	op->posted = false;
 }
 
 static void
@@ -79,12 +78,12 @@ complete_atomic(struct sim_op *op, uint64_t old)
 	complete(op, SAN_ST_OK);
 }
 
-/* A send at its target: sequence number, slice and length, content. */
+/* A send in the target's first receive: sequence number, slice and length, content. */
 static uint8_t *
 arrived(const struct sim_op *op)
 {
-	static uint8_t data[LEN];
 	const uint64_t header[2] = {op->seq, (uint64_t)op->slice << 32 | op->len};
+	uint8_t *data = side(1)->recv;
 
 	memcpy(data, header, sizeof(header));
 	memcpy(data + sizeof(header), w->load->block + op->slice, op->len - sizeof(header));
@@ -92,28 +91,24 @@ arrived(const struct sim_op *op)
 }
 
 static void
-receive_bytes(const uint8_t *data, uint32_t len)
+receive_bytes(uint32_t len)
 {
 	const struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .byte_len = len};
 
-	san_sim_check_note(w, &(struct sim_note){
-				      .type = SIM_NOTE_RECEIVED,
-				      .side = side(1),
-				      .wc = &wc,
-				      .data = data,
-			      });
+	san_sim_check_note(w, SIM_NOTE_RECEIVED, side(1), NULL, &wc);
 }
 
 static void
 receive(const struct sim_op *op)
 {
 	const struct san_ulp_wc wc = {.op = RTSAN_WC_RECV_PUSH_IMM, .imm = (uint32_t)op->seq};
-	const struct sim_note n = {SIM_NOTE_RECEIVED, side(1), NULL, &wc, NULL};
 
-	if (op->op == RTSAN_WR_SEND)
-		receive_bytes(arrived(op), op->len);
-	else
-		san_sim_check_note(w, &n);
+	if (op->op == RTSAN_WR_SEND) {
+		arrived(op);
+		receive_bytes(op->len);
+	} else {
+		san_sim_check_note(w, SIM_NOTE_RECEIVED, side(1), NULL, &wc);
+	}
 }
 
 #define ALL_KINDS                                                                           \
@@ -268,7 +263,7 @@ ORDERED(sim_check_order__lost_is_not_completed)
 {
 	struct sim_op *op = post(RTSAN_WR_SEND);
 
-	san_sim_check_note(w, &(struct sim_note){.type = SIM_NOTE_LOST, .side = side(0), .op = op});
+	san_sim_check_note(w, SIM_NOTE_LOST, side(0), op, NULL);
 	side(0)->nb_done++;
 	san_sim_check_settled(w);
 	assert_fine();
@@ -348,24 +343,22 @@ ORDERED(sim_check_bytes__push_imm)
 
 ORDERED(sim_check_bytes__send)
 {
-	uint8_t *data = arrived(post(RTSAN_WR_SEND));
-
-	data[SIM_HEADER] ^= 1;
-	receive_bytes(data, LEN);
+	arrived(post(RTSAN_WR_SEND))[SIM_HEADER] ^= 1;
+	receive_bytes(LEN);
 	assert_fails("bytes", "send of 984 bytes: byte 0");
 }
 
 ORDERED(sim_check_bytes__send_of_another_length)
 {
-	uint8_t *data = arrived(post(RTSAN_WR_SEND));
-
-	receive_bytes(data, LEN - 1);
+	arrived(post(RTSAN_WR_SEND));
+	receive_bytes(LEN - 1);
 	assert_fails("bytes", "a send of 999 bytes says 1000");
 }
 
 ORDERED(sim_check_bytes__send_without_header)
 {
-	receive_bytes(arrived(post(RTSAN_WR_SEND)), SIM_HEADER - 1);
+	arrived(post(RTSAN_WR_SEND));
+	receive_bytes(SIM_HEADER - 1);
 	assert_fails("bytes", "a send of 15 bytes");
 }
 

@@ -157,16 +157,12 @@ SIM_CASE(san_sim_lie__innocents_complete)
 /* The same requests, incomplete: a failure only of innocents. */
 SIM_CASE(san_sim_check_note__innocents_only)
 {
-	struct sim_note n = {.type = SIM_NOTE_DOWN};
-
 	world(WORDS(LIE("silent"), "topology.type=star", "topology.hosts=3", "load.pattern=fan",
 		    "load.connections=2"));
 	side(0)->nb_posted = side(2)->nb_posted = 1;
-	n.side = side(0);
-	san_sim_check_note(w, &n);
+	san_sim_check_note(w, SIM_NOTE_DOWN, side(0), NULL, NULL);
 	san_sim_check_sample(w);
 	assert_fine();
-	n.side = side(2);
-	san_sim_check_note(w, &n);
+	san_sim_check_note(w, SIM_NOTE_DOWN, side(2), NULL, NULL);
 	assert_fails("complete", "side 2: ended before 1 requests");
 }
