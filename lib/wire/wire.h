@@ -10,7 +10,9 @@
  * no policy. (RT-3, RT-29, RT-31, SYS-1, ARCH-3)
  */
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -244,7 +246,11 @@ enum san_wire_cm_feature {
 	SAN_CM_FEAT_USER = 0x4,   /**< not negotiated: REQ and REP name the sender's user */
 };
 
-/** A CM message in host order: the payload of a SAN_OP_CM packet. */
+/**
+ * A CM message in host order: the payload of a SAN_OP_CM packet. Up to the user its fields are at
+ * the offsets of the wire. All messages have the same structure and are sent whole, so that no
+ * answer is longer than its request (RULE-17).
+ */
 struct san_wire_cm {
 	uint8_t msg;    /**< enum san_wire_cm_msg */
 	uint8_t flags;  /**< enum san_wire_cm_flag */
@@ -270,9 +276,15 @@ struct san_wire_cm {
 	uint64_t service;                /**< service that the connecting side requests */
 	uint8_t cookie[SAN_WIRE_COOKIE]; /**< sent only with SAN_CM_F_COOKIE */
 	uint16_t ports[SAN_WIRE_CM_PORTS];
-	uint32_t uid; /**< REQ, REP with SAN_CM_FEAT_USER; otherwise RTSAN_UID_NONE */
 	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
+	uint32_t uid; /**< REQ, REP with SAN_CM_FEAT_USER; otherwise RTSAN_UID_NONE */
 };
+#define SAN_WIRE_CM_LEN offsetof(struct san_wire_cm, uid)
+static_assert(offsetof(struct san_wire_cm, mtu) == 40, "CM mtu");
+static_assert(offsetof(struct san_wire_cm, service) == 56, "CM service");
+static_assert(offsetof(struct san_wire_cm, cookie) == 64, "CM cookie");
+static_assert(offsetof(struct san_wire_cm, ports) == 84, "CM ports");
+static_assert(SAN_WIRE_CM_LEN == 164, "CM message");
 
 /**
  * Parse and verify one packet, including its ICRC. Reads only inside the mbuf, whatever the bytes

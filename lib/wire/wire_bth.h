@@ -30,6 +30,7 @@
 #define WIRE_BTH_BECN      0x40 /**< in resv8a; set in a CNP */
 #define WIRE_BTH_ACKREQ    0x80 /**< in byte 8; the other seven bits are reserved */
 #define WIRE_ICRC_LEN      4
+#define WIRE_CNP_LEN       16 /**< of reserved bytes, which follow the BTH of a CNP */
 
 struct wire_eth {
 	uint8_t dst[6];
@@ -68,12 +69,6 @@ struct wire_front_v6 {
 	struct wire_bth bth;
 } __rte_packed;
 static_assert(sizeof(struct wire_front_v6) == 74, "headers over IPv6");
-
-/** In a CNP only reserved bytes follow the BTH. */
-struct wire_cnp {
-	uint8_t rsvd[16];
-} __rte_packed;
-static_assert(sizeof(struct wire_cnp) == 16, "CNP");
 
 /** Destination CID. It is read as a word with the byte before it, and so is the PSN. */
 static inline uint32_t

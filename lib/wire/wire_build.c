@@ -100,7 +100,7 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 	switch (p->op) {
 	case SAN_OP_PUSH_SLCTD_REQ:
 		put_remote(ext, p);
-		((struct wire_slctd_req *)ext)->ssn = rte_cpu_to_be_32(p->ssn);
+		((struct wire_push *)ext)->number = rte_cpu_to_be_32(p->ssn);
 		break;
 	case SAN_OP_PULL_REQ:
 		put_remote(ext, p);
@@ -121,16 +121,16 @@ put_ext(void *ext, const struct san_wire_pkt *p)
 		break;
 	case SAN_OP_PUSH_UNSLCTD_DATA:
 		put_remote(ext, p);
-		((struct wire_unslctd_data *)ext)->offset = rte_cpu_to_be_32(p->offset);
+		((struct wire_push *)ext)->number = rte_cpu_to_be_32(p->offset);
 		break;
 	case SAN_OP_PULL_DATA:
 		put_result(ext, p);
 		break;
 	case SAN_OP_PUSH_PACKED:
-		*(struct wire_packed *)ext = (struct wire_packed){.count = (uint8_t)p->length};
+		*(struct wire_code *)ext = (struct wire_code){.code = (uint8_t)p->length};
 		break;
 	case SAN_OP_RESYNC:
-		*(struct wire_resync *)ext = (struct wire_resync){.code = p->status};
+		*(struct wire_code *)ext = (struct wire_code){.code = p->status};
 		break;
 	case SAN_OP_NACK:
 		*(struct wire_nack *)ext = (struct wire_nack){
@@ -286,7 +286,7 @@ san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struc
 	/* As in RoCEv2: the bytes after the BTH are reserved. */
 	bth = put_front(m, &t, p);
 	bth->resv8a = WIRE_BTH_BECN;
-	memset(bth + 1, 0, sizeof(struct wire_cnp));
+	memset(bth + 1, 0, WIRE_CNP_LEN);
 }
 
 static inline uint8_t *

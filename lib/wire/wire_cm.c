@@ -14,13 +14,41 @@ has_user(const struct san_wire_cm *cm)
 		(cm->msg == SAN_CM_REQ || cm->msg == SAN_CM_REP);
 }
 
+/* Convert the numbers between host and network order, either way. */
+static void
+swap_numbers(struct san_wire_cm *cm)
+{
+	unsigned int i;
+
+	cm->xid = rte_cpu_to_be_32(cm->xid);
+	cm->src_cid = rte_cpu_to_be_32(cm->src_cid);
+	cm->src_tag = rte_cpu_to_be_32(cm->src_tag);
+	cm->dst_cid = rte_cpu_to_be_32(cm->dst_cid);
+	cm->dst_tag = rte_cpu_to_be_32(cm->dst_tag);
+	cm->req_psn = rte_cpu_to_be_32(cm->req_psn);
+	cm->data_psn = rte_cpu_to_be_32(cm->data_psn);
+	cm->first_rsn = rte_cpu_to_be_32(cm->first_rsn);
+	cm->features = rte_cpu_to_be_32(cm->features);
+	cm->mtu = rte_cpu_to_be_16(cm->mtu);
+	cm->req_win = rte_cpu_to_be_16(cm->req_win);
+	cm->data_win = rte_cpu_to_be_16(cm->data_win);
+	cm->first_win = rte_cpu_to_be_16(cm->first_win);
+	cm->max_txn = rte_cpu_to_be_16(cm->max_txn);
+	cm->rnr_ms = rte_cpu_to_be_16(cm->rnr_ms);
+	cm->keepalive_ms = rte_cpu_to_be_16(cm->keepalive_ms);
+	cm->private_len = rte_cpu_to_be_16(cm->private_len);
+	cm->service = rte_cpu_to_be_64(cm->service);
+	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
+		cm->ports[i] = rte_cpu_to_be_16(cm->ports[i]);
+}
+
 void
 san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		  const struct san_wire_pkt *p, const struct san_wire_cm *cm)
 {
+	struct san_wire_cm x = *cm;
 	struct san_wire_pkt reset;
-	struct wire_cm *x;
-	unsigned int i;
+	char *payload;
 
 	/*
 	 * A RESET is only a common header, no longer than the shortest packet that it answers. So
@@ -34,44 +62,20 @@ san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 		san_wire_build(m, path, &reset);
 		return;
 	}
-	x = (struct wire_cm *)rte_pktmbuf_append(m, sizeof(*x));
-	SAN_ASSERT(p->op == SAN_OP_CM && x != NULL);
+	payload = rte_pktmbuf_append(m, SAN_WIRE_CM_LEN);
+	SAN_ASSERT(p->op == SAN_OP_CM && payload != NULL);
 	SAN_ASSERT(cm->nb_ports <= SAN_WIRE_CM_PORTS && cm->private_len <= SAN_WIRE_CM_PRIVATE);
-	x->msg = cm->msg;
-	x->flags = cm->flags;
-	x->reason = cm->reason;
-	x->nb_ports = cm->nb_ports;
-	x->xid = rte_cpu_to_be_32(cm->xid);
-	x->src_cid = rte_cpu_to_be_32(cm->src_cid);
-	x->src_tag = rte_cpu_to_be_32(cm->src_tag);
-	x->dst_cid = rte_cpu_to_be_32(cm->dst_cid);
-	x->dst_tag = rte_cpu_to_be_32(cm->dst_tag);
-	x->req_psn = rte_cpu_to_be_32(cm->req_psn);
-	x->data_psn = rte_cpu_to_be_32(cm->data_psn);
-	x->first_rsn = rte_cpu_to_be_32(cm->first_rsn);
-	x->features = rte_cpu_to_be_32(cm->features);
-	x->mtu = rte_cpu_to_be_16(cm->mtu);
-	x->req_win = rte_cpu_to_be_16(cm->req_win);
-	x->data_win = rte_cpu_to_be_16(cm->data_win);
-	x->first_win = rte_cpu_to_be_16(cm->first_win);
-	x->max_txn = rte_cpu_to_be_16(cm->max_txn);
-	x->rnr_ms = rte_cpu_to_be_16(cm->rnr_ms);
-	x->keepalive_ms = rte_cpu_to_be_16(cm->keepalive_ms);
-	x->private_len = rte_cpu_to_be_16(cm->private_len);
-	x->service = rte_cpu_to_be_64(cm->service);
 	if (has_user(cm) && cm->msg == SAN_CM_REQ)
-		x->dst_tag = rte_cpu_to_be_32(cm->uid);
+		x.dst_tag = cm->uid;
 	else if (has_user(cm))
-		x->service = rte_cpu_to_be_64(cm->uid);
+		x.service = cm->uid;
 	/* Unused fields are sent as zero, so that none of our memory leaks. */
-	memset(x->cookie, 0, sizeof(x->cookie));
-	memset(x->ports, 0, sizeof(x->ports));
-	memset(x->private_data, 0, sizeof(x->private_data));
-	if (cm->flags & SAN_CM_F_COOKIE)
-		memcpy(x->cookie, cm->cookie, sizeof(x->cookie));
-	for (i = 0; i < cm->nb_ports; i++)
-		x->ports[i] = rte_cpu_to_be_16(cm->ports[i]);
-	memcpy(x->private_data, cm->private_data, cm->private_len);
+	if (!(cm->flags & SAN_CM_F_COOKIE))
+		memset(x.cookie, 0, sizeof(x.cookie));
+	memset(x.ports + cm->nb_ports, 0, sizeof(x.ports) - cm->nb_ports * sizeof(x.ports[0]));
+	memset(x.private_data + cm->private_len, 0, sizeof(x.private_data) - cm->private_len);
+	swap_numbers(&x);
+	memcpy(payload, &x, SAN_WIRE_CM_LEN);
 	san_wire_build(m, path, p);
 }
 
@@ -120,53 +124,10 @@ cm_valid(const struct san_wire_cm *cm)
 			       (size_t)(SAN_WIRE_CM_PRIVATE - cm->private_len));
 }
 
-static void
-get_cm(const struct wire_cm *x, struct san_wire_cm *cm)
-{
-	unsigned int i;
-
-	memset(cm, 0, sizeof(*cm));
-	cm->msg = x->msg;
-	cm->flags = x->flags;
-	cm->reason = x->reason;
-	cm->nb_ports = x->nb_ports;
-	cm->xid = rte_be_to_cpu_32(x->xid);
-	cm->src_cid = rte_be_to_cpu_32(x->src_cid);
-	cm->src_tag = rte_be_to_cpu_32(x->src_tag);
-	cm->dst_cid = rte_be_to_cpu_32(x->dst_cid);
-	cm->dst_tag = rte_be_to_cpu_32(x->dst_tag);
-	cm->req_psn = rte_be_to_cpu_32(x->req_psn);
-	cm->data_psn = rte_be_to_cpu_32(x->data_psn);
-	cm->first_rsn = rte_be_to_cpu_32(x->first_rsn);
-	cm->features = rte_be_to_cpu_32(x->features);
-	cm->mtu = rte_be_to_cpu_16(x->mtu);
-	cm->req_win = rte_be_to_cpu_16(x->req_win);
-	cm->data_win = rte_be_to_cpu_16(x->data_win);
-	cm->first_win = rte_be_to_cpu_16(x->first_win);
-	cm->max_txn = rte_be_to_cpu_16(x->max_txn);
-	cm->rnr_ms = rte_be_to_cpu_16(x->rnr_ms);
-	cm->keepalive_ms = rte_be_to_cpu_16(x->keepalive_ms);
-	cm->private_len = rte_be_to_cpu_16(x->private_len);
-	cm->service = rte_be_to_cpu_64(x->service);
-	memcpy(cm->cookie, x->cookie, sizeof(cm->cookie));
-	for (i = 0; i < SAN_WIRE_CM_PORTS; i++)
-		cm->ports[i] = rte_be_to_cpu_16(x->ports[i]);
-	memcpy(cm->private_data, x->private_data, sizeof(cm->private_data));
-	cm->uid = RTSAN_UID_NONE;
-	if (has_user(cm) && cm->msg == SAN_CM_REQ) {
-		cm->uid = cm->dst_tag;
-		cm->dst_tag = 0;
-	} else if (has_user(cm)) {
-		cm->uid = (uint32_t)cm->service;
-		cm->service &= ~(uint64_t)UINT32_MAX;
-	}
-}
-
 enum san_drop
 san_wire_cm_parse(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct san_wire_cm *cm)
 {
-	struct wire_cm copy;
-	const struct wire_cm *x;
+	const void *x;
 
 	if (p->payload_len == 0) {
 		*cm = (struct san_wire_cm){
@@ -178,12 +139,22 @@ san_wire_cm_parse(const struct rte_mbuf *m, const struct san_wire_pkt *p, struct
 		};
 		return cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
 	}
-	if (p->payload_len != sizeof(*x))
+	if (p->payload_len != SAN_WIRE_CM_LEN)
 		return SAN_DROP_CM_MALFORMED;
-	x = rte_pktmbuf_read(m, p->payload_off, sizeof(*x), &copy);
+	x = rte_pktmbuf_read(m, p->payload_off, SAN_WIRE_CM_LEN, cm);
 	if (x == NULL)
 		return SAN_DROP_CM_MALFORMED;
-	get_cm(x, cm);
+	if (x != cm)
+		memcpy(cm, x, SAN_WIRE_CM_LEN);
+	swap_numbers(cm);
+	cm->uid = RTSAN_UID_NONE;
+	if (has_user(cm) && cm->msg == SAN_CM_REQ) {
+		cm->uid = cm->dst_tag;
+		cm->dst_tag = 0;
+	} else if (has_user(cm)) {
+		cm->uid = (uint32_t)cm->service;
+		cm->service &= ~(uint64_t)UINT32_MAX;
+	}
 	/* a RESET has no payload */
 	return cm->msg != SAN_CM_RESET && cm_valid(cm) ? SAN_DROP_NONE : SAN_DROP_CM_MALFORMED;
 }

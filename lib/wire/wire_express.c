@@ -54,7 +54,7 @@ express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16
 {
 	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
 	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
-	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_unslctd_data);
+	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_push);
 	uint32_t len = rte_pktmbuf_data_len(m);
 
 	if (m->nb_segs != 1 || len < hdr_len + WIRE_ICRC_LEN)
@@ -96,7 +96,7 @@ static inline bool
 express_numbers(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p)
 {
 	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
-	const struct wire_unslctd_data *x = (const struct wire_unslctd_data *)(rt + 1);
+	const struct wire_push *x = (const struct wire_push *)(rt + 1);
 	uint64_t length = rte_be_to_cpu_32(x->remote.length);
 
 	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
@@ -108,7 +108,7 @@ express_numbers(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p
 	 * The payload is the immediate and all of the data: so the immediate is there, the data
 	 * begins at 0 and ends at the length, and no packet reaches the limit of lengths.
 	 */
-	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE && x->offset == 0 &&
+	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE && x->number == 0 &&
 		p->payload_len == length + san_wire_check_imm_len(p);
 }
 
@@ -123,7 +123,7 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 		return false;
 	san_wire_check_get_bth(bth, p);
 	rt = (const struct wire_rt *)(bth + 1);
-	p->key = rte_be_to_cpu_32(((const struct wire_unslctd_data *)(rt + 1))->remote.key);
+	p->key = rte_be_to_cpu_32(((const struct wire_push *)(rt + 1))->remote.key);
 	p->offset = 0;
 	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE &&
 		(p->flags & SAN_F_PIECE) == 0 &&

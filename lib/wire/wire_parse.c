@@ -252,19 +252,19 @@ san_wire_pack_check(const struct rte_mbuf *m, const struct san_wire_pkt *p)
 }
 
 static inline enum san_drop
-parse_packed(const struct rte_mbuf *m, const struct wire_packed *x, struct san_wire_pkt *p)
+parse_packed(const struct rte_mbuf *m, const struct wire_code *x, struct san_wire_pkt *p)
 {
 	if (!is_rsvd_zero(x->rsvd))
 		return SAN_DROP_RESERVED;
-	p->length = x->count;
-	if (x->count < SAN_WIRE_PACK_MIN || x->count > SAN_WIRE_PACK_MAX)
+	p->length = x->code;
+	if (p->length < SAN_WIRE_PACK_MIN || p->length > SAN_WIRE_PACK_MAX)
 		return SAN_DROP_FIELD;
 	/* A packet in pieces is checked when it is complete. */
 	return p->flags & SAN_F_PIECE ? SAN_DROP_NONE : san_wire_pack_check(m, p);
 }
 
 static inline enum san_drop
-parse_resync(const struct wire_resync *x, struct san_wire_pkt *p)
+parse_resync(const struct wire_code *x, struct san_wire_pkt *p)
 {
 	if (!is_rsvd_zero(x->rsvd))
 		return SAN_DROP_RESERVED;
@@ -340,7 +340,7 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 
 	switch (p->op) {
 	case SAN_OP_PUSH_SLCTD_REQ:
-		p->ssn = rte_be_to_cpu_32(((const struct wire_slctd_req *)ext)->ssn);
+		p->ssn = rte_be_to_cpu_32(((const struct wire_push *)ext)->number);
 		return san_wire_check_parse_remote(ext, p);
 	case SAN_OP_PULL_REQ:
 		return san_wire_check_parse_remote(ext, p);
@@ -356,8 +356,8 @@ parse_ext(const struct rte_mbuf *m, const void *ext, struct san_wire_pkt *p,
 		drop = san_wire_check_parse_remote(ext, p);
 		if (drop != SAN_DROP_NONE)
 			return drop;
-		return san_wire_check_parse_offset(((const struct wire_unslctd_data *)ext)->offset,
-						   p, p->length);
+		return san_wire_check_parse_offset(((const struct wire_push *)ext)->number, p,
+						   p->length);
 	case SAN_OP_PULL_DATA:
 		return parse_result(ext, p);
 	case SAN_OP_PUSH_PACKED:
@@ -404,14 +404,14 @@ parse_body(struct rte_mbuf *m, struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
 	uint32_t front = p->v6 ? sizeof(struct wire_front_v6) : sizeof(struct wire_front_v4);
 	const struct wire_rt *rt = rte_pktmbuf_mtod_offset(m, const struct wire_rt *, front);
-	static const struct wire_cnp zero;
+	static const uint8_t zero[WIRE_CNP_LEN];
 	enum san_drop drop;
 	uint16_t piece_len;
 
 	if (unlikely(p->op == SAN_OP_CNP)) {
 		if (p->payload_len != 0)
 			return SAN_DROP_FIELD;
-		return memcmp(rt, &zero, sizeof(zero)) == 0 ? SAN_DROP_NONE : SAN_DROP_RESERVED;
+		return memcmp(rt, zero, sizeof(zero)) == 0 ? SAN_DROP_NONE : SAN_DROP_RESERVED;
 	}
 	drop = san_wire_check_parse_rt(rt, p);
 	if (drop != SAN_DROP_NONE)

@@ -44,16 +44,18 @@ static void
 peek_cm(const struct rte_mbuf *m, const struct wire_bth *bth, uint32_t names_hash,
 	struct san_wire_peek *out)
 {
-	const struct wire_cm *cm = (const void *)((const struct wire_rt *)(bth + 1) + 1);
+	const uint8_t *at = (const uint8_t *)((const struct wire_rt *)(bth + 1) + 1);
 	const uint8_t *end = rte_pktmbuf_mtod_offset(m, const uint8_t *, rte_pktmbuf_data_len(m));
+	struct san_wire_cm cm; /* in network order */
 
-	if ((const uint8_t *)cm + sizeof(rte_le32_t) == end) /* only the ICRC follows: no payload */
+	if (at + sizeof(rte_le32_t) == end) /* only the ICRC follows: no payload */
 		out->cm_msg = SAN_CM_RESET;
-	if ((const uint8_t *)(cm + 1) > end)
+	if (at + SAN_WIRE_CM_LEN > end)
 		return;
-	out->cm_msg = cm->msg;
-	out->cm_cid = rte_be_to_cpu_32(cm->dst_cid);
-	out->cm_attempt = wire_peek_mix_hash(wire_peek_mix_hash(names_hash, cm->src_cid), cm->xid);
+	memcpy(&cm, at, SAN_WIRE_CM_LEN);
+	out->cm_msg = cm.msg;
+	out->cm_cid = rte_be_to_cpu_32(cm.dst_cid);
+	out->cm_attempt = wire_peek_mix_hash(wire_peek_mix_hash(names_hash, cm.src_cid), cm.xid);
 }
 
 bool

@@ -46,17 +46,12 @@ struct wire_remote {
 static_assert(sizeof(struct wire_remote) == 16, "PULL_REQ");
 static_assert(offsetof(struct wire_remote, addr) == 8, "addr");
 
-struct wire_slctd_req {
+/** PUSH_SLCTD_REQ and PUSH_UNSLCTD_DATA. */
+struct wire_push {
 	struct wire_remote remote;
-	rte_be32_t ssn;
+	rte_be32_t number; /**< request: SSN; data: offset */
 } __rte_packed;
-static_assert(sizeof(struct wire_slctd_req) == 20, "PUSH_SLCTD_REQ");
-
-struct wire_unslctd_data {
-	struct wire_remote remote;
-	rte_be32_t offset;
-} __rte_packed;
-static_assert(sizeof(struct wire_unslctd_data) == 20, "PUSH_UNSLCTD_DATA");
+static_assert(sizeof(struct wire_push) == 20, "PUSH_SLCTD_REQ, PUSH_UNSLCTD_DATA");
 
 /** Before the payload of a piece, which is part of a longer payload. (RT-37) */
 struct wire_piece {
@@ -92,17 +87,12 @@ struct wire_slctd_data {
 } __rte_packed;
 static_assert(sizeof(struct wire_slctd_data) == 4, "PUSH_SLCTD_DATA");
 
-struct wire_packed {
-	uint8_t count; /**< messages */
+/** PUSH_PACKED and RESYNC. */
+struct wire_code {
+	uint8_t code; /**< number of messages; enum san_wire_resync */
 	uint8_t rsvd[3];
 } __rte_packed;
-static_assert(sizeof(struct wire_packed) == 4, "PUSH_PACKED");
-
-struct wire_resync {
-	uint8_t code;
-	uint8_t rsvd[3];
-} __rte_packed;
-static_assert(sizeof(struct wire_resync) == 4, "RESYNC");
+static_assert(sizeof(struct wire_code) == 4, "PUSH_PACKED, RESYNC");
 
 struct wire_nack {
 	rte_be32_t psn;
@@ -131,43 +121,5 @@ struct wire_ack {
 } __rte_packed;
 static_assert(sizeof(struct wire_ack) == 20, "ACK");
 static_assert(offsetof(struct wire_ack, bits) == 18, "ACK bits");
-
-/**
- * A connection management message. All of them have the same structure and are always sent whole,
- * so that no answer is longer than its request (RULE-17).
- */
-struct wire_cm {
-	uint8_t msg;
-	uint8_t flags;
-	uint8_t reason;
-	uint8_t nb_ports;
-	rte_be32_t xid;
-	rte_be32_t src_cid;
-	rte_be32_t src_tag;
-	rte_be32_t dst_cid;
-	rte_be32_t dst_tag;
-	rte_be32_t req_psn;
-	rte_be32_t data_psn;
-	rte_be32_t first_rsn;
-	rte_be32_t features;
-	rte_be16_t mtu;
-	rte_be16_t req_win;
-	rte_be16_t data_win;
-	rte_be16_t first_win;
-	rte_be16_t max_txn;
-	rte_be16_t rnr_ms;
-	rte_be16_t keepalive_ms;
-	rte_be16_t private_len;
-	rte_be64_t service;
-	uint8_t cookie[SAN_WIRE_COOKIE];
-	rte_be16_t ports[SAN_WIRE_CM_PORTS];
-	uint8_t private_data[SAN_WIRE_CM_PRIVATE];
-} __rte_packed;
-static_assert(offsetof(struct wire_cm, mtu) == 40, "CM mtu");
-static_assert(offsetof(struct wire_cm, service) == 56, "CM service");
-static_assert(offsetof(struct wire_cm, cookie) == 64, "CM cookie");
-static_assert(offsetof(struct wire_cm, ports) == 84, "CM ports");
-static_assert(offsetof(struct wire_cm, private_data) == 100, "CM private data");
-static_assert(sizeof(struct wire_cm) == 164, "CM message");
 
 #endif /* WIRE_RT_H */

@@ -17,7 +17,6 @@
 #include "fuzz.h"
 #include "san_assert.h"
 #include "unit/test_eal.h"
-#include "wire_rt.h"
 
 #define NB_CONNS 4
 #define SERVICE  7
@@ -133,16 +132,14 @@ fix_names(struct san_wire_cm *msg, struct san_wire_pkt *p, uint8_t fix, uint8_t 
 	msg->dst_cid &= (1u << SAN_WIRE_CID_BITS) - 1;
 }
 
-/** Make right what *fix* says, in the bytes. */
+/** Make right what *fix* says, in a message in network order. */
 static void
-fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8_t fix,
-	    uint8_t which)
+fix_message(struct san_wire_cm *x, struct san_wire_pkt *p, uint8_t fix, uint8_t which)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	struct san_wire_path path = {.src = address(1), .dst = address(2), .dst_port = 4791};
 	struct san_wire_pkt q = {.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM};
 	struct san_wire_cm msg;
-	struct wire_cm *x = (struct wire_cm *)bytes;
 
 	SAN_VERIFY(m != NULL);
 	if (fix & FIX_PKEY)
@@ -155,7 +152,7 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 		if (!(x->flags & SAN_CM_F_COOKIE))
 			memset(x->cookie, 0, sizeof(x->cookie));
 	}
-	memcpy(rte_pktmbuf_append(m, sizeof(*x)), bytes, sizeof(*x));
+	memcpy(rte_pktmbuf_append(m, SAN_WIRE_CM_LEN), x, SAN_WIRE_CM_LEN);
 	/* what is not to be fixed may be malformed: it goes in as it is */
 	memset(&msg, 0, sizeof(msg));
 	san_wire_cm_parse(m, p, &msg);
@@ -171,7 +168,7 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 			rte_pktmbuf_reset(m);
 			san_wire_cm_build(m, &path, &q, &msg);
 			rte_pktmbuf_adj(m, san_wire_op_hdr_len(SAN_OP_CM, false));
-			memcpy(bytes, rte_pktmbuf_mtod(m, uint8_t *), sizeof(*x));
+			memcpy(x, rte_pktmbuf_mtod(m, uint8_t *), SAN_WIRE_CM_LEN);
 		}
 	}
 	rte_pktmbuf_free(m);
@@ -180,11 +177,11 @@ fix_message(uint8_t bytes[sizeof(struct wire_cm)], struct san_wire_pkt *p, uint8
 static void
 rx_message(struct fuzz_input *in)
 {
-	uint8_t bytes[sizeof(struct wire_cm)];
+	struct san_wire_cm raw; /* in network order */
 	struct san_wire_pkt p = {
 		.op = SAN_OP_CM,
 		.dcid = SAN_WIRE_CID_CM,
-		.payload_len = sizeof(bytes),
+		.payload_len = SAN_WIRE_CM_LEN,
 		.src = address(9),
 		.dst = address(1),
 		.src_port = 50000,
@@ -193,9 +190,9 @@ rx_message(struct fuzz_input *in)
 	uint8_t which = take8(in);
 	struct rte_mbuf *m;
 
-	take(in, bytes, sizeof(bytes));
-	fix_message(bytes, &p, fix, which);
-	m = test_eal_exact(pool, bytes, sizeof(bytes));
+	take(in, &raw, SAN_WIRE_CM_LEN);
+	fix_message(&raw, &p, fix, which);
+	m = test_eal_exact(pool, &raw, SAN_WIRE_CM_LEN);
 	if (which & 0x80)
 		p.payload_len = (uint16_t)(which & 0x7f);
 	san_cm_rx(cm, m, &p, now_ns);
