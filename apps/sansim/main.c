@@ -19,45 +19,37 @@
 #define EXIT_USAGE  2
 #define WORKERS_MAX 16
 
+/* clang-format off */
+
+/* X(name, option, its argument) */
+#define OPTIONS(X) \
+	X(SCENARIO, "scenario", required_argument) \
+	X(SET, "set", required_argument) \
+	X(SEED, "seed", required_argument) \
+	X(JSON, "json", required_argument) \
+	X(TRACE, "trace", required_argument) \
+	X(TRACE_AT, "trace-at", required_argument) \
+	X(SERIES, "series", required_argument) \
+	X(PRINT, "print", no_argument) \
+	X(KEYS, "keys", no_argument) \
+	X(SWARM, "swarm", required_argument) \
+	X(SECONDS, "seconds", required_argument) \
+	X(WORKERS, "workers", required_argument) \
+	X(SWARM_SEED, "swarm-seed", required_argument) \
+	X(SHRINK, "shrink", no_argument) \
+	X(HELP, "help", no_argument) \
+	X(VERSION, "version", no_argument)
+
+/* clang-format on */
+
+#define OPTION_ID(name, option, arg)  OPT_##name,
+#define OPTION_ROW(name, option, arg) {option, arg, NULL, OPT_##name},
+
 enum option_id {
-	OPT_SCENARIO,
-	OPT_SET,
-	OPT_SEED,
-	OPT_JSON,
-	OPT_TRACE,
-	OPT_TRACE_AT,
-	OPT_SERIES,
-	OPT_PRINT,
-	OPT_KEYS,
-	OPT_SWARM,
-	OPT_SECONDS,
-	OPT_WORKERS,
-	OPT_SWARM_SEED,
-	OPT_SHRINK,
-	OPT_HELP,
-	OPT_VERSION,
+	OPTIONS(OPTION_ID)
 	NB_OPTIONS
 };
-
-static const struct option options[] = {
-	{"scenario", required_argument, NULL, OPT_SCENARIO},
-	{"set", required_argument, NULL, OPT_SET},
-	{"seed", required_argument, NULL, OPT_SEED},
-	{"json", required_argument, NULL, OPT_JSON},
-	{"trace", required_argument, NULL, OPT_TRACE},
-	{"trace-at", required_argument, NULL, OPT_TRACE_AT},
-	{"series", required_argument, NULL, OPT_SERIES},
-	{"print", no_argument, NULL, OPT_PRINT},
-	{"keys", no_argument, NULL, OPT_KEYS},
-	{"swarm", required_argument, NULL, OPT_SWARM},
-	{"seconds", required_argument, NULL, OPT_SECONDS},
-	{"workers", required_argument, NULL, OPT_WORKERS},
-	{"swarm-seed", required_argument, NULL, OPT_SWARM_SEED},
-	{"shrink", no_argument, NULL, OPT_SHRINK},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
-};
+static const struct option options[] = {OPTIONS(OPTION_ROW){NULL, 0, NULL, 0}};
 
 static const char usage[] =
 	"Usage: sansim [--scenario FILE] [--set SECTION.KEY=VALUE]... [OPTION]...\n"

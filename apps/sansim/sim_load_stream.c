@@ -44,7 +44,7 @@ struct sim_flow {
 	uint32_t left;  /* receives until the next manner */
 	bool waiting, after_wait, ended;
 	uint32_t len[RECVS_MAX];
-	uint8_t *buf[RECVS_MAX];
+	uint8_t bufs[]; /* RECVS_MAX of large_max() */
 };
 
 static uint32_t
@@ -53,29 +53,22 @@ large_max(const struct sim_world *w)
 	return RTE_MAX(w->load->slot_bytes, (uint32_t)LARGE_MIN);
 }
 
+static uint8_t *
+stream_buf(const struct sim_world *w, const struct sim_side *s, uint32_t slot)
+{
+	return s->flow->bufs + (size_t)slot * large_max(w);
+}
+
 int
 san_sim_load_stream_create(struct sim_world *w, struct sim_side *s)
 {
-	uint32_t i;
-
-	s->flow = calloc(1, sizeof(*s->flow));
-	if (s->flow == NULL)
-		return -ENOMEM;
-	for (i = 0; i < RECVS_MAX; i++) {
-		s->flow->buf[i] = malloc(large_max(w));
-		if (s->flow->buf[i] == NULL)
-			return -ENOMEM;
-	}
-	return 0;
+	s->flow = calloc(1, sizeof(*s->flow) + RECVS_MAX * (size_t)large_max(w));
+	return s->flow == NULL ? -ENOMEM : 0;
 }
 
 void
 san_sim_load_stream_destroy(struct sim_side *s)
 {
-	uint32_t i;
-
-	for (i = 0; s->flow != NULL && i < RECVS_MAX; i++)
-		free(s->flow->buf[i]);
 	free(s->flow != NULL ? s->flow->log : NULL);
 	free(s->flow);
 }
@@ -196,7 +189,7 @@ load_stream_post(struct sim_world *w, struct sim_side *s, uint32_t slot, uint32_
 	struct san_ulp_recv r = {.wr_id = slot, .nb_sge = 1};
 
 	s->flow->len[slot] = len;
-	r.sge[0] = (struct rtsan_sge){.addr = s->flow->buf[slot], .length = len};
+	r.sge[0] = (struct rtsan_sge){.addr = stream_buf(w, s, slot), .length = len};
 	san_sim_load_op_take_recv(w, s, &r);
 }
 
@@ -268,7 +261,7 @@ san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struc
 		return;
 	}
 	s->flow->ended |= wc->byte_len == 0;
-	load_stream_take_bytes(w, s, s->flow->buf[slot], wc->byte_len);
+	load_stream_take_bytes(w, s, stream_buf(w, s, slot), wc->byte_len);
 	if (!san_sim_load_op_recv_later(w, s, 0))
 		san_sim_load_stream_receive(w, s);
 }

@@ -18,49 +18,23 @@
 
 struct sim_trace;
 
-/**
- * Create or truncate the file.
- *
- * @return
- *   0, and the trace in *out*; or a negative errno of opening or allocating.
- */
+/** Create or truncate the file. 0, or a negative errno of opening or allocating. */
 int san_sim_trace_open(const char *path, struct sim_trace **out);
-
 /**
- * Declare an Ethernet interface, at any time before its first packet.
- *
- * @param name
- *   Displayed by Wireshark; UTF-8, truncated to 65535 bytes.
- * @param snaplen
- *   Bytes kept of each packet; 0: all, up to SIM_TRACE_SNAPLEN_MAX.
- * @return
- *   Its number, counted from 0; or -ENOMEM. san_sim_trace_close() reports errors of the file.
+ * Declare an Ethernet interface, at any time before its first packet. Wireshark displays *name*,
+ * in UTF-8. Of each packet *snaplen* bytes are kept; 0: all, up to SIM_TRACE_SNAPLEN_MAX. Returns
+ * its number, from 0 on; or -ENOMEM. san_sim_trace_close() reports errors of the file.
  */
 int san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen);
-
 /**
- * Write one packet. Packets need not be ordered by time.
- *
- * @param iface
- *   Number of its interface.
- * @param at_ns
- *   Virtual time.
- * @param outbound
- *   True: sent by the interface; false: received.
- * @param bytes
- *   The whole frame, starting with the Ethernet header, without FCS.
- * @param comment
- *   UTF-8, truncated to 65535 bytes; NULL: none.
+ * Write one packet: the whole frame without FCS. Packets need not be ordered by time. *comment* is
+ * UTF-8 or NULL. Texts are truncated to 65535 bytes.
  */
 void san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool outbound,
 			  const void *bytes, uint32_t len, const char *comment);
-
 /**
- * Finish the file and free the trace in any case.
- *
- * @return
- *   0: every byte was written. Else the negative errno of the first write that failed (-ENOSPC:
- *   disk full), after which nothing was written.
+ * Finish the file and free the trace in any case. 0: every byte was written; else the negative
+ * errno of the first write that failed (-ENOSPC: disk full), after which nothing was written.
  */
 int san_sim_trace_close(struct sim_trace *t);
 
