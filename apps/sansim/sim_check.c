@@ -129,7 +129,7 @@ check_order_settled(struct sim_world *w, const struct sim_side *s)
 
 	if (!s->initiates || s->stream || !s->innocent)
 		return;
-	value = *target->counter;
+	value = target->counter;
 	for (seq = o->excused; seq < s->nb_posted; seq++)
 		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
 		    (SEQ_RECEIVABLE | SEQ_OK))

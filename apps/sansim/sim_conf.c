@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -160,12 +161,6 @@ static const struct san_key fault_keys[] = {
 };
 
 const char *
-san_sim_conf_fault_name(uint8_t kind)
-{
-	return fault_words[kind];
-}
-
-const char *
 san_sim_conf_kind_name(uint32_t kind)
 {
 	return kind_words[kind];
@@ -233,37 +228,40 @@ is_fault(const char *section)
 	return strncmp(section, FAULT_WORD, strlen(FAULT_WORD)) == 0;
 }
 
-/* Check the form. The existence of the host or spine is checked with the topology. */
-static bool
-sim_conf_is_place(const char *text)
+bool
+san_sim_conf_place(const char *text, struct sim_place *p)
 {
-	static const char *const forms[] = {
-		"all%n",
-		"host:%*[0-9]%n",
-		"spine:%*[0-9]%n",
-		"trunk%n",
-	};
-	const char *way;
-	size_t i;
-	int len;
+	static const char *const words[] = {"all", "host:", "spine:", "trunk"};
+	const char *way = NULL;
+	char *end;
+	uint32_t i;
 
-	for (i = 0; i < RTE_DIM(forms); i++) {
-		len = 0;
-		sscanf(text, forms[i], &len);
-		way = text + len;
-		if (len > 0 &&
-		    (*way == '\0' || (i > 0 && (!strcmp(way, ":up") || !strcmp(way, ":down")))))
-			return strlen(text) < SIM_NAME_MAX;
+	*p = (struct sim_place){0};
+	for (i = 0; i < RTE_DIM(words) && way == NULL; i++) {
+		p->kind = i;
+		if (strncmp(text, words[i], strlen(words[i])) == 0)
+			way = text + strlen(words[i]);
 	}
-	return false;
+	if (way != NULL && way[-1] == ':') {
+		if (!isdigit((unsigned char)*way))
+			return false;
+		p->id = (uint32_t)RTE_MIN(strtoull(way, &end, 10), (unsigned long long)UINT32_MAX);
+		way = end;
+	}
+	if (way == NULL || strlen(text) >= SIM_NAME_MAX)
+		return false;
+	p->from = *way == '\0' || strcmp(way, ":up") == 0;
+	p->to = *way == '\0' || strcmp(way, ":down") == 0;
+	return p->kind == SIM_PLACE_ALL ? *way == '\0' : p->from || p->to;
 }
 
 static const char *
 set_where(void *fault, const char *text)
 {
 	struct sim_fault_conf *f = fault;
+	struct sim_place p;
 
-	if (!sim_conf_is_place(text))
+	if (!san_sim_conf_place(text, &p))
 		return PLACES;
 	memset(f->where, 0, sizeof(f->where));
 	strcpy(f->where, text);

@@ -164,6 +164,18 @@ struct sim_fault_conf {
 	uint8_t lie;  /**< enum sim_lie */
 };
 
+/** A place: all links, those of a host, a spine or the trunk; or a host itself. */
+struct sim_place {
+	enum {
+		SIM_PLACE_ALL,
+		SIM_PLACE_HOST,
+		SIM_PLACE_SPINE,
+		SIM_PLACE_TRUNK
+	} kind;
+	uint32_t id;   /**< of the host or spine */
+	bool from, to; /**< outgoing links, incoming links */
+};
+
 struct sim_run_conf {
 	uint64_t seed;
 	uint64_t warmup_ns;      /**< part of the load before the measurement */
@@ -201,8 +213,9 @@ int san_sim_conf_rules_check(struct sim_conf *conf, char *err, size_t err_len);
 void san_sim_conf_print(const struct sim_conf *conf, FILE *out);
 /** Print every key as a comment, with meaning, range and default. */
 void san_sim_conf_help(FILE *out);
-/** Names of values, as in files. */
-const char *san_sim_conf_fault_name(uint8_t kind);
+/** Parse the name of a place, which need not exist. False: it is not of this form. */
+bool san_sim_conf_place(const char *text, struct sim_place *p);
+/** Name of a kind of request, as in files. */
 const char *san_sim_conf_kind_name(uint32_t kind);
 
 #endif /* SIM_CONF_H */

@@ -19,12 +19,12 @@ static const struct {
 static struct sim_host *
 fault_host_of(struct sim_world *w, const struct sim_fault_conf *f)
 {
-	unsigned int id;
-	char more; /* is set if a direction follows, which a host cannot have */
+	struct sim_place p;
 
-	if (sscanf(f->where, "host:%u%c", &id, &more) != 1 || id >= w->nb_hosts)
+	if (!san_sim_conf_place(f->where, &p) || p.kind != SIM_PLACE_HOST || !p.from || !p.to ||
+	    p.id >= w->nb_hosts)
 		return NULL;
-	return &w->hosts[id];
+	return &w->hosts[p.id];
 }
 
 static void

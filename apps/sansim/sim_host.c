@@ -35,7 +35,7 @@ static void
 fill_conf(struct sim_world *w, struct sim_host *h, struct san_core_conf *conf)
 {
 	const struct sim_host_conf *hc = &w->conf.host;
-	uint32_t nb_conns = san_sim_load_conns_of(w, h->id);
+	uint32_t nb_conns = h->nb_sides;
 	uint32_t nb_ops = nb_conns * w->conf.load.depth * 4 + 64;
 	struct san_pdl_conf *pdl = &conf->pdl;
 	struct san_tl_conf *tl = &conf->tl;
@@ -67,7 +67,7 @@ int
 san_sim_host_start(struct sim_world *w, struct sim_host *h)
 {
 	struct san_core_conf conf;
-	uint32_t nb_cqes = (san_sim_load_conns_of(w, h->id) + 1) * 2 * w->conf.load.depth;
+	uint32_t nb_cqes = (h->nb_sides + 1) * 2 * w->conf.load.depth;
 	int rc;
 
 	fill_conf(w, h, &conf);
@@ -256,7 +256,7 @@ sim_host_transmit(struct sim_world *w, struct sim_host *h, uint64_t now_ns)
 			if (m != NULL && h->lie != SIM_LIE_NONE)
 				m = san_sim_lie_falsify(w, h, m);
 			if (m != NULL)
-				san_sim_world_send(w, l, m);
+				san_sim_link_send(&w->net, l, m, w->now_ns);
 		}
 		if (k == 0)
 			return false;

@@ -123,7 +123,7 @@ sim_link_carry(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint
 
 	if (is_lost(net, l, m)) {
 		sim_link_trace(net, l, m, at_ns, "lost: fault");
-		l->nb_lost++;
+		l->stats.nb_lost++;
 		net->nb_faults++;
 		rte_pktmbuf_free(m);
 		return;
@@ -164,25 +164,25 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	if ((l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
 	    (l->fault.mtu != 0 && ip_len > l->fault.mtu)) {
 		sim_link_trace(net, l, m, now_ns, "dropped: longer than the MTU");
-		l->nb_lost++;
+		l->stats.nb_lost++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (queued + m->pkt_len > l->buffer_bytes) {
 		sim_link_trace(net, l, m, now_ns, "dropped: queue full");
-		l->nb_full++;
+		l->stats.nb_full++;
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (l->conf->mark_bytes != 0 && queued > l->conf->mark_bytes)
-		l->nb_marked += san_sim_pkt_mark_ce(m);
+		l->stats.nb_marked += san_sim_pkt_mark_ce(m);
 	l->busy_ps = l->busy_ps > now_ps ? l->busy_ps : now_ps;
 	if (l->conf->rate_mbps != 0)
 		l->busy_ps += (m->pkt_len + FRAME_EXTRA) * 8ull * SIM_PPM / l->conf->rate_mbps;
-	l->nb_pkts++;
-	l->nb_bytes += m->pkt_len + FRAME_EXTRA;
+	l->stats.nb_pkts++;
+	l->stats.nb_bytes += m->pkt_len + FRAME_EXTRA;
 	queued = san_sim_link_backlog(l, now_ns);
-	l->high_bytes = queued > l->high_bytes ? queued : l->high_bytes;
+	l->stats.high_bytes = RTE_MAX(l->stats.high_bytes, queued);
 	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns + l->more_ns;
 	if (l->faulty) {
 		sim_link_carry(net, l, m, at_ns);

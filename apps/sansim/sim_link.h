@@ -86,6 +86,14 @@ struct sim_link_fault {
 	bool in_burst;
 };
 
+struct sim_link_stats {
+	uint64_t nb_pkts, nb_bytes;
+	uint64_t nb_full; /**< dropped: no room in the queue */
+	uint64_t nb_lost; /**< dropped by a fault */
+	uint64_t nb_marked;
+	uint64_t high_bytes; /**< maximum queue */
+};
+
 struct sim_link {
 	const struct sim_link_conf *conf;
 	uint32_t id;
@@ -96,12 +104,7 @@ struct sim_link {
 	int32_t trace_if; /**< negative: not traced */
 	struct sim_link_fault fault;
 	bool faulty; /**< any fault is active */
-	/* counters */
-	uint64_t nb_pkts, nb_bytes;
-	uint64_t nb_full; /**< dropped: no room in the queue */
-	uint64_t nb_lost; /**< dropped by a fault */
-	uint64_t nb_marked;
-	uint64_t high_bytes; /**< maximum queue */
+	struct sim_link_stats stats;
 };
 
 /** Shared by all links of a network. */

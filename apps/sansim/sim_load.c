@@ -76,11 +76,10 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 		NULL :
 		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
 	target->region = malloc(san_sim_load_region_bytes(w));
-	target->counter = calloc(1, sizeof(*target->counter));
 	target->recv = lc->weights[RTSAN_WR_SEND - RTSAN_WR_SEND] == 0 ?
 		NULL :
 		malloc((size_t)lc->depth * san_sim_load_recv_bytes(w));
-	if (s->ops == NULL || s->free == NULL || target->region == NULL || target->counter == NULL)
+	if (s->ops == NULL || s->free == NULL || target->region == NULL)
 		return -ENOMEM;
 	memset(target->region, SIM_GUARD_BYTE, san_sim_load_region_bytes(w));
 	return 0;
@@ -124,11 +123,9 @@ san_sim_load_create(struct sim_world *w)
 	ld->slot_bytes = RTE_ALIGN_CEIL(RTE_MAX(lc->size_max, (uint32_t)SIM_HEADER), 64u);
 	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
 	ld->block = malloc(ld->block_bytes);
-	ld->rkey_block = calloc(w->nb_hosts, sizeof(*ld->rkey_block));
-	ld->of_host = calloc(w->nb_hosts, sizeof(struct sim_side *));
 	ld->nb_sides = SIM_SIDES * lc->connections;
 	ld->sides = calloc(ld->nb_sides, sizeof(*ld->sides));
-	if (ld->block == NULL || ld->rkey_block == NULL || ld->of_host == NULL || ld->sides == NULL)
+	if (ld->block == NULL || ld->sides == NULL)
 		return -ENOMEM;
 	for (i = 0; i + 8 <= ld->block_bytes; i += 8) {
 		uint64_t v = san_prng_u64(&ld->prng);
@@ -139,10 +136,11 @@ san_sim_load_create(struct sim_world *w)
 		rc = create_conn(w, i);
 	/* link the sides of each host, ordered by number */
 	for (i = ld->nb_sides; i-- > 0 && rc == 0;) {
-		struct sim_side *s = &ld->sides[i];
+		struct sim_host *h = &w->hosts[ld->sides[i].host];
 
-		s->next = ld->of_host[s->host];
-		ld->of_host[s->host] = s;
+		ld->sides[i].next = h->sides;
+		h->sides = &ld->sides[i];
+		h->nb_sides++;
 	}
 	return rc;
 }
@@ -162,26 +160,12 @@ san_sim_load_destroy(struct sim_world *w)
 		free(ld->sides[i].free);
 		free(ld->sides[i].own);
 		free(ld->sides[i].region);
-		free(ld->sides[i].counter);
 		free(ld->sides[i].recv);
 	}
 	free(ld->sides);
-	free(ld->of_host);
-	free(ld->rkey_block);
 	free(ld->block);
 	free(ld);
 	w->load = NULL;
-}
-
-uint32_t
-san_sim_load_conns_of(const struct sim_world *w, uint32_t host)
-{
-	const struct sim_side *s;
-	uint32_t n = 0;
-
-	for (s = w->load->of_host[host]; s != NULL; s = s->next)
-		n++;
-	return n;
 }
 
 /* ---- processes ---- */
@@ -213,7 +197,7 @@ sim_load_register(struct sim_world *w, struct sim_side *s)
 			    san_sim_load_region_bytes(w) - 2 * SIM_GUARD, base + SIM_GUARD,
 			    RTSAN_REMOTE_PUSH, PKEY, &s->rkey);
 	if (rc == 0)
-		rc = san_ulp_mr_add(ulp, s->counter, sizeof(*s->counter), base, RTSAN_REMOTE_ATOMIC,
+		rc = san_ulp_mr_add(ulp, &s->counter, sizeof(s->counter), base, RTSAN_REMOTE_ATOMIC,
 				    PKEY, &s->rkey_atomic);
 	SAN_VERIFY(rc == 0);
 }
@@ -247,7 +231,7 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 		rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
 
 	if (rc == 0)
-		h->side_of_qp[SAN_QPN_INDEX(s->qp)] = s->id;
+		h->side_of_qp[SAN_QPN_INDEX(s->qp)] = s;
 	return rc;
 }
 
@@ -261,11 +245,10 @@ san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 	rc = san_cm_listen(san_core_cm(h->core), LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
 		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
-				    RTSAN_REMOTE_PULL, PKEY, &ld->rkey_block[h->id]);
-	for (s = ld->of_host[h->id]; s != NULL && rc == 0; s = s->next) {
+				    RTSAN_REMOTE_PULL, PKEY, &h->rkey_block);
+	for (s = h->sides; s != NULL && rc == 0; s = s->next) {
 		rc = create_qp(w, h, s);
-		if (s->counter != NULL)
-			*s->counter = 0;
+		s->counter = 0;
 		san_sim_load_new_life(w, s);
 		sim_load_register(w, s);
 		san_sim_check_note(w, SIM_NOTE_RESTARTED, s, NULL, NULL);
@@ -282,7 +265,7 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 	struct sim_side *s;
 	uint32_t k;
 
-	for (s = ld->of_host[h->id]; s != NULL; s = s->next) {
+	for (s = h->sides; s != NULL; s = s->next) {
 		for (k = 0; s->initiates && k < w->conf.load.depth; k++) {
 			if (!s->ops[k].posted)
 				continue;
@@ -434,7 +417,7 @@ load_conn_events(struct sim_world *w, struct sim_host *h)
 			load_conn_on_request(w, h, &ev);
 			continue;
 		}
-		s = &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(ev.qp)]];
+		s = h->side_of_qp[SAN_QPN_INDEX(ev.qp)];
 		if (s->qp != ev.qp) {
 			san_sim_world_fail(w, "complete", "host %u: event %u of queue pair %#x",
 					   h->id, ev.type, ev.qp);
@@ -598,5 +581,5 @@ san_sim_load_release(struct sim_world *w)
 	}
 	for (i = 0; i < w->nb_hosts; i++)
 		if (w->hosts[i].core != NULL)
-			san_ulp_mr_del(san_core_ulp(w->hosts[i].core), ld->rkey_block[i]);
+			san_ulp_mr_del(san_core_ulp(w->hosts[i].core), w->hosts[i].rkey_block);
 }

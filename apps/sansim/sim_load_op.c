@@ -125,7 +125,7 @@ fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_u
 		break;
 	case RTSAN_WR_PULL:
 		wr->remote_addr = op->slice;
-		wr->rkey = w->load->rkey_block[peer->host];
+		wr->rkey = w->hosts[peer->host].rkey_block;
 		memset(san_sim_load_own(w, s, op->slot) + op->len, SIM_GUARD_BYTE, SIM_GUARD);
 		fill_parts(w, wr, san_sim_load_own(w, s, op->slot), op->len);
 		break;
@@ -326,14 +326,11 @@ san_sim_load_op_completions(struct sim_world *w, struct sim_host *h)
 
 	while ((n = san_ulp_cq_poll(h->recv_cq, wc, POLL_BATCH)) != 0)
 		for (i = 0; i < n && !w->failed; i++)
-			load_op_on_recv(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
-					&wc[i]);
+			load_op_on_recv(w, h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)], &wc[i]);
 	while ((n = san_ulp_cq_poll(h->send_cq, wc, POLL_BATCH)) != 0) {
 		for (i = 0; i < n && !w->failed; i++)
-			on_done(w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]],
-				&wc[i]);
+			on_done(w, h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)], &wc[i]);
 		for (i = 0; i < n && !w->failed; i++)
-			san_sim_load_op_post(
-				w, &w->load->sides[h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]]);
+			san_sim_load_op_post(w, h->side_of_qp[SAN_QPN_INDEX(wc[i].qp)]);
 	}
 }

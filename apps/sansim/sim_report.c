@@ -57,11 +57,10 @@ san_sim_report_jain(const struct sim_world *w)
 	return jain;
 }
 
-/* Statistics are 64-bit counters only. */
-static void
-add_counters(void *sums, const void *stats, size_t size)
+void
+san_sim_report_add(void *sums, const void *counters, size_t size)
 {
-	const uint64_t *from = stats;
+	const uint64_t *from = counters;
 	uint64_t *to = sums;
 	size_t i;
 
@@ -75,8 +74,8 @@ san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 	uint64_t budget_high = s->tl.budget_high, path_high = s->tl.path_high;
 	const struct san_tl *tl = san_core_tl(core);
 
-	add_counters(&s->pdl, &san_core_pdl(core)->stats, sizeof(s->pdl));
-	add_counters(&s->tl, &tl->stats, sizeof(s->tl));
+	san_sim_report_add(&s->pdl, &san_core_pdl(core)->stats, sizeof(s->pdl));
+	san_sim_report_add(&s->tl, &tl->stats, sizeof(s->tl));
 	s->tl.budget_high = RTE_MAX(budget_high, tl->stats.budget_high);
 	s->tl.path_high = RTE_MAX(path_high, tl->stats.path_high);
 	s->nb_express_rx += san_ulp_stats(san_core_ulp(core))->nb_express_rx;
@@ -88,21 +87,19 @@ san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core)
 void
 san_sim_report_links(struct sim_world *w)
 {
-	struct sim_link_sums *s = &w->on_links;
+	struct sim_link_stats *s = &w->on_links;
+	uint64_t high_bytes = 0;
 	uint32_t i;
 
-	*s = (struct sim_link_sums){0};
+	*s = (struct sim_link_stats){0};
 	for (i = 0; i < w->nb_links; i++) {
 		const struct sim_link *l = &w->links[i];
 
-		s->pkts += l->nb_pkts;
-		s->bytes += l->nb_bytes;
-		s->full += l->nb_full;
-		s->lost += l->nb_lost;
-		s->marked += l->nb_marked;
+		san_sim_report_add(s, &l->stats, sizeof(*s));
 		if (l->from >= w->nb_hosts)
-			s->queue_high = RTE_MAX(s->queue_high, l->high_bytes);
+			high_bytes = RTE_MAX(high_bytes, l->stats.high_bytes);
 	}
+	s->high_bytes = high_bytes;
 }
 
 static uint64_t
@@ -165,7 +162,7 @@ report_collect_figures(const struct sim_world *w, struct figure *f)
 	struct hist_summary c;
 	uint64_t ns = w->conf.run.duration_ns - w->conf.run.warmup_ns, bytes = sum_bytes(w);
 	uint64_t last_ns = RTE_MAX(w->load->last_done_ns, w->load_ns) - w->load_ns;
-	const struct sim_link_sums *l = &w->on_links;
+	const struct sim_link_stats *l = &w->on_links;
 	uint64_t side_min = UINT64_MAX, side_max = 0;
 	uint32_t i;
 
@@ -202,12 +199,12 @@ report_collect_figures(const struct sim_world *w, struct figure *f)
 		{"completion_max_ns", c.max_ns},
 		{"last_completion_ns", last_ns},
 		{"longest_silence_ns", w->longest_silence_ns},
-		{"packets", l->pkts},
-		{"wire_bytes", l->bytes},
-		{"switch_drops", l->full},
-		{"fault_drops", l->lost},
-		{"marked", l->marked},
-		{"queue_high_bytes", l->queue_high},
+		{"packets", l->nb_pkts},
+		{"wire_bytes", l->nb_bytes},
+		{"switch_drops", l->nb_full},
+		{"fault_drops", l->nb_lost},
+		{"marked", l->nb_marked},
+		{"queue_high_bytes", l->high_bytes},
 	};
 
 	memcpy(f, all, sizeof(all));

@@ -44,18 +44,6 @@ struct campaign {
 	uint64_t began_s;
 };
 
-static void
-swarm_add(struct sim_swarm_sum *sum, const struct sim_swarm_sum *run)
-{
-	sum->nb_runs += run->nb_runs;
-	sum->nb_failed += run->nb_failed;
-	sum->nb_events += run->nb_events;
-	sum->nb_faults += run->nb_faults;
-	sum->nb_ops += run->nb_ops;
-	sum->nb_broken += run->nb_broken;
-	sum->hash += run->hash;
-}
-
 static uint64_t
 swarm_now_s(void)
 {
@@ -190,7 +178,7 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 	waitpid(pid, &status, 0);
 	snprintf(why, len, "%s", died ? death_of(status) : v.why);
 	if (sum != NULL)
-		swarm_add(sum, &v.sum);
+		san_sim_report_add(sum, &v.sum, sizeof(v.sum));
 	if (v.unbuilt)
 		return -EINVAL;
 	return v.sum.nb_failed != 0 ? -EIO : 0;
@@ -395,7 +383,7 @@ take_verdict(struct campaign *c, struct worker *wk)
 		return;
 	}
 	wk->next = v.index + c->conf->nb_workers;
-	swarm_add(&c->sum, &v.sum);
+	san_sim_report_add(&c->sum, &v.sum, sizeof(v.sum));
 	if (v.sum.nb_failed != 0)
 		report_failure(c, v.index, v.why);
 }

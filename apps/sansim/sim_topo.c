@@ -5,7 +5,6 @@
  * and receives on 2h + 1 (a pair shares one cable). Those between switches follow, two per cable.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,88 +150,58 @@ san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	san_sim_world_send(w, topo_next_link(w, l->to, host, m), m);
+	san_sim_link_send(&w->net, topo_next_link(w, l->to, host, m), m, w->now_ns);
 }
 
 /* ---- places ---- */
 
-struct place {
-	uint32_t first, last; /* nodes */
-	bool from, to;        /* outgoing links, incoming links */
-	bool trunk;           /* only links between switches */
-};
-
-/* Parse "word:N" with N below *end*, and nothing else. */
+/* True if the place exists. *node*: its host or switch, unless it is all. */
 static bool
-parse_number(const char *text, const char *word, uint32_t end, uint32_t *n)
-{
-	size_t len = strlen(word);
-	char *rest;
-	uint64_t v;
-
-	if (strncmp(text, word, len) != 0 || text[len] != ':' || !isdigit((uint8_t)text[len + 1]))
-		return false;
-	v = strtoull(&text[len + 1], &rest, 10);
-	*n = (uint32_t)v;
-	return *rest == '\0' && v < end;
-}
-
-static bool
-parse_place(const struct sim_world *w, const char *where, struct place *p)
+topo_find_place(const struct sim_world *w, const char *where, struct sim_place *p, uint32_t *node)
 {
 	const struct sim_topo_conf *t = &w->conf.topo;
-	const char *dir = strrchr(where, ':');
-	char name[SIM_NAME_MAX];
-	uint32_t n;
 
-	*p = (struct place){.last = w->nb_hosts + w->nb_switches - 1, .from = true, .to = true};
-	if (strcmp(where, "all") == 0)
-		return true;
-	if (dir != NULL && (strcmp(dir, ":up") == 0 || strcmp(dir, ":down") == 0)) {
-		p->from = dir[1] == 'u';
-		p->to = !p->from;
-	} else {
-		dir = where + strlen(where);
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)(dir - where), where);
-	if (parse_number(name, "host", w->nb_hosts, &n)) {
-		p->first = p->last = n;
-		return true;
-	}
-	if (t->type == SIM_TOPO_LEAF_SPINE && parse_number(name, "spine", t->spines, &n)) {
-		p->first = p->last = w->nb_hosts + t->leaves + n;
+	if (!san_sim_conf_place(where, p))
+		return false;
+	*node = w->nb_hosts;
+	switch (p->kind) {
+	case SIM_PLACE_HOST:
+		*node = p->id;
+		return p->id < w->nb_hosts;
+	case SIM_PLACE_SPINE:
+		*node += t->leaves + p->id;
+		return t->type == SIM_TOPO_LEAF_SPINE && p->id < t->spines;
+	case SIM_PLACE_TRUNK:
+		return t->type == SIM_TOPO_DUMBBELL;
+	default:
 		return true;
 	}
-	if (t->type == SIM_TOPO_DUMBBELL && strcmp(name, "trunk") == 0) {
-		p->first = p->last = w->nb_hosts;
-		p->trunk = true;
-		return true;
-	}
-	return false;
 }
 
 bool
 san_sim_topo_is_place(const struct sim_world *w, const char *where)
 {
-	struct place p;
+	struct sim_place p;
+	uint32_t node;
 
-	return parse_place(w, where, &p);
+	return topo_find_place(w, where, &p, &node);
 }
 
 struct sim_link *
 san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
 {
-	struct place p;
+	struct sim_place p;
+	uint32_t node;
 
-	if (!parse_place(w, where, &p))
+	if (!topo_find_place(w, where, &p, &node))
 		return NULL;
 	while (*i < w->nb_links) {
 		struct sim_link *l = &w->links[(*i)++];
 
-		if (p.trunk && (l->from < w->nb_hosts || l->to < w->nb_hosts))
+		if (p.kind == SIM_PLACE_TRUNK && (l->from < w->nb_hosts || l->to < w->nb_hosts))
 			continue;
-		if ((p.from && l->from >= p.first && l->from <= p.last) ||
-		    (p.to && l->to >= p.first && l->to <= p.last))
+		if (p.kind == SIM_PLACE_ALL || (p.from && l->from == node) ||
+		    (p.to && l->to == node))
 			return l;
 	}
 	return NULL;

@@ -141,12 +141,8 @@ start_load(struct sim_world *w)
 	uint32_t i;
 
 	/* exclude the connection set-up from the measurement */
-	for (i = 0; i < w->nb_links; i++) {
-		struct sim_link *l = &w->links[i];
-
-		l->nb_pkts = l->nb_bytes = l->nb_full = l->nb_lost = l->nb_marked = 0;
-		l->high_bytes = 0;
-	}
+	for (i = 0; i < w->nb_links; i++)
+		w->links[i].stats = (struct sim_link_stats){0};
 	for (i = 0; i < w->nb_hosts; i++)
 		w->hosts[i].inflight_high = 0;
 	w->load_ns = w->now_ns;

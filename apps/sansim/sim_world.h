@@ -66,10 +66,13 @@ struct sim_host {
 	struct rte_ether_addr mac;
 	struct rte_mempool *pool;
 	struct san_ulp_cq *send_cq, *recv_cq;
-	uint32_t *side_of_qp;      /**< indexed by SAN_QPN_INDEX */
-	struct sim_before *before; /**< by slot; NULL: not checked yet */
-	uint32_t nb_paused;        /**< number of faults that pause it */
-	uint64_t paused_at_ns;     /**< start of the first of these */
+	struct sim_side *sides; /**< of its programs, linked by *next* */
+	uint32_t nb_sides;
+	uint32_t rkey_block;          /**< key of the block of content, for pulls */
+	struct sim_side **side_of_qp; /**< indexed by SAN_QPN_INDEX */
+	struct sim_before *before;    /**< by slot; NULL: not checked yet */
+	uint32_t nb_paused;           /**< number of faults that pause it */
+	uint64_t paused_at_ns;        /**< start of the first of these */
 	int64_t drift_ppm;
 	uint64_t run_at_ns;             /**< its next round, or SAN_TIME_NEVER */
 	uint64_t planned_ns[SIM_PLANS]; /**< times with a pending event */
@@ -98,12 +101,6 @@ struct sim_engine_sums {
 	uint64_t nb_express_rx, cam_high, cam_inserts, cam_rejects;
 };
 
-/** Sums of the links' counters, from the start of the load until it settled. */
-struct sim_link_sums {
-	uint64_t pkts, bytes, full, lost, marked;
-	uint64_t queue_high; /**< of switches */
-};
-
 struct sim_world {
 	struct sim_conf conf;
 	uint64_t now_ns;
@@ -118,7 +115,8 @@ struct sim_world {
 	struct sim_load *load;
 	struct sim_stats stats;
 	struct sim_engine_sums dead_engines; /**< of processes that have ended */
-	struct sim_link_sums on_links;
+	/** Of all links, from the start of the load until it settled; high_bytes of switches. */
+	struct sim_link_stats on_links;
 	uint64_t longest_silence_ns; /**< between completions of a side with open requests */
 	uint32_t silent_side;        /**< that side */
 	bool fault_active[SIM_FAULTS_MAX];
@@ -158,13 +156,6 @@ void san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind k
 		      uint16_t port, void *arg);
 /** Process one event. False: none before *end_ns*, which is the time now. */
 bool san_sim_world_step(struct sim_world *w, uint64_t end_ns);
-
-/** Queue a packet. The link owns it. */
-static inline void
-san_sim_world_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
-{
-	san_sim_link_send(&w->net, l, m, w->now_ns);
-}
 
 /* ---- sim_topo.c ---- */
 
@@ -227,6 +218,8 @@ uint32_t san_sim_report_jain(const struct sim_world *w);
 void san_sim_report_text(const struct sim_world *w, FILE *out);
 /** Print all figures as one JSON object; sansim(1) describes the keys. */
 void san_sim_report_json(const struct sim_world *w, FILE *out);
+/** Add *size* bytes of counters, all of 64 bits. */
+void san_sim_report_add(void *sums, const void *counters, size_t size);
 /** Add the counters of an engine. */
 void san_sim_report_engine(struct sim_engine_sums *s, struct san_core *core);
 /** Take the links' counters now, for the report. */
@@ -313,9 +306,9 @@ struct sim_side {
 	struct sim_order order;
 	uint64_t nb_flushed; /**< requests that completed because the connection ended */
 	/* as target */
-	uint32_t life;     /**< changes with process, connection and keys */
-	uint8_t *region;   /**< guard, slot, guard, slot ... */
-	uint64_t *counter; /**< for atomics, a region of its own */
+	uint32_t life;    /**< changes with process, connection and keys */
+	uint8_t *region;  /**< guard, slot, guard, slot ... */
+	uint64_t counter; /**< for atomics, a region of its own */
 	uint32_t rkey, rkey_atomic;
 	uint32_t nb_recvs;   /**< number posted */
 	uint32_t recv_epoch; /**< changes when all of them are posted again */
@@ -328,8 +321,6 @@ struct sim_load {
 	uint32_t slot_bytes; /**< largest request, rounded up */
 	uint8_t *block;      /**< content */
 	uint32_t block_bytes;
-	struct sim_side **of_host; /**< by host: list of its sides */
-	uint32_t *rkey_block;      /**< by host: key for pulls */
 	struct san_prng prng;
 	uint32_t nb_up;      /**< connected sides */
 	uint32_t nb_over;    /**< sides that will not connect again */
@@ -346,7 +337,6 @@ struct sim_load {
 /** Draw the pairs of hosts, before the hosts are created. 0 or -ENOMEM. */
 int san_sim_load_create(struct sim_world *w);
 void san_sim_load_destroy(struct sim_world *w);
-uint32_t san_sim_load_conns_of(const struct sim_world *w, uint32_t host);
 /** A host has a new process: create queue pairs, regions and listener. 0 or -errno. */
 int san_sim_load_host_up(struct sim_world *w, struct sim_host *h);
 /** Its process has died: open requests never complete. */

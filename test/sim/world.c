@@ -140,7 +140,7 @@ send_copies(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m)
 			break;
 		san_sim_link_send(&w->net, &n->in, copy, w->now_ns);
 	}
-	n->nb_lost = n->in.nb_lost + n->in.nb_full;
+	n->nb_lost = n->in.stats.nb_lost + n->in.stats.nb_full;
 }
 
 static void

@@ -136,6 +136,13 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 	return m;
 }
 
+/** Queue a packet. The link owns it. */
+static inline void
+test_sim_send(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
+{
+	san_sim_link_send(&w->net, l, m, w->now_ns);
+}
+
 /** The next packet at the end of a link, and when; NULL: none. The caller frees it. */
 static inline struct rte_mbuf *
 test_sim_arrival(struct sim_world *w, struct sim_link **l)

@@ -153,9 +153,9 @@ ORDERED(san_sim_check_note__what_is_right)
 		if (op[i]->op == RTSAN_WR_SEND || op[i]->op == RTSAN_WR_PUSH_IMM)
 			receive(op[i]);
 		if (op[i]->op == RTSAN_WR_FETCH_ADD)
-			complete_atomic(op[i], (*side(1)->counter)++);
+			complete_atomic(op[i], side(1)->counter++);
 		else if (op[i]->op == RTSAN_WR_CMP_SWAP)
-			complete_atomic(op[i], *side(1)->counter);
+			complete_atomic(op[i], side(1)->counter);
 		else
 			complete(op[i], SAN_ST_OK);
 		assert_fine();
@@ -251,7 +251,7 @@ ORDERED(sim_check_order__succeeded_and_not_received)
 ORDERED(sim_check_order__excuses)
 {
 	complete(post(RTSAN_WR_SEND), SAN_ST_OK);
-	*side(1)->counter = 0;
+	side(1)->counter = 0;
 	note(SIM_NOTE_RESTARTED, 1);
 	complete(post(RTSAN_WR_SEND), RTSAN_WC_FLUSHED);
 	note(SIM_NOTE_DOWN, 0);
@@ -273,7 +273,7 @@ ORDERED(sim_check_order__addition_twice)
 {
 	struct sim_op *op = post(RTSAN_WR_FETCH_ADD);
 
-	*side(1)->counter = 2;
+	side(1)->counter = 2;
 	complete_atomic(op, 0);
 	assert_fine();
 	san_sim_check_settled(w);
@@ -413,7 +413,7 @@ ORDERED(sim_check_complete__wrong_key_succeeds)
 	struct sim_op *op = post(RTSAN_WR_FETCH_ADD);
 
 	op->bad = true;
-	*side(1)->counter = 1;
+	side(1)->counter = 1;
 	complete_atomic(op, 0);
 	assert_fails("complete", "of a wrong key completed with");
 }

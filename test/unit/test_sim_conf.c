@@ -471,14 +471,10 @@ UNIT_CASE(san_sim_conf_set__faults_by_name)
 
 UNIT_CASE(san_sim_conf_set__every_kind_of_fault)
 {
-	char word[64];
-
-	for (uint8_t kind = 0; kind < SIM_FAULT_MAX; kind++) {
-		snprintf(word, sizeof(word), "fault.f%u.kind=%s", kind,
-			 san_sim_conf_fault_name(kind));
-		assert_int_equal(set(word), 0);
-		assert_int_equal(conf.faults[kind].kind, kind);
-	}
+#define SET(name, word, ...)                                   \
+	assert_int_equal(set("fault." word ".kind=" word), 0); \
+	assert_int_equal(conf.faults[SIM_FAULT_##name].kind, SIM_FAULT_##name);
+	SIM_FAULTS(SET)
 	assert_round_trip();
 }
 
@@ -712,6 +708,5 @@ UNIT_CASE(san_sim_conf_rules_check__core_without_rate)
 
 UNIT_CASE(sim_conf_names__as_in_files)
 {
-	assert_string_equal(san_sim_conf_fault_name(SIM_FAULT_DUPLICATE), "duplicate");
 	assert_string_equal(san_sim_conf_kind_name(RTSAN_WR_CMP_SWAP - RTSAN_WR_SEND), "cmp_swap");
 }

@@ -26,7 +26,7 @@ static void
 send_n(struct sim_world *w, struct sim_link *l, uint32_t n)
 {
 	for (; n > 0; n--)
-		san_sim_world_send(w, l, frame(w));
+		test_sim_send(w, l, frame(w));
 }
 
 /* When the next packet arrives; SAN_TIME_NEVER: none. It is freed. */
@@ -64,8 +64,8 @@ NET_CASE(san_sim_link_send__serialisation)
 	assert_int_equal(arrival_ns(w), 5000 + 360 + 1000);
 	assert_int_equal(arrival_ns(w), 90000 + 120 + 1000);
 	assert_int_equal(arrival_ns(w), SAN_TIME_NEVER);
-	assert_int_equal(l->nb_pkts, 4);
-	assert_int_equal(l->nb_bytes, 4 * ON_WIRE);
+	assert_int_equal(l->stats.nb_pkts, 4);
+	assert_int_equal(l->stats.nb_bytes, 4 * ON_WIRE);
 	/* the other direction has its own time */
 	send_n(w, &w->links[1], 1);
 	assert_int_equal(arrival_ns(w), 120 + 1000);
@@ -93,8 +93,8 @@ NET_CASE(san_sim_link_send__rates)
 		double want_ns = 0;
 
 		for (uint32_t k = 0; k < 1000; k++) {
-			san_sim_world_send(w, &w->links[0],
-					   test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
+			test_sim_send(w, &w->links[0],
+				      test_sim_frame(w, 0, 1, 1, (uint16_t)(64 + k)));
 			want_ns += (64 + k + EXTRA) * 8 * 1000 / r->mbps;
 		}
 		for (uint32_t k = 0; k < 1000; k++)
@@ -112,23 +112,23 @@ NET_CASE(san_sim_link_send__drops_beyond_the_buffer)
 	struct sim_link *l = &w->links[PORT];
 
 	send_n(w, l, 6);
-	assert_int_equal(l->nb_full, 1);
-	assert_int_equal(l->nb_pkts, 5);
-	assert_int_equal(l->high_bytes, 5 * ON_WIRE);
+	assert_int_equal(l->stats.nb_full, 1);
+	assert_int_equal(l->stats.nb_pkts, 5);
+	assert_int_equal(l->stats.high_bytes, 5 * ON_WIRE);
 	/* the next one has room when one was sent, and not before */
 	w->now_ns = 119;
 	send_n(w, l, 1);
-	assert_int_equal(l->nb_full, 2);
+	assert_int_equal(l->stats.nb_full, 2);
 	w->now_ns = 120;
 	send_n(w, l, 2);
-	assert_int_equal(l->nb_full, 3);
-	assert_int_equal(l->nb_pkts, 6);
+	assert_int_equal(l->stats.nb_full, 3);
+	assert_int_equal(l->stats.nb_pkts, 6);
 	w = STAR("link.buffer=7475");
 	send_n(w, &w->links[PORT], 6);
-	assert_int_equal(w->links[PORT].nb_full, 2);
+	assert_int_equal(w->links[PORT].stats.nb_full, 2);
 	/* a small packet fits where a large one does not */
-	san_sim_world_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
-	assert_int_equal(w->links[PORT].nb_full, 2);
+	test_sim_send(w, &w->links[PORT], test_sim_frame(w, 1, 0, 1, LEN - 1));
+	assert_int_equal(w->links[PORT].stats.nb_full, 2);
 }
 
 /* RT-31: longer packets are lost, and take no time on the cable. */
@@ -137,12 +137,12 @@ NET_CASE(san_sim_link_send__loses_what_is_too_long)
 	struct sim_world *w = STAR("link.mtu=1000", "core.mtu=9000");
 	struct sim_link *l = &w->links[PORT];
 
-	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
-	assert_int_equal(l->nb_lost, 1);
-	assert_int_equal(l->nb_pkts, 0);
-	san_sim_world_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
-	assert_int_equal(l->nb_lost, 1);
-	assert_int_equal(l->nb_pkts, 1);
+	test_sim_send(w, l, test_sim_frame(w, 1, 0, 1, 1015));
+	assert_int_equal(l->stats.nb_lost, 1);
+	assert_int_equal(l->stats.nb_pkts, 0);
+	test_sim_send(w, l, test_sim_frame(w, 1, 0, 1, 1014));
+	assert_int_equal(l->stats.nb_lost, 1);
+	assert_int_equal(l->stats.nb_pkts, 1);
 }
 
 /* A host's own queue is bounded by its loop. */
@@ -151,8 +151,8 @@ NET_CASE(san_sim_link_send__hosts_do_not_drop)
 	struct sim_world *w = STAR("link.buffer=2 KiB", "host.mtu=1500");
 
 	send_n(w, san_sim_topo_uplink(w, 1), 1000);
-	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_full, 0);
-	assert_int_equal(san_sim_topo_uplink(w, 1)->nb_pkts, 1000);
+	assert_int_equal(san_sim_topo_uplink(w, 1)->stats.nb_full, 0);
+	assert_int_equal(san_sim_topo_uplink(w, 1)->stats.nb_pkts, 1000);
 }
 
 NET_CASE(san_sim_link_backlog__drains_at_the_rate)
@@ -167,7 +167,7 @@ NET_CASE(san_sim_link_backlog__drains_at_the_rate)
 	assert_int_equal(san_sim_link_backlog(l, 40), 10 * ON_WIRE - 500);
 	assert_int_equal(san_sim_link_backlog(l, 1200), 0);
 	assert_int_equal(san_sim_link_backlog(l, 1000000000), 0);
-	assert_int_equal(l->high_bytes, 10 * ON_WIRE);
+	assert_int_equal(l->stats.high_bytes, 10 * ON_WIRE);
 }
 
 /* ---- marks ---- */
@@ -201,8 +201,8 @@ marks(const char *ipv6)
 		assert_int_equal(ecn_of(m), i > 2 ? 3 : 2);
 		rte_pktmbuf_free(m);
 	}
-	assert_int_equal(l->nb_marked, 3);
-	assert_int_equal(l->nb_lost + l->nb_full, 0);
+	assert_int_equal(l->stats.nb_marked, 3);
+	assert_int_equal(l->stats.nb_lost + l->stats.nb_full, 0);
 }
 
 NET_CASE(san_sim_link_send__marks_beyond_the_threshold)
@@ -221,11 +221,11 @@ NET_CASE(san_sim_link_send__marks_nothing_else)
 	send_n(w, l, 1);
 	m = frame(w);
 	memcpy(was, rte_pktmbuf_mtod(m, void *), LEN);
-	san_sim_world_send(w, l, m);
+	test_sim_send(w, l, m);
 	m = frame(w); /* ARP has no such bits */
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
-	san_sim_world_send(w, l, m);
+	test_sim_send(w, l, m);
 	arrival_ns(w);
 	m = test_sim_arrival(w, &l);
 	for (uint32_t i = 0; i < LEN; i++)
@@ -256,12 +256,12 @@ NET_CASE(san_sim_link_send__marks_only_ect)
 		sum = rte_raw_cksum(ip, sizeof(*ip));
 		assert_int_not_equal(sum, 0xffff);
 		send_n(w, l, 1);
-		san_sim_world_send(w, l, m);
+		test_sim_send(w, l, m);
 		arrival_ns(w);
 		assert_ptr_equal(test_sim_arrival(w, &l), m);
 		assert_int_equal(ip->type_of_service, 0xb8 | after[ecn]);
 		assert_int_equal(rte_raw_cksum(ip, sizeof(*ip)), sum);
-		assert_int_equal(l->nb_marked, ecn == 1 || ecn == 2);
+		assert_int_equal(l->stats.nb_marked, ecn == 1 || ecn == 2);
 		rte_pktmbuf_free(m);
 		test_sim_network_free();
 	}
@@ -272,7 +272,7 @@ NET_CASE(san_sim_link_send__no_threshold_no_marks)
 	struct sim_world *w = STAR("link.mark=0");
 
 	send_n(w, &w->links[PORT], 100);
-	assert_int_equal(w->links[PORT].nb_marked, 0);
+	assert_int_equal(w->links[PORT].stats.nb_marked, 0);
 }
 
 /* ---- faults ---- */
@@ -286,14 +286,14 @@ lose(struct sim_world *w, uint32_t n, char *which)
 	for (uint32_t i = 0; i < n; i++) {
 		bool is_lost;
 
-		san_sim_world_send(w, &w->links[0], frame(w));
+		test_sim_send(w, &w->links[0], frame(w));
 		is_lost = arrival_ns(w) == SAN_TIME_NEVER;
 		lost += is_lost;
 		w->now_ns += 200;
 		if (which != NULL)
 			which[i] = is_lost ? '1' : '0';
 	}
-	assert_int_equal(w->links[0].nb_lost, lost);
+	assert_int_equal(w->links[0].stats.nb_lost, lost);
 	assert_int_equal(w->net.nb_faults, lost + 1); /* and the fault itself */
 	return lost;
 }
@@ -400,8 +400,8 @@ NET_CASE(san_sim_link_send__flows)
 		for (k = lost = 0; k < 4; k++) {
 			uint16_t len = (uint16_t)(100 + 50 * k);
 
-			san_sim_world_send(w, &w->links[0],
-					   test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
+			test_sim_send(w, &w->links[0],
+				      test_sim_frame(w, 0, 1, (uint16_t)(40000 + port), len));
 			lost += arrival_ns(w) == SAN_TIME_NEVER;
 			w->now_ns += 100;
 		}
@@ -417,12 +417,12 @@ NET_CASE(san_sim_link_send__down)
 
 	assert_int_equal(lose(w, 100, NULL), 100);
 	/* the way back works */
-	san_sim_world_send(w, &w->links[1], frame(w));
+	test_sim_send(w, &w->links[1], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 	assert_false(w->links[1].faulty);
 	san_sim_fault_event(w, 0, false);
 	assert_false(w->links[0].faulty);
-	san_sim_world_send(w, &w->links[0], frame(w));
+	test_sim_send(w, &w->links[0], frame(w));
 	assert_int_not_equal(arrival_ns(w), SAN_TIME_NEVER);
 }
 
@@ -436,7 +436,7 @@ NET_CASE(san_sim_link_send__duplicate)
 	for (uint32_t i = 0; i < 2000; i++) {
 		uint64_t sent_ns = w->now_ns;
 
-		san_sim_world_send(w, &w->links[0], frame(w));
+		test_sim_send(w, &w->links[0], frame(w));
 		m[0] = test_sim_arrival(w, &l);
 		assert_int_equal(w->now_ns, sent_ns + 1120);
 		m[1] = test_sim_arrival(w, &l);
@@ -454,7 +454,7 @@ NET_CASE(san_sim_link_send__duplicate)
 	}
 	assert_in_range(latest_ns, 4900, 5000);
 	assert_in_range(earliest_ns, 0, 100);
-	assert_int_equal(w->links[0].nb_lost, 0);
+	assert_int_equal(w->links[0].stats.nb_lost, 0);
 }
 
 NET_CASE(san_sim_link_send__reorder)
@@ -466,7 +466,7 @@ NET_CASE(san_sim_link_send__reorder)
 	for (uint32_t i = 0; i < MANY; i++) {
 		uint64_t at_ns;
 
-		san_sim_world_send(w, &w->links[0], frame(w));
+		test_sim_send(w, &w->links[0], frame(w));
 		at_ns = arrival_ns(w) - w->now_ns;
 		assert_in_range(at_ns, 1120, 1120 + 7000);
 		late += at_ns != 1120;
@@ -485,7 +485,7 @@ NET_CASE(san_sim_link_send__reorder_counts_what_is_late)
 	uint32_t late = 0;
 
 	for (uint32_t i = 0; i < MANY; i++) {
-		san_sim_world_send(w, &w->links[0], frame(w));
+		test_sim_send(w, &w->links[0], frame(w));
 		late += arrival_ns(w) - w->now_ns != 1120;
 		w->now_ns += 10 * US;
 	}
@@ -503,7 +503,7 @@ NET_CASE(san_sim_link_send__corruption_of_one_bit)
 	for (i = 0; i < 5000; i++) {
 		uint32_t bits = 0;
 
-		san_sim_world_send(w, &w->links[0], frame(w));
+		test_sim_send(w, &w->links[0], frame(w));
 		m = test_sim_arrival(w, &l);
 		assert_int_equal(m->pkt_len, LEN);
 		for (k = 0; k < LEN; k++) {

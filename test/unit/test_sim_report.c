@@ -54,7 +54,7 @@ SIM_CASE(san_sim_report_links__of_the_load)
 
 	ran(WORDS("load.ops=1", "load.size_min=1000", "load.size_max=1000", "load.connections=50"));
 	for (uint32_t i = 0; i < w->nb_links; i++)
-		sent += w->links[i].nb_pkts;
+		sent += w->links[i].stats.nb_pkts;
 	assert_in_range(figure("packets"), 50, 150);
 	assert_true(sent >= figure("packets") + 50);
 }

@@ -89,7 +89,7 @@ walk(struct sim_world *w, uint32_t from, struct rte_mbuf *m, uint32_t *hops, uin
 
 	*hops = 0;
 	*spine = UINT32_MAX;
-	san_sim_world_send(w, san_sim_topo_uplink(w, from), m);
+	test_sim_send(w, san_sim_topo_uplink(w, from), m);
 	while ((m = test_sim_arrival(w, &l)) != NULL) {
 		(*hops)++;
 		assert_true(*hops < 10);
