@@ -5,6 +5,7 @@
  * or many that are drawn from seeds; see sansim(1).
  */
 
+#include <err.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -96,13 +97,6 @@ struct args {
 	char **argv;
 };
 
-static void
-sansim_die(const char *what)
-{
-	fprintf(stderr, "sansim: %s\n", what);
-	exit(EXIT_USAGE);
-}
-
 /* Whether any option of *set*, which are bits, is given. */
 static bool
 has_option(const struct args *a, uint32_t set)
@@ -120,7 +114,6 @@ static uint64_t
 opt_number(const struct args *a, enum option_id id, uint64_t unset)
 {
 	const char *text = a->value[id];
-	char buf[ERR_MAX];
 	char *end;
 	uint64_t v;
 
@@ -128,10 +121,8 @@ opt_number(const struct args *a, enum option_id id, uint64_t unset)
 		return unset;
 	errno = 0;
 	v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
-		snprintf(buf, sizeof(buf), "--%s: \"%s\" is not a number", options[id].name, text);
-		sansim_die(buf);
-	}
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0)
+		errx(EXIT_USAGE, "--%s: \"%s\" is not a number", options[id].name, text);
 	return v;
 }
 
@@ -154,7 +145,7 @@ build_conf(struct args *a)
 			san_sim_conf_set(&a->conf, value, err, sizeof(err)) :
 			san_sim_conf_file_load(&a->conf, value, err, sizeof(err));
 		if (rc != 0)
-			sansim_die(err);
+			errx(EXIT_USAGE, "%s", err);
 	}
 	a->conf.run.seed = opt_number(a, OPT_SEED, a->conf.run.seed);
 }
@@ -174,13 +165,13 @@ sansim_swarm(const struct args *a)
 	};
 
 	if (has_option(a, ~SWARM_OPTIONS))
-		sansim_die(
-			"--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
-			"--shrink only");
+		errx(EXIT_USAGE,
+		     "--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
+		     "--shrink only");
 	if (nb_workers < 1 || nb_workers > WORKERS_MAX)
-		sansim_die("--workers: 1 to 16");
+		errx(EXIT_USAGE, "--workers: 1 to 16");
 	if (swarm.nb_runs == 0 && swarm.seconds == 0)
-		sansim_die("--swarm 0 wants --seconds");
+		errx(EXIT_USAGE, "--swarm 0 wants --seconds");
 	return san_sim_swarm_run(&swarm) != 0;
 }
 
@@ -191,17 +182,17 @@ check_single(const struct args *a)
 	const struct sim_watch *w = &a->watch;
 
 	if (has_option(a, BIT(SECONDS) | BIT(WORKERS)))
-		sansim_die("--seconds and --workers want --swarm");
+		errx(EXIT_USAGE, "--seconds and --workers want --swarm");
 	if (a->value[OPT_TRACE_AT] != NULL && w->trace_path == NULL)
-		sansim_die("--trace-at wants --trace");
+		errx(EXIT_USAGE, "--trace-at wants --trace");
 	if (a->value[OPT_SHRINK] != NULL && has_option(a, OUTPUTS))
-		sansim_die("--shrink takes no --json, --series, --trace or --print");
+		errx(EXIT_USAGE, "--shrink takes no --json, --series, --trace or --print");
 	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
-		sansim_die("--series: wants a file, not -");
+		errx(EXIT_USAGE, "--series: wants a file, not -");
 	if (w->trace_path != NULL && strcmp(w->trace_path, "-") == 0)
-		sansim_die("--trace: wants a file, not -");
+		errx(EXIT_USAGE, "--trace: wants a file, not -");
 	if (w->series_path != NULL && a->conf.run.sample_ns == 0)
-		sansim_die("--series wants run.sample, the time between its lines");
+		errx(EXIT_USAGE, "--series wants run.sample, the time between its lines");
 }
 
 /* Print what --help, --version or --keys ask for, whatever else is on the command line. */
@@ -235,7 +226,7 @@ parse_args(struct args *a, int argc, char **argv)
 	a->argv = argv;
 	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
 	if (a->overlays == NULL)
-		sansim_die("no memory");
+		errx(EXIT_USAGE, "no memory");
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (id == '?') {
 			fputs("Try: sansim --help\n", stderr);
@@ -246,7 +237,7 @@ parse_args(struct args *a, int argc, char **argv)
 			a->overlays[a->nb_overlays++] = (struct overlay){id, optarg};
 	}
 	if (optind != argc)
-		sansim_die("there are no arguments but options; try: sansim --help");
+		errx(EXIT_USAGE, "there are no arguments but options; try: sansim --help");
 	a->watch.series_path = a->value[OPT_SERIES];
 	a->watch.trace_path = a->value[OPT_TRACE];
 	a->watch.trace_where = a->value[OPT_TRACE_AT] != NULL ? a->value[OPT_TRACE_AT] : "all";
@@ -259,12 +250,12 @@ sansim_write_json(const struct sim_world *w, const char *path)
 	int rc = 0;
 
 	if (f == NULL) {
-		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
+		warn("%s", path);
 		return EXIT_USAGE;
 	}
 	san_sim_report_json(w, f);
 	if (fflush(f) != 0 || ferror(f) || (f != stdout && fclose(f) != 0)) {
-		fprintf(stderr, "sansim: %s: %s\n", path, strerror(errno));
+		warn("%s", path);
 		rc = 1;
 	}
 	return rc;
@@ -277,13 +268,13 @@ sansim_shrink(struct args *a)
 	int rc = san_sim_swarm_try(&a->conf, NULL, why, sizeof(why));
 
 	if (rc != -EIO) {
-		fprintf(stderr, "sansim: %s\n", rc == 0 ? "this scenario does not fail" : why);
+		warnx("%s", rc == 0 ? "this scenario does not fail" : why);
 		return 1;
 	}
 	san_sim_swarm_shrink(&a->conf, why);
 	san_sim_swarm_print(&a->conf, why, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		perror("sansim: standard output");
+		warn("standard output");
 		return 1;
 	}
 	return 0;
@@ -330,16 +321,16 @@ sansim_run(struct args *a)
 	if (json == NULL || strcmp(json, "-") != 0)
 		san_sim_report_text(w, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		perror("sansim: standard output");
+		warn("standard output");
 		rc = 1;
 	}
 	if (w->failed) {
-		fprintf(stderr, "sansim: %s\n", w->why);
+		warnx("%s", w->why);
 		print_repeat(a->argv);
 		rc = 1;
 	}
 	if (san_sim_world_destroy(w) != 0) {
-		fputs("sansim: the trace or series could not be written whole\n", stderr);
+		warnx("the trace or series could not be written whole");
 		rc = 1;
 	}
 	return rc;
@@ -359,7 +350,7 @@ main(int argc, char **argv)
 	build_conf(&a);
 	check_single(&a);
 	if (san_sim_conf_rules_check(&a.conf, err, sizeof(err)) != 0)
-		sansim_die(err);
+		errx(EXIT_USAGE, "%s", err);
 	if (a.value[OPT_PRINT] != NULL) {
 		san_sim_conf_print(&a.conf, stdout);
 		return 0;

@@ -294,10 +294,12 @@ want_fault(struct sim_conf *conf, const char *section, char *err, size_t err_len
 /* ---- keys ---- */
 
 static int
-check_section(const char *section, char *err, size_t err_len)
+enter_section(void *conf, const char *section, char *err, size_t err_len)
 {
 	const struct san_key *k;
 
+	if (is_fault(section))
+		return want_fault(conf, section, err, err_len) == NULL ? -EINVAL : 0;
 	for (k = keys; k->name != NULL; k++)
 		if (strcmp(k->section, section) == 0)
 			return 0;
@@ -309,30 +311,15 @@ check_section(const char *section, char *err, size_t err_len)
 }
 
 static int
-enter_section(void *conf, const char *section, char *err, size_t err_len)
-{
-	if (is_fault(section))
-		return want_fault(conf, section, err, err_len) == NULL ? -EINVAL : 0;
-	return check_section(section, err, err_len);
-}
-
-static int
 sim_conf_set_key(void *conf, const char *section, const char *name, const char *value, char *err,
 		 size_t err_len)
 {
-	const struct san_key *k;
+	bool of_fault = is_fault(section);
+	const struct san_key *k = of_fault ? san_key_find(fault_keys, NULL, name) :
+					     san_key_find(keys, section, name);
 	char full[TEXT_MAX];
-	void *base = conf;
 
-	if (is_fault(section)) {
-		base = want_fault(conf, section, err, err_len);
-		k = san_key_find(fault_keys, NULL, name);
-	} else {
-		if (check_section(section, err, err_len) != 0)
-			return -EINVAL;
-		k = san_key_find(keys, section, name);
-	}
-	if (base == NULL)
+	if (enter_section(conf, section, err, err_len) != 0)
 		return -EINVAL;
 	if (k == NULL) {
 		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
@@ -340,7 +327,8 @@ sim_conf_set_key(void *conf, const char *section, const char *name, const char *
 		return -EINVAL;
 	}
 	snprintf(full, sizeof(full), "%s.%s", section, name);
-	return san_key_set(k, base, full, value, err, err_len);
+	return san_key_set(k, of_fault ? want_fault(conf, section, err, err_len) : conf, full,
+			   value, err, err_len);
 }
 
 int

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "core.h"
+#include "san_prng.h"
 #include "san_wr.h"
 #include "sim_link.h"
 
@@ -217,5 +218,22 @@ void san_sim_conf_help(FILE *out);
 bool san_sim_conf_place(const char *text, struct sim_place *p);
 /** Name of a kind of request, as in files. */
 const char *san_sim_conf_kind_name(uint32_t kind);
+
+/* ---- sim_core.c: what simulated cores need, also those of test/sim and bench_core ---- */
+
+void san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
+/**
+ * Turn the defaults in *conf* into the configuration of host *id*. *prng* supplies secrets, also
+ * later.
+ */
+void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
+
+#define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */
+
+/**
+ * Start EAL with *mb* megabytes: memory only, no devices, no hugepages, nothing shared. On failure
+ * print a message and exit.
+ */
+void san_sim_core_eal_init(uint32_t mb);
 
 #endif /* SIM_CONF_H */

@@ -10,7 +10,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
-#include "sim_core.h"
+#include "sim_conf.h"
 
 #define PREFIX_V4  (96 + 8)
 #define PREFIX_V6  64

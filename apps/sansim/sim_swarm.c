@@ -211,18 +211,32 @@ enum shrink_step {
 	AS_PAIR,
 	LESS_DEPTH,
 	LESS_BYTES,
-	ONE_WAY,
-	PLAIN_CLOCK,
-	NO_SIDE_SHOWS,
-	ALL_ORDERED,
 	SHRINK_STEPS
+};
+
+/* Settings of the plainest scenario. */
+static const char *const plain[] = {
+	"load.send=0",
+	"load.push=0",
+	"load.push_imm=0",
+	"load.pull=0",
+	"load.fetch_add=0",
+	"load.cmp_swap=0",
+	"load.both_ways=off",
+	"host.clock_drift=0",
+	"host.poll=0ns",
+	"load.revoke=0ns",
+	"load.recv_delay=0ns",
+	"load.start_step=0ns",
+	"load.bad_key=0",
+	"load.unordered=0",
 };
 
 /* Remove something. False: there is nothing to remove. */
 static bool
 shrink_once(struct sim_conf *c, enum shrink_step step)
 {
-	const struct sim_conf was = *c;
+	bool is_pair = c->topo.type == SIM_TOPO_PAIR;
 
 	switch (step) {
 	case LESS_CONNECTIONS:
@@ -232,7 +246,7 @@ shrink_once(struct sim_conf *c, enum shrink_step step)
 		c->load.ops /= 2;
 		return c->load.ops != 0;
 	case LESS_HOSTS:
-		if (c->topo.type == SIM_TOPO_PAIR || c->topo.hosts < 3)
+		if (is_pair || c->topo.hosts < 3)
 			return false;
 		c->topo.hosts = RTE_MAX(2u, c->topo.hosts / 2);
 		c->topo.leaves = RTE_MIN(c->topo.leaves, c->topo.hosts);
@@ -240,28 +254,13 @@ shrink_once(struct sim_conf *c, enum shrink_step step)
 	case AS_PAIR:
 		c->topo.type = SIM_TOPO_PAIR;
 		c->topo.hosts = 2;
-		return was.topo.type != SIM_TOPO_PAIR;
+		return !is_pair;
 	case LESS_DEPTH:
 		c->load.depth /= 2;
 		return c->load.depth != 0;
-	case LESS_BYTES:
+	default: /* LESS_BYTES */
 		c->load.size_max /= 2;
 		return c->load.size_max >= c->load.size_min;
-	case ONE_WAY:
-		c->load.both_ways = false;
-		return was.load.both_ways;
-	case PLAIN_CLOCK:
-		c->host.clock_ppm_range = c->host.poll_ns = 0;
-		return was.host.clock_ppm_range + was.host.poll_ns != 0;
-	case NO_SIDE_SHOWS:
-		c->load.revoke_ns = c->load.recv_delay_ns = c->load.start_step_ns = 0;
-		c->load.bad_ppm = 0;
-		return was.load.revoke_ns + was.load.recv_delay_ns + was.load.bad_ppm +
-			was.load.start_step_ns !=
-			0;
-	default:
-		c->load.unordered_ppm = 0;
-		return was.load.unordered_ppm != 0;
 	}
 }
 
@@ -282,6 +281,7 @@ void
 san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 {
 	struct sim_conf less = *conf;
+	char err[256]; /* the words are right */
 	bool changed = true;
 	uint32_t round, i;
 
@@ -293,9 +293,10 @@ san_sim_swarm_shrink(struct sim_conf *conf, const char *why)
 				(less.nb_faults - i) * sizeof(less.faults[0]));
 			changed |= shrink_to(conf, &less, true, why);
 		}
-		for (i = 0; i < SIM_KINDS; i++) {
-			less.load.weights[i] = 0;
-			changed |= shrink_to(conf, &less, conf->load.weights[i] != 0, why);
+		for (i = 0; i < RTE_DIM(plain); i++) {
+			san_sim_conf_set(&less, plain[i], err, sizeof(err));
+			changed |= shrink_to(conf, &less, memcmp(&less, conf, sizeof(less)) != 0,
+					     why);
 		}
 		for (i = 0; i < SHRINK_STEPS; i++)
 			while (shrink_to(conf, &less, shrink_once(&less, i), why))

@@ -29,7 +29,6 @@
 
 #include "hist.h"
 #include "sim_conf.h"
-#include "sim_core.h"
 #include "sim_link.h"
 
 struct sim_world;

@@ -6,8 +6,8 @@
  * @file
  * Parse and build RT packets in host order. No other module touches packet bytes.
  *
- * The byte layouts are in wire_bth.h and wire_rt.h; doc/wire.md is the authority. No state,
- * no policy. (RT-3, RT-29, RT-31, SYS-1, ARCH-3)
+ * The byte layouts are in wire_priv.h; doc/wire.md is the authority. No state, no policy. (RT-3,
+ * RT-29, RT-31, SYS-1, ARCH-3)
  */
 
 #include <assert.h>

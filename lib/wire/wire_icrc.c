@@ -142,20 +142,6 @@ is_short(const struct rte_mbuf *m, uint32_t len, uint32_t off)
 		(len - off) % 4 == 0 && off + rte_pktmbuf_headroom(m) >= FRONT_MAX &&
 		__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx");
 }
-#else
-static inline uint32_t
-icrc_short(const uint8_t *lrh, uint32_t len, bool v6)
-{
-	(void)lrh, (void)len, (void)v6;
-	return 0;
-}
-
-static inline bool
-is_short(const struct rte_mbuf *m, uint32_t len, uint32_t off)
-{
-	(void)m, (void)len, (void)off;
-	return false;
-}
 #endif
 
 /* ---- all others: ISA-L ---- */
@@ -223,8 +209,10 @@ san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len)
 {
 	const uint32_t off = sizeof(struct wire_eth) - LRH_LEN;
 
+#ifdef RTE_ARCH_X86
 	if (is_short(m, len, off))
 		return icrc_short(rte_pktmbuf_mtod_offset(m, const uint8_t *, off), len - off, v6);
+#endif
 	return icrc_long(m, v6, off, len);
 }
 

@@ -13,8 +13,7 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
-#include "wire_bth.h"
-#include "wire_rt.h"
+#include "wire_priv.h"
 
 #define ND_SOLICIT 135
 #define ND_ADVERT  136

@@ -21,7 +21,7 @@
 #include <rte_ring.h>
 
 #include "core.h"
-#include "sim_core.h"
+#include "sim_conf.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "sim_core.h"
+#include "sim_conf.h"
 #include "sim_trace.h"
 #include "world.h"
 

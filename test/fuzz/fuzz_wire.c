@@ -13,7 +13,7 @@
 #include "san_assert.h"
 #include "unit/test_eal.h"
 #include "wire.h"
-#include "wire_bth.h"
+#include "wire_priv.h"
 
 #define FRAME_MAX 16384
 #define NB_MBUFS  255

@@ -11,7 +11,7 @@
 #include "prop.h"
 
 #include "unit/test_eal.h"
-#include "wire_bth.h"
+#include "wire_priv.h"
 #include "wire_sample.h"
 
 #define NB_FRAMES 400

@@ -7,7 +7,7 @@
 #include <rte_ip.h>
 
 #include "san_assert.h"
-#include "sim_core.h"
+#include "sim_conf.h"
 #define TEST_EAL_MB "512"
 #include "unit/test_eal.h"
 #include "world.h"

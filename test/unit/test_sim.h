@@ -18,7 +18,6 @@
 #define TEST_EAL_MB "512"
 #include "test_eal.h"
 
-#include "sim_core.h"
 #include "sim_world.h"
 #include "unit.h"
 

@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim_core.h"
 #include "sim_world.h"
 #include "unit.h"
 

@@ -10,7 +10,7 @@
 #include "san_prng.h"
 #include "test_eal.h"
 #include "unit.h"
-#include "wire_bth.h"
+#include "wire_priv.h"
 #include "wire_sample.h"
 
 static struct san_wire_pkt got; /* by the last parse() */
