@@ -528,11 +528,7 @@ san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 		if (c->state == SAN_CONN_OPEN)
 			check_pcb_conn(w, h, c, &b[slot], share);
 		b[slot] = (struct sim_before){
-			.nb_rtx = c->nb_rtx,
-			.cid = c->cid,
-			.inflight = c->pcb.inflight,
-			.active = c->active,
-		};
+			c->nb_rtx, c->cid, c->pcb.inflight, c->active};
 	}
 }
 

@@ -205,10 +205,7 @@ san_sim_conf_default(struct sim_conf *conf)
 
 /* Defaults of a fault section. */
 static const struct sim_fault_conf no_fault = {
-	.kind = SIM_FAULT_MAX,
-	.where = "all",
-	.rate_ppm = UINT32_MAX,
-};
+	.kind = SIM_FAULT_MAX, .where = "all", .rate_ppm = UINT32_MAX};
 
 /* True if the name can be written to a file and read again. */
 static bool

@@ -60,17 +60,8 @@ void
 san_sim_core_eal_init(uint32_t mb)
 {
 	char size[16];
-	char *argv[] = {
-		"sansim",
-		"--no-huge",
-		"--no-pci",
-		"--no-shconf",
-		"--no-telemetry",
-		"--log-level=4",
-		"-m",
-		size,
-		NULL,
-	};
+	char *argv[] = {"sansim", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
+			"--log-level=4", "-m", size, NULL};
 	cpu_set_t cpus;
 
 	snprintf(size, sizeof(size), "%u", mb);

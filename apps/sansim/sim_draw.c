@@ -50,15 +50,8 @@ static void
 draw_network(struct san_prng *g, struct sim_conf *c)
 {
 	static const uint8_t types[] = {
-		SIM_TOPO_PAIR,
-		SIM_TOPO_PAIR,
-		SIM_TOPO_PAIR,
-		SIM_TOPO_STAR,
-		SIM_TOPO_STAR,
-		SIM_TOPO_DUMBBELL,
-		SIM_TOPO_LEAF_SPINE,
-		SIM_TOPO_LEAF_SPINE,
-	};
+		SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_PAIR, SIM_TOPO_STAR, SIM_TOPO_STAR,
+		SIM_TOPO_DUMBBELL, SIM_TOPO_LEAF_SPINE, SIM_TOPO_LEAF_SPINE};
 	static const uint32_t rates[] = {100, 1000, 10000, 25000, 100000};
 
 	c->topo.type = types[san_prng_below(g, RTE_DIM(types))];

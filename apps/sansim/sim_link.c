@@ -38,11 +38,7 @@ void
 san_sim_link_init(struct sim_link *l, uint32_t id, const struct sim_link_conf *conf)
 {
 	*l = (struct sim_link){
-		.conf = conf,
-		.id = id,
-		.buffer_bytes = conf->buffer_bytes,
-		.trace_if = -1,
-	};
+		.conf = conf, .id = id, .buffer_bytes = conf->buffer_bytes, .trace_if = -1};
 }
 
 uint64_t
@@ -99,12 +95,9 @@ sim_link_trace(struct sim_net *net, const struct sim_link *l, const struct rte_m
 static void
 sim_link_deliver(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t at_ns)
 {
-	san_sim_event_push(&net->events, &(struct sim_event){
-						 .at_ns = at_ns,
-						 .arg = m,
-						 .obj = l->id,
-						 .kind = SIM_EV_ARRIVE,
-					 });
+	const struct sim_event ev = {.at_ns = at_ns, .arg = m, .obj = l->id, .kind = SIM_EV_ARRIVE};
+
+	san_sim_event_push(&net->events, &ev);
 }
 
 static uint64_t

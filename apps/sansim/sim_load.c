@@ -218,11 +218,7 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 {
 	uint32_t depth = rte_align32pow2(RTE_MAX(w->conf.load.depth, 2u));
 	const struct san_ulp_qp_conf conf = {
-		.send_cq = h->send_cq,
-		.recv_cq = h->recv_cq,
-		.sq_depth = depth,
-		.rq_depth = depth,
-	};
+		.send_cq = h->send_cq, .recv_cq = h->recv_cq, .sq_depth = depth, .rq_depth = depth};
 	int rc;
 
 	if (s->stream)

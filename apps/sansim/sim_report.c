@@ -253,13 +253,12 @@ san_sim_report_series(struct sim_world *w)
 	uint64_t inflight = 0, cam = 0, queued = 0; /* the longest queue of a switch */
 	uint32_t i;
 
-	if (!w->series_begun) {
+	if (w->now_ns == w->load_ns) { /* the first line */
 		fputs("time_ns,queue_bytes,bytes,inflight,cam", w->series);
 		for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
 			fprintf(w->series, ",flow%u", i);
 		fputc('\n', w->series);
 	}
-	w->series_begun = true;
 	for (i = 0; i < w->nb_hosts; i++) {
 		if (w->hosts[i].core == NULL)
 			continue;

@@ -24,7 +24,6 @@
 
 /** A worker's result of a run; shorter than PIPE_BUF, so that it is written at once. */
 struct verdict {
-	uint64_t index;
 	struct sim_swarm_sum sum; /* of this run */
 	bool unbuilt;             /* the run could not be built */
 	char why[256];
@@ -32,9 +31,8 @@ struct verdict {
 
 struct worker {
 	pid_t pid;
-	int fd;        /* pipe with verdicts */
+	int fd;        /* pipe with verdicts; -1: it has ended */
 	uint64_t next; /* index of its current run */
-	bool open;
 };
 
 struct campaign {
@@ -109,8 +107,10 @@ swarm_spawn_worker(int *fd, uint32_t mb)
 	}
 	close(ends[1]);
 	*fd = ends[0];
-	if (pid < 0)
+	if (pid < 0) {
 		close(ends[0]);
+		*fd = -1;
+	}
 	return pid;
 }
 
@@ -130,7 +130,7 @@ swarm_worker_run(const struct campaign *c, int fd, uint64_t next)
 	struct sim_conf run;
 
 	do {
-		struct verdict v = {.index = next};
+		struct verdict v = {0};
 
 		san_sim_draw_swarm(c->conf->seed + next, &run);
 		run_one(&run, &v);
@@ -351,15 +351,14 @@ report_failure(struct campaign *c, uint64_t index, const char *why)
 static void
 start_worker(struct campaign *c, struct worker *wk, uint64_t next)
 {
-	wk->open = false;
+	wk->fd = -1;
 	if (!has_run(c, next))
 		return;
 	wk->next = next;
 	wk->pid = swarm_spawn_worker(&wk->fd, SIM_EAL_SWARM_MB);
 	if (wk->pid == 0)
 		swarm_worker_run(c, wk->fd, next);
-	wk->open = wk->pid > 0;
-	if (!wk->open) {
+	if (wk->pid < 0) {
 		fprintf(stderr, "sansim: no process for a run: %s\n", strerror(errno));
 		c->sum.nb_failed++;
 	}
@@ -374,7 +373,7 @@ take_verdict(struct campaign *c, struct worker *wk)
 	if (read(wk->fd, &v, sizeof(v)) != sizeof(v)) { /* no more runs, or one has failed */
 		waitpid(wk->pid, &status, 0);
 		close(wk->fd);
-		wk->open = false;
+		wk->fd = -1;
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			return;
 		c->sum.nb_runs++;
@@ -383,10 +382,10 @@ take_verdict(struct campaign *c, struct worker *wk)
 		start_worker(c, wk, wk->next + c->conf->nb_workers);
 		return;
 	}
-	wk->next = v.index + c->conf->nb_workers;
 	san_sim_report_add(&c->sum, &v.sum, sizeof(v.sum));
 	if (v.sum.nb_failed != 0)
-		report_failure(c, v.index, v.why);
+		report_failure(c, wk->next, v.why);
+	wk->next += c->conf->nb_workers;
 }
 
 static bool
@@ -396,9 +395,8 @@ wait_some(struct campaign *c)
 	uint32_t i, n = 0;
 
 	for (i = 0; i < c->conf->nb_workers; i++) {
-		p[i] = (struct pollfd){.fd = c->workers[i].open ? c->workers[i].fd : -1,
-				       .events = POLLIN};
-		n += c->workers[i].open;
+		p[i] = (struct pollfd){.fd = c->workers[i].fd, .events = POLLIN};
+		n += c->workers[i].fd >= 0;
 	}
 	if (n == 0)
 		return false;

@@ -49,13 +49,10 @@ void
 san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
 		 uint16_t port, void *arg)
 {
-	san_sim_event_push(&w->net.events, &(struct sim_event){
-						   .at_ns = at_ns,
-						   .arg = arg,
-						   .obj = obj,
-						   .kind = (uint16_t)kind,
-						   .port = port,
-					   });
+	const struct sim_event ev = {
+		.at_ns = at_ns, .arg = arg, .obj = obj, .kind = (uint16_t)kind, .port = port};
+
+	san_sim_event_push(&w->net.events, &ev);
 }
 
 bool

@@ -125,8 +125,7 @@ struct sim_world {
 	uint32_t nb_silencing; /**< active faults that can drop a packet repeatedly */
 	uint64_t silence_ns;   /**< total time with such faults, up to silence_at_ns */
 	uint64_t silence_at_ns;
-	FILE *series; /**< time series, CSV; NULL: none */
-	bool series_begun;
+	FILE *series;   /**< time series, CSV; NULL: none */
 	bool explained; /**< the reason is on stderr already */
 	bool failed;
 	char why[512]; /**< the first violation */

@@ -289,19 +289,6 @@ san_wire_build(struct rte_mbuf *m, const struct san_wire_path *path, const struc
 	memset(bth + 1, 0, WIRE_CNP_LEN);
 }
 
-static inline uint8_t *
-put_words(uint8_t *to, const uint64_t *words, unsigned int n)
-{
-	rte_be64_t word;
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		word = rte_cpu_to_be_64(words[i]);
-		memcpy(to + i * sizeof(word), &word, sizeof(word));
-	}
-	return to + n * sizeof(word);
-}
-
 void
 san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 		   const struct san_wire_pkt *p, const struct san_wire_ack *ack)
@@ -313,9 +300,9 @@ san_wire_build_ack(struct rte_mbuf *m, const struct san_wire_path *path,
 
 	SAN_ASSERT(p->op == SAN_OP_ACK && to != NULL);
 	SAN_ASSERT(ack->nb_req <= SAN_WIRE_REQ_WORDS && ack->nb_data <= SAN_WIRE_DATA_WORDS);
-	to = put_words(to, ack->req, ack->nb_req);
-	to = put_words(to, ack->data_acked, ack->nb_data);
-	put_words(to, ack->data_rcvd, ack->nb_data);
+	to += san_wire_copy_words(to, ack->req, ack->nb_req);
+	to += san_wire_copy_words(to, ack->data_acked, ack->nb_data);
+	san_wire_copy_words(to, ack->data_rcvd, ack->nb_data);
 
 	san_wire_build_tmpl_init(&t, path, p);
 	x = put_headers(m, &t, p);

@@ -288,19 +288,6 @@ parse_nack(const struct wire_nack *x, struct san_wire_pkt *p)
 	return SAN_DROP_NONE;
 }
 
-static inline const uint8_t *
-get_words(const uint8_t *from, uint64_t *words, unsigned int n)
-{
-	rte_be64_t word;
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		memcpy(&word, from + i * sizeof(word), sizeof(word));
-		words[i] = rte_be_to_cpu_64(word);
-	}
-	return from + n * sizeof(word);
-}
-
 static enum san_drop
 parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_wire_pkt *p,
 	  struct san_wire_ack *ack)
@@ -326,9 +313,9 @@ parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_w
 		return SAN_DROP_FIELD;
 	/* Read as many words of the bitmaps as were sent. */
 	words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
-	words = get_words(words, ack->req, ack->nb_req);
-	words = get_words(words, ack->data_acked, ack->nb_data);
-	get_words(words, ack->data_rcvd, ack->nb_data);
+	words += san_wire_copy_words(ack->req, words, ack->nb_req);
+	words += san_wire_copy_words(ack->data_acked, words, ack->nb_data);
+	san_wire_copy_words(ack->data_rcvd, words, ack->nb_data);
 	return SAN_DROP_NONE;
 }
 

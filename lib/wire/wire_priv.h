@@ -210,6 +210,21 @@ struct wire_ack {
 static_assert(sizeof(struct wire_ack) == 20, "ACK");
 static_assert(offsetof(struct wire_ack, bits) == 18, "ACK bits");
 
+/** Copy *n* words of an ACK's bitmaps to or from the wire. Returns their bytes. */
+static inline size_t
+san_wire_copy_words(void *to, const void *from, unsigned int n)
+{
+	uint64_t word;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&word, (const char *)from + i * sizeof(word), sizeof(word));
+		word = rte_cpu_to_be_64(word);
+		memcpy((char *)to + i * sizeof(word), &word, sizeof(word));
+	}
+	return n * sizeof(word);
+}
+
 /* ---- table of packet types, ICRC ---- */
 
 #define WIRE_OP_FIRST  SAN_OP_PUSH_SLCTD_REQ

@@ -25,6 +25,8 @@
 #define TEST_SIM_ROOM     2048
 #define TEST_SIM_NETWORKS 8
 
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /** The default scenario with these words ("section.key=value", NULL at the end), checked. */
 static inline void
 test_sim_conf(struct sim_conf *conf, const char *const *words)

@@ -10,8 +10,7 @@
 #define MANY    20000
 #define US      SAN_NS_PER_US
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-#define PAIR(...)  test_sim_network(WORDS("link.rate=100 Gb/s", "link.delay=1 us", ##__VA_ARGS__))
+#define PAIR(...) test_sim_network(WORDS("link.rate=100 Gb/s", "link.delay=1 us", ##__VA_ARGS__))
 /* A switch's port, which has a buffer: link 1 leads to host 0. */
 #define STAR(...) PAIR("topology.type=star", ##__VA_ARGS__)
 #define PORT      1

@@ -9,8 +9,7 @@
 
 #include "test_sim.h"
 
-#define MS         SAN_NS_PER_MS
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define MS SAN_NS_PER_MS
 
 static struct sim_world *w;
 

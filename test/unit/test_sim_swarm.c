@@ -15,8 +15,7 @@
 #include "sim_world.h"
 #include "unit.h"
 
-#define SEEDS      (2000 / UNIT_EVERY)
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define SEEDS (2000 / UNIT_EVERY)
 
 static struct sim_conf conf;
 static char err[512];

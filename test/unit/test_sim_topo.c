@@ -7,8 +7,6 @@
 #define PORTS 64
 #define LEN   200
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 struct shape {
 	const char *type, *hosts, *leaves, *spines;
 };
