@@ -176,7 +176,7 @@ cm_net_check(const struct cm_net *net)
 static inline uint64_t
 cm_net_nb_sent(const struct cm_net *net)
 {
-	return net->cable.to[0].nb_pkts + net->cable.to[1].nb_pkts;
+	return net->cable.to[0].stats.nb_pkts + net->cable.to[1].stats.nb_pkts;
 }
 
 /** Put a packet on the link; *m* is the link's. */
