@@ -39,7 +39,6 @@ san_pdl_conf_default(struct san_pdl_conf *conf)
 		.plb_bad_rtts = 5,
 		.pmtu_after = 64,
 		.ack_delay_ns = 8 * SAN_NS_PER_US,
-		.ack_hold_ns = 1 * SAN_NS_PER_US,
 		/* A machine that stalls for milliseconds must not cause timeouts. */
 		.rto_init_ns = 4 * SAN_NS_PER_MS,
 		.rto_min_ns = 1 * SAN_NS_PER_MS,

@@ -73,14 +73,12 @@ struct san_pdl_conf {
 	uint8_t ooo_distance;  /**< a missing PSN is lost once a PSN this far above it arrived */
 	uint8_t ackreq_window; /**< AckReq on every packet up to this window */
 	uint16_t ack_every;    /**< packets: send an ACK at once after this many */
-	uint8_t ack_stand_ins; /**< packets in a row that may replace an ACK, below 16 */
 	uint16_t quantum;      /**< packets of one connection per scheduler visit */
 	uint16_t nb_owners;    /**< owners that share sending evenly, up to SAN_PDL_OWNERS_MAX */
 	uint8_t plb_bad_rtts;  /**< bad round trips in a row that change the path; 0 = never */
 	uint16_t pmtu_after;   /**< full packets before a longer one is tried; 0: never (RT-31) */
 	uint32_t link_mbps;    /**< of our port; 0 = unknown: ignore transmission time */
 	uint64_t ack_delay_ns; /**< coalescing time */
-	uint64_t ack_hold_ns;  /**< an ACK waits so long for a packet to carry it, on any path */
 	uint64_t rto_init_ns;
 	uint64_t rto_min_ns;
 	uint64_t rto_max_ns;
@@ -151,7 +149,8 @@ struct san_pdl_rtt {
 };
 
 /** ACK policy state (RT-8, RULE-11). */
-#define SAN_PDL_DOUBTS 4 /**< initial nb_doubts */
+#define SAN_PDL_DOUBTS  4 /**< initial nb_doubts */
+#define SAN_PDL_TURN_NS 8 /**< unit of *turn* */
 struct san_pdl_ackst {
 	uint16_t nb_unreported; /**< packets received since the last ACK */
 	uint16_t ce_count;
@@ -165,6 +164,8 @@ struct san_pdl_ackst {
 	bool listed:1;       /**< on the list of connections that owe an ACK */
 	bool echo_valid:1;   /**< echo_tx and echo_rx are set */
 	uint8_t nb_stood:4;  /**< packets that replaced an ACK since the last dedicated one */
+	bool ce:1;           /**< a CE mark came since the last dedicated ACK */
+	uint16_t turn;       /**< learned turn-round of the program, in SAN_PDL_TURN_NS */
 	uint32_t serial;     /**< serial number of the last dedicated ACK sent */
 	uint32_t echo_tx;    /**< tx_time of the newest packet received */
 	uint32_t echo_rx;

@@ -6,13 +6,14 @@
  * Sending: some packets are reported at once (AckReq, duplicate, gap, overrun, every ack_every
  * packets), the others when the coalescing timer expires. A connection that owes an ACK is on a
  * list once, so it sends at most one ACK per burst. A reverse packet in the same loop replaces the
- * ACK on two conditions. First, the two bases are the whole report. Second, a dedicated ACK was
- * sent within the last round trip, or fewer than ack_stand_ins packets have replaced one since. The
- * connection then stays on the list, owes nothing, and is skipped.
+ * ACK on two conditions. First, the two bases are the whole report: no gap, no CE mark. Second, a
+ * dedicated ACK was sent within the last round trip, or fewer than STAND_INS packets have replaced
+ * one since. The connection then stays on the list, owes nothing, and is skipped.
  *
- * Holding: a request and its answer should be two packets, not four. The answer carries the ACK if
- * it is sent within a third of a round trip, or within ack_hold_ns. After several such answers the
- * next ACK is held for that time. If an answer is late, many timely ones are needed before an ACK
+ * Holding: a request and its answer should be two packets, not four. The time that the program
+ * takes to answer is learned per connection: it rises fast and falls slowly, so that nearly all
+ * answers are within twice of it. After several answers within the coalescing time, the next ACK is
+ * held for that long. If an answer does not come in time, many timely ones are needed before an ACK
  * is held again: two ends that both wait for an ACK must not both hold theirs.
  *
  * Receiving: the fields of each window are handled alone. Bases and acknowledged bits are final and
@@ -25,7 +26,11 @@
 #include "pdl_priv.h"
 
 #define CNP_INTERVAL_NS (50 * SAN_NS_PER_US)
-#define DOUBTS          32                   /* nb_doubts after an ACK was held in vain */
+#define DOUBTS          32 /* nb_doubts after an ACK was held in vain */
+#define HOLD_MAX_NS     (400 * SAN_NS_PER_US)
+#define STAND_INS       8                    /* packets in a row that may replace an ACK */
+#define TURN_RISE       2                    /* a longer turn-round weighs 1/2 */
+#define TURN_FALL       32                   /* a shorter one 1/32 */
 #define PROMPT_MAX_NS   (16 * SAN_NS_PER_US) /* a longer wait spoils a sample of the path */
 
 /* ---- owed ACKs ---- */
@@ -70,12 +75,20 @@ san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must)
 	san_pdl_ack_list(pdl, c);
 }
 
-/* Time for which an ACK is held: a third of a round trip, or ack_hold_ns if that is longer. */
-static uint32_t
-answer_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+/* Longest hold of an ACK: the coalescing time, and no peer may take it for a loss. */
+static uint64_t
+hold_max_ns(const struct san_pdl *pdl)
 {
-	return (uint32_t)RTE_MIN(RTE_MAX(c->rtt.srtt_ns / 3, pdl->conf.ack_hold_ns),
-				 pdl->conf.ack_delay_ns);
+	return RTE_MIN(RTE_MIN(pdl->conf.ack_delay_ns, pdl->conf.rto_min_ns / 3), HOLD_MAX_NS);
+}
+
+/* Time for which an ACK is held: a third of a round trip, or twice the learned turn-round. */
+static uint64_t
+hold_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
+{
+	uint64_t turns_ns = 2ull * c->ack.turn * SAN_PDL_TURN_NS;
+
+	return RTE_MIN(RTE_MAX(c->rtt.srtt_ns / 3, turns_ns), hold_max_ns(pdl));
 }
 
 void
@@ -99,21 +112,27 @@ void
 san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 {
 	struct san_pdl_ackst *a = &c->ack;
+	uint32_t turn_ns, turn;
 
 	if (!a->asked)
 		return;
 	a->asked = false;
-	if ((uint32_t)now_ns - a->echo_rx > answer_ns(pdl, c))
-		a->nb_doubts = a->nb_doubts > SAN_PDL_DOUBTS ? a->nb_doubts : SAN_PDL_DOUBTS;
-	else if (a->nb_doubts != 0)
-		a->nb_doubts--;
+	turn_ns = (uint32_t)now_ns - a->echo_rx;
+	if (turn_ns > hold_max_ns(pdl)) {
+		a->nb_doubts = RTE_MAX((uint8_t)a->nb_doubts, SAN_PDL_DOUBTS);
+		return;
+	}
+	a->nb_doubts -= a->nb_doubts != 0;
+	turn = turn_ns / SAN_PDL_TURN_NS;
+	a->turn += turn > a->turn ? (turn - a->turn + 1) / TURN_RISE :
+				    -((a->turn - turn + TURN_FALL - 1) / TURN_FALL);
 }
 
 /* End of the hold, counted from the first unreported packet. */
 static uint64_t
 held_until_ns(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 {
-	return c->ack.deadline_ns - pdl->conf.ack_delay_ns + answer_ns(pdl, c);
+	return c->ack.deadline_ns - pdl->conf.ack_delay_ns + hold_ns(pdl, c);
 }
 
 uint64_t
@@ -194,12 +213,12 @@ may_stand_for(const struct san_pdl *pdl, const struct san_pdl_conn *c, uint64_t 
 	const struct san_pdl_ackst *a = &c->ack;
 	uint64_t apart_ns = RTE_MAX(c->rtt.srtt_ns, pdl->conf.ack_delay_ns);
 
-	if (a->must || a->oow != 0 || san_pdl_win_rx_has_gap(&c->rx[SAN_WIN_REQ]) ||
+	if (a->must || a->oow != 0 || a->ce || san_pdl_win_rx_has_gap(&c->rx[SAN_WIN_REQ]) ||
 	    san_pdl_win_rx_has_gap(&c->rx[SAN_WIN_DATA]))
 		return false;
 	return c->rtt.srtt_ns != 0 &&
 		(now_ns < a->last_ns + apart_ns ||
-		 (a->nb_stood < pdl->conf.ack_stand_ins && pdl->rx_level == 0));
+		 (a->nb_stood < STAND_INS && pdl->rx_level == 0));
 }
 
 void
@@ -209,7 +228,7 @@ san_pdl_ack_piggyback(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_
 		return;
 	if (may_stand_for(pdl, c, now_ns)) {
 		ack_settle_conn(pdl, c);
-		c->ack.nb_stood += c->ack.nb_stood < pdl->conf.ack_stand_ins;
+		c->ack.nb_stood += c->ack.nb_stood < STAND_INS;
 		pdl->stats.nb_acks_piggybacked++;
 	} else if (c->ack.held) {
 		san_pdl_ack_owe(pdl, c, false); /* the answer was sent without it */
@@ -294,6 +313,7 @@ fill_ack(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_ack *ack, 
 	ack->oow = a->oow;
 	fill_bitmaps(c, ack);
 	a->oow = 0;
+	a->ce = false;
 	a->probe_len = 0;
 	a->nb_stood = 0;
 	a->last_ns = now_ns;

@@ -112,6 +112,7 @@ pdl_rx_place_pkt(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_w
 	san_pdl_ack_echo(pdl, c, p, c->ack.nb_unreported, now_ns);
 	if (p->ce) {
 		c->ack.ce_count++;
+		c->ack.ce = true;
 		san_pdl_ack_cnp(pdl, c, now_ns);
 	}
 	if (pos == SAN_DROP_NONE) {

@@ -26,7 +26,6 @@
 #define IMPAIR_SEED     1
 #define SLEEP_BUSY_US   50u  /* longest sleep of an engine with work in progress */
 #define SLEEP_ACK_US    100u /* a program that must be woken answers within this time */
-#define SLEEP_STAND_INS 8    /* answers that carry an ACK between two dedicated ones */
 #define ADDRESS         "an address of a host with its prefix, as in 10.0.0.1/24"
 #define MANY_ADDRS      "one of at most 8 different addresses"
 #define ROUTER          "an address of a router"
@@ -261,10 +260,8 @@ derive_sleep(struct dpdk_conf *conf)
 		cc->window_min = SAN_CC_ONE;
 	if (!is_given(conf, "ack_delay"))
 		pdl->ack_delay_ns = SLEEP_ACK_US * US;
-	pdl->ack_hold_ns = RTE_MIN(pdl->ack_delay_ns, SLEEP_ACK_US * US);
-	pdl->ack_stand_ins = SLEEP_STAND_INS;
 	if (!is_given(conf, "tlp"))
-		pdl->tlp_min_ns += pdl->ack_hold_ns;
+		pdl->tlp_min_ns += RTE_MIN(pdl->ack_delay_ns, SLEEP_ACK_US * US);
 }
 
 /* Which threads run the engines. Each engine needs its range of queue pair numbers. */
