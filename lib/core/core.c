@@ -556,9 +556,11 @@ tx_fill(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	nb_inet = san_inet_tx_burst(core->inet, pkts,
 				    san_pdl_sched_has_work(core->pdl) ? n / 2 : n);
 	k = nb_inet;
-	k += tx_cm(core, &pkts[k], n - k, now_ns);
+	if (unlikely(san_cm_tx_pending(core->cm)))
+		k += tx_cm(core, &pkts[k], n - k, now_ns);
 	/* NACKs get a quarter at most, which leaves room for data. */
-	k += tx_nacks(core, &pkts[k], (n - k) / 4, now_ns);
+	if (unlikely(san_tl_has_nacks(core->tl)))
+		k += tx_nacks(core, &pkts[k], (n - k) / 4, now_ns);
 	/* Data goes first, because it carries ACKs. A quarter is left for other ACKs. */
 	k += tx_data(core, &pkts[k], (n - k) - (n - k) / 4, now_ns);
 	k += tx_acks(core, &pkts[k], n - k, now_ns);

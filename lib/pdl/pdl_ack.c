@@ -376,6 +376,7 @@ ack_retire_bits(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, u
 	r->nb_new += (uint32_t)__builtin_popcountll(bits & ~known);
 	r->nb_retired += (uint32_t)__builtin_popcountll(bits);
 	san_pdl_rtx_retire(pdl, c, win, psn, bits, r->now_ns);
+	san_bitmap_or64(&c->txb->acked[win], psn, bits);
 }
 
 /* Set the hints of the 64 PSNs from *psn* on to *word*, as far as *mask* is set. */
@@ -432,7 +433,7 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 {
 	struct san_pdl_txw *w = &c->tx[win];
 	uint64_t news;
-	uint32_t psn;
+	uint32_t psn, n;
 
 	if (san_seq_lt(r->ebsn, w->base))
 		return true; /* an older report */
@@ -440,6 +441,15 @@ apply_window(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win, stru
 		return false;
 	if (w->base == w->next)
 		return true;
+	n = r->ebsn - w->base;
+	/* The usual report: nothing above the base was received before, nor is now. */
+	if (likely(w->high == w->base && r->nb_words == 0 && n <= 64)) {
+		if (n != 0)
+			san_pdl_rtx_retire(pdl, c, win, w->base, san_bitmap_mask64(n), r->now_ns);
+		r->nb_new = r->nb_retired = n;
+		w->base = w->high = r->ebsn;
+		return true;
+	}
 	for (psn = w->base; san_seq_lt(psn, r->ebsn); psn += 64) {
 		news = ~san_bitmap_get64(&c->txb->acked[win], psn) &
 			san_bitmap_mask64(r->ebsn - psn);

@@ -104,7 +104,6 @@ san_pdl_rtx_retire(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win win
 
 	san_bitmap_andnot64(&c->txb->flight[win], psn, flight);
 	san_pdl_pcb_leave(pdl, c, (uint32_t)__builtin_popcountll(flight));
-	san_bitmap_or64(&c->txb->acked[win], psn, bits);
 	SAN_VERIFY(pdl->nb_acked + n <= RTE_DIM(pdl->acked));
 	pdl->nb_acked += n;
 	for (; bits != 0; bits &= bits - 1) {
@@ -337,14 +336,17 @@ san_pdl_rtx_gaps(struct san_pdl *pdl, struct san_pdl_conn *c, bool echo_valid, u
 	uint32_t win, n = 0;
 
 	c->gap_deadline_ns = SAN_TIME_NEVER;
-	for (win = 0; c->txb != NULL && win < SAN_WIN_MAX; win++) {
+	for (win = 0; win < SAN_WIN_MAX; win++) {
 		const struct san_pdl_txw *w = &c->tx[win];
+		uint32_t end;
+
+		if (w->base == w->next)
+			continue;
 		/*
 		 * high - 1 is the highest PSN received. If it is also the last PSN sent, no later
 		 * one can reach the distance.
 		 */
-		uint32_t end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
-
+		end = w->high - (w->high == w->next ? 1 : pdl->conf.ooo_distance);
 		if (san_seq_lt(w->base, end))
 			n += rtx_gaps_by_psn(pdl, c, win, end, now_ns);
 		else
