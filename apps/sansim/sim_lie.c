@@ -51,6 +51,7 @@ lie_refuse(struct sim_world *w, struct sim_kept *k, struct san_wire_pkt *p)
 	p->rsn = p->cmpl_rsn;
 	p->nack_psn = p->data_ebsn = k->data;
 	p->delay_us = 100;
+	p->payload_len = 0; /* the bitmaps */
 }
 
 /* Build the packet again, with its payload from *from* on. */
