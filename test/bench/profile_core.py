@@ -16,6 +16,8 @@ TOP = 30
 # name: arguments of bench_core: operation, bytes, in flight, posted together, operations,
 # connections, packing
 CASES = {
+    'request': ('rpc', 64, 1, 1, 4000, 1, 0),
+    'one each': ('push', 64, 256, 1, 8000, 1000, 0),
     'push': ('push', 64, 256, 16, 8000, 1, 0),
     'packed': ('push', 64, 256, 16, 8000, 1, 1),
     'send': ('send', 64, 256, 16, 8000, 1, 0),
@@ -144,6 +146,7 @@ def lines_of(case, found):
     misses = ('I1mr', 'D1mr', 'D1mw'), ('ILmr', 'DLmr', 'DLmw')
     what = CASES[case]
     lines = [f'### {what[0]}, {what[1]} bytes, {what[2]} under way, {what[3]} posted together'
+             + (f', {what[5]} connections' if what[5] > 1 else '')
              + (', packed' if what[6] else ''),
              '', '| per operation, with what it calls | client, instructions | misses, first level '
              '| last level | server, instructions | first level | last level |',
