@@ -33,6 +33,8 @@ san_app_refuse(struct app *a, int rc, const char *fmt, ...)
 {
 	va_list ap;
 
+	/* Nothing of an earlier, longer text stays behind this one. */
+	memset(a->ans.rep.text, 0, sizeof(a->ans.rep.text));
 	va_start(ap, fmt);
 	vsnprintf(a->ans.rep.text, sizeof(a->ans.rep.text), fmt, ap);
 	va_end(ap);
