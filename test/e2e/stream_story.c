@@ -131,12 +131,6 @@ learn(void (*transfer)(void))
 }
 
 static void
-tell_discovery(void)
-{
-	direct();
-}
-
-static void
 tell_large(void)
 {
 	learn(direct);
@@ -173,12 +167,6 @@ tell_small_large(void)
 }
 
 static void
-tell_small_large_write(void)
-{
-	waits();
-}
-
-static void
 small(void)
 {
 	posts(B, HEAD);
@@ -189,12 +177,6 @@ small(void)
 		world_post_recv(story.w, story.q[B], story.buf[B], 1024, 1);
 		world_run_for(story.w, 20 * SAN_NS_PER_US);
 	}
-}
-
-static void
-tell_small_recv(void)
-{
-	small();
 }
 
 static void
@@ -342,12 +324,12 @@ static const struct {
 	void (*conf)(struct san_stream_conf *c);
 } stories[] = {
 	{"small", tell_small, NULL},
-	{"discovery", tell_discovery, NULL},
+	{"discovery", direct, NULL},
 	{"large", tell_large, NULL},
 	{"large-small-data", tell_large_small, NULL},
 	{"small-large", tell_small_large, NULL},
-	{"small-large-write", tell_small_large_write, no_reads},
-	{"small-receive", tell_small_recv, NULL},
+	{"small-large-write", waits, no_reads},
+	{"small-receive", small, NULL},
 	{"crossing", tell_crossing, all_reads},
 	{"stale", tell_stale, NULL},
 	{"nothing-posted", tell_scan, NULL},
