@@ -34,8 +34,7 @@ post_recvs(struct served *s, uint32_t length)
 	for (int i = 0; i < NB_RECVS; i++) {
 		sge.addr = (uint8_t *)rtsan_mr_addr(s->recv_mr) + i * RECV_BYTES;
 		wr.wr_id = (uint64_t)i;
-		if (rtsan_post_recv(s->qp, &wr, 1) != 1)
-			rt_die("rtsan_post_recv");
+		CHECK(rtsan_post_recv(s->qp, &wr, 1) == 1);
 	}
 }
 
@@ -48,12 +47,8 @@ ready_byte(const struct server *srv)
 static void
 serve_request(struct server *srv, const struct rtsan_event *ev)
 {
-	struct rtsan_qp_attr attr = {.send_cq = srv->cq, .recv_cq = srv->cq};
 	struct offer offer;
-	struct rtsan_conn_param param = {
-		.private_data = &offer,
-		.private_len = sizeof(offer),
-	};
+	struct rtsan_conn_param param = {.private_data = &offer, .private_len = sizeof(offer)};
 	struct served *s = calloc(1, sizeof(*s));
 
 	if (ev->private_data[0] == REFUSE || s == NULL) {
@@ -64,10 +59,8 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 	s->behaviour = ev->private_data[0];
 	s->is_ready = s->behaviour != NOT_READY;
 	atomic_store(ready_byte(srv), 0);
-	attr.context = s;
-	if (rtsan_qp_create(srv->ctx, &attr, &s->qp) < 0 ||
-	    rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) < 0)
-		rt_die("a connection's resources");
+	s->qp = rt_make_qp(srv->ctx, srv->cq, 0, s);
+	CHECK(rtsan_mr_alloc(srv->ctx, NB_RECVS * RECV_BYTES, 0, &s->recv_mr) == 0);
 	if (s->is_ready)
 		post_recvs(s, s->behaviour == SHORT ? 16 : RECV_BYTES);
 	for (int i = 0; i < REGIONS; i++) {
@@ -75,14 +68,12 @@ serve_request(struct server *srv, const struct rtsan_event *ev)
 		offer.rkey[i] = rtsan_mr_rkey(srv->mr[i]);
 	}
 	if (s->behaviour == REVOKE) {
-		if (rtsan_mr_alloc(srv->ctx, REGION, RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
-				   &s->revoked) < 0)
-			rt_die("rtsan_mr_alloc");
+		CHECK(rtsan_mr_alloc(srv->ctx, REGION, RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
+				     &s->revoked) == 0);
 		offer.addr[TO_REVOKE] = (uint64_t)(uintptr_t)rtsan_mr_addr(s->revoked);
 		offer.rkey[TO_REVOKE] = rtsan_mr_rkey(s->revoked);
 	}
-	if (rtsan_accept(srv->ctx, ev->request, s->qp, &param) < 0)
-		rt_die("rtsan_accept");
+	CHECK(rtsan_accept(srv->ctx, ev->request, s->qp, &param) == 0);
 	s->next = srv->list;
 	srv->list = s;
 }
@@ -100,8 +91,7 @@ serve_act(struct server *srv)
 		}
 		if (s->act_at != 0 && rt_now_ms() >= s->act_at) {
 			s->act_at = 0;
-			if (rtsan_mr_dereg(s->revoked) < 0)
-				rt_die("rtsan_mr_dereg of a region in use by the peer");
+			CHECK(rtsan_mr_dereg(s->revoked) == 0); /* in use by the peer */
 			s->revoked = NULL;
 		}
 		if (!s->is_over) {
@@ -111,26 +101,11 @@ serve_act(struct server *srv)
 		*at = s->next;
 		rtsan_qp_destroy(s->qp);
 		/* no posted work names it any more */
-		if (rtsan_mr_dereg(s->recv_mr) < 0)
-			rt_die("rtsan_mr_dereg of receives");
+		CHECK(rtsan_mr_dereg(s->recv_mr) == 0);
 		if (s->revoked != NULL)
 			rtsan_mr_dereg(s->revoked);
 		free(s);
 	}
-}
-
-static void
-serve_event(struct server *srv, const struct rtsan_event *ev)
-{
-	struct served *s;
-
-	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
-		serve_request(srv, ev);
-		return;
-	}
-	s = rtsan_qp_context(ev->qp);
-	if (ev->type != RTSAN_EV_ESTABLISHED)
-		s->is_over = true;
 }
 
 static void
@@ -155,23 +130,18 @@ errors_serve(const char *spec)
 	static const uint32_t rights[REGIONS] = {
 		[ALL] = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC,
 		[PULL_ONLY] = RTSAN_REMOTE_PULL,
-		[PUSH_ONLY] = RTSAN_REMOTE_PUSH,
-		[NO_RIGHTS] = 0,
-		[TO_REVOKE] = 0,
+		[PUSH_ONLY] = RTSAN_REMOTE_PUSH, /* the others have none */
 	};
 	const struct timespec pause = {.tv_nsec = 200000};
 	struct server srv = {.ctx = NULL};
 	struct rtsan_listener *listener;
 	struct rtsan_event ev;
 
-	if (rtsan_open(spec, &srv.ctx) < 0)
-		rt_die("rtsan_open");
+	CHECK(rtsan_open(spec, &srv.ctx) == 0);
 	for (int i = 0; i < REGIONS; i++)
-		if (rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) < 0)
-			rt_die("rtsan_mr_alloc");
-	if (rtsan_cq_create(srv.ctx, 4096, &srv.cq) < 0 ||
-	    rtsan_listen(srv.ctx, SERVICE, 0xffff, 16, &listener) < 0)
-		rt_die("listening");
+		CHECK(rtsan_mr_alloc(srv.ctx, REGION, rights[i], &srv.mr[i]) == 0);
+	CHECK(rtsan_cq_create(srv.ctx, 4096, &srv.cq) == 0);
+	CHECK(rtsan_listen(srv.ctx, SERVICE, 0xffff, 16, &listener) == 0);
 	rt_say("listening");
 	while (!errors_stop) {
 		nanosleep(&pause, NULL); /* other processes share the CPU */
@@ -179,7 +149,10 @@ errors_serve(const char *spec)
 		while (rtsan_event_poll(srv.ctx, &ev) == 1) {
 			/* destroying the queue pair would lose its earlier completions */
 			take_receives(srv.cq);
-			serve_event(&srv, &ev);
+			if (ev.type == RTSAN_EV_CONNECT_REQUEST)
+				serve_request(&srv, &ev);
+			else if (ev.type != RTSAN_EV_ESTABLISHED)
+				((struct served *)rtsan_qp_context(ev.qp))->is_over = true;
 		}
 		serve_act(&srv);
 	}

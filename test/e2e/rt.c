@@ -48,6 +48,22 @@ rt_now_ms(void)
 	return rt_now_ns() / 1000000;
 }
 
+struct rtsan_qp *
+rt_make_qp(struct rtsan_ctx *ctx, struct rtsan_cq *cq, uint32_t depth, void *context)
+{
+	const struct rtsan_qp_attr attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.sq_depth = depth,
+		.rq_depth = depth,
+		.context = context,
+	};
+	struct rtsan_qp *qp;
+
+	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
+	return qp;
+}
+
 struct rtsan_event
 rt_event_at(const char *file, int line, struct rtsan_ctx *ctx, enum rtsan_event_type want, int ms)
 {
@@ -57,11 +73,9 @@ rt_event_at(const char *file, int line, struct rtsan_ctx *ctx, enum rtsan_event_
 	while ((rc = rtsan_event_poll(ctx, &ev)) == 0)
 		if ((rc = rtsan_event_wait(ctx, ms)) != 1 && rc != -EINTR)
 			rt_die("%s:%d: no event of type %d", file, line, want);
-	if (rc < 0)
-		rt_die("%s:%d: events: %d", file, line, rc);
-	if (ev.type != want)
-		rt_die("%s:%d: event of type %d, reason %u (%s), not %d", file, line, ev.type,
-		       ev.reason, rtsan_reason_text(ev.reason), want);
+	MUST(rc >= 0, "%s:%d: events: %d", file, line, rc);
+	MUST(ev.type == want, "%s:%d: event of type %d, reason %u (%s), not %d", file, line,
+	     ev.type, ev.reason, rtsan_reason_text(ev.reason), want);
 	return ev;
 }
 
@@ -74,8 +88,7 @@ rt_wc_at(const char *file, int line, struct rtsan_cq *cq, int ms)
 	while ((rc = rtsan_cq_poll(cq, &wc, 1)) == 0)
 		if ((rc = rtsan_cq_wait(cq, ms)) != 1 && rc != -EINTR)
 			rt_die("%s:%d: no completion", file, line);
-	if (rc < 0)
-		rt_die("%s:%d: poll: %d", file, line, rc);
+	MUST(rc >= 0, "%s:%d: poll: %d", file, line, rc);
 	return wc;
 }
 
@@ -88,8 +101,7 @@ rt_post_send(struct rtsan_qp *qp, const struct rtsan_mr *mr, uint32_t length,
 
 	full.sge = &sge;
 	full.nb_sge = 1;
-	if (rtsan_post_send(qp, &full, 1) != 1)
-		rt_die("post of opcode %d", wr->opcode);
+	MUST(rtsan_post_send(qp, &full, 1) == 1, "post of opcode %d", wr->opcode);
 }
 
 void
@@ -98,6 +110,5 @@ rt_post_recv(struct rtsan_qp *qp, const struct rtsan_mr *mr, uint32_t length)
 	struct rtsan_sge sge = {rtsan_mr_addr(mr), length, rtsan_mr_lkey(mr)};
 	const struct rtsan_recv_wr wr = {.sge = &sge, .nb_sge = 1};
 
-	if (rtsan_post_recv(qp, &wr, 1) != 1)
-		rt_die("post of a receive");
+	CHECK(rtsan_post_recv(qp, &wr, 1) == 1);
 }

@@ -21,6 +21,13 @@
 			rt_die("%s:%d: not: %s", __FILE__, __LINE__, #cond); \
 	} while (0)
 
+/** The same with a message. */
+#define MUST(cond, ...)                      \
+	do {                                 \
+		if (!(cond))                 \
+			rt_die(__VA_ARGS__); \
+	} while (0)
+
 /** Called before the message of a failure, if it is set. */
 extern void (*rt_failing)(void);
 
@@ -29,6 +36,10 @@ void __attribute__((noreturn, format(printf, 1, 2))) rt_die(const char *fmt, ...
 void __attribute__((format(printf, 1, 2))) rt_say(const char *fmt, ...);
 uint64_t rt_now_ns(void);
 uint64_t rt_now_ms(void);
+
+/** A queue pair with one queue for all completions; *depth* 0: the default. */
+struct rtsan_qp *rt_make_qp(struct rtsan_ctx *ctx, struct rtsan_cq *cq, uint32_t depth,
+			    void *context);
 
 /** Sleep until the next event, which must have that type and come within *ms*. */
 #define rt_event(...) rt_event_at(__FILE__, __LINE__, __VA_ARGS__)
