@@ -114,78 +114,27 @@ call_ioctl(void)
 	return ioctl(tcp, FIONREAD, &n) + (n > 0);
 }
 
-static long
-call_send(void)
-{
-	return send(tcp, &byte, 1, 0);
-}
-static long
-call_write(void)
-{
-	return write(tcp, &byte, 1);
-}
-static long
-call_writev(void)
-{
-	return writev(tcp, &iov, 1);
-}
-static long
-call_recv(void)
-{
-	return recv(tcp, &byte, 1, 0);
-}
-static long
-call_read(void)
-{
-	return read(tcp, &byte, 1);
-}
-static long
-call_readv(void)
-{
-	return readv(tcp, &iov, 1);
-}
-static long
-call_dprintf(void)
-{
-	return dprintf(tcp, "%d bytes\n", 8);
-}
-static long
-call_sendfile(void)
-{
-	return sendfile(tcp, file, NULL, 100);
-}
-static long
-call_splice_out(void)
-{
-	return splice(out[0], NULL, tcp, NULL, 1, 0);
-}
-static long
-call_splice_in(void)
-{
-	return splice(tcp, NULL, in[1], NULL, 1, 0);
-}
-static long
-call_dup(void)
-{
-	return close(dup(tcp));
-}
-static long
-call_shutdown(void)
-{
-	return shutdown(tcp, SHUT_WR);
-}
+/* Calls that need no more than their arguments. */
+#define CALL(name, ...)               \
+	static long call_##name(void) \
+	{                             \
+		return __VA_ARGS__;   \
+	}
 
-static long
-call_sendto(void)
-{
-	return sendto(udp, &byte, 1, 0, (const struct sockaddr *)&to, sizeof(to));
-}
-
-static long
-call_recvfrom(void)
-{
-	return recvfrom(udp, &byte, 1, MSG_DONTWAIT, NULL, NULL);
-}
+CALL(send, send(tcp, &byte, 1, 0))
+CALL(write, write(tcp, &byte, 1))
+CALL(writev, writev(tcp, &iov, 1))
+CALL(recv, recv(tcp, &byte, 1, 0))
+CALL(read, read(tcp, &byte, 1))
+CALL(readv, readv(tcp, &iov, 1))
+CALL(dprintf, dprintf(tcp, "%d bytes\n", 8))
+CALL(sendfile, sendfile(tcp, file, NULL, 100))
+CALL(splice_out, splice(out[0], NULL, tcp, NULL, 1, 0))
+CALL(splice_in, splice(tcp, NULL, in[1], NULL, 1, 0))
+CALL(dup, close(dup(tcp)))
+CALL(shutdown, shutdown(tcp, SHUT_WR))
+CALL(sendto, sendto(udp, &byte, 1, 0, (const struct sockaddr *)&to, sizeof(to)))
+CALL(recvfrom, recvfrom(udp, &byte, 1, MSG_DONTWAIT, NULL, NULL))
 
 static const struct {
 	const char *name;
