@@ -42,39 +42,16 @@ on_term(int signum)
 	is_over = signum;
 }
 
-static struct rtsan_sge
-part(const struct raw_app *a, uint32_t at, uint32_t len)
-{
-	return (struct rtsan_sge){(void *)(uintptr_t)(RAW_BASE + at), len, a->key};
-}
-
-static struct san_ulp_wr
-push(const struct raw_app *from, const struct raw_app *to, uint32_t len)
-{
-	return (struct san_ulp_wr){
-		.op = RTSAN_WR_PUSH,
-		.flags = RTSAN_WR_SIGNALED,
-		.nb_sge = 1,
-		.remote_addr = RAW_BASE,
-		.rkey = to->key,
-		.length = len,
-		.sge = {part(from, 0, len)},
-	};
-}
-
 /* Two applications, and one connection between them. */
 struct pair {
 	struct raw_app a, b;
 	struct raw_qp qa, qb;
 };
 
-static void
-make_qp(struct raw_app *a, struct raw_qp *q)
+static struct san_ulp_wr
+push(const struct pair *p, uint32_t len)
 {
-	int rc = raw_make_qp(a, q, DEPTH);
-
-	if (rc != 0)
-		raw_die("queue pair: %d", rc);
+	return raw_wr(RTSAN_WR_PUSH, &p->a, &p->b, len);
 }
 
 static void
@@ -87,10 +64,16 @@ pair_attach(struct pair *p, int seals)
 }
 
 static void
+pair_make_qps(struct pair *p)
+{
+	MUST(raw_make_qp(&p->a, &p->qa, DEPTH) == 0, "first queue pair");
+	MUST(raw_make_qp(&p->b, &p->qb, DEPTH) == 0, "second queue pair");
+}
+
+static void
 pair_connect(struct pair *p)
 {
-	make_qp(&p->a, &p->qa);
-	make_qp(&p->b, &p->qb);
+	pair_make_qps(p);
 	raw_pair(&p->qa, &p->qb, peer, SERVICE);
 }
 
@@ -123,8 +106,8 @@ must_not_see(const void *mem, size_t bytes, const char *where)
 {
 	const uint64_t mark = MARK;
 
-	if (mem == NULL || memmem(mem, bytes, &mark, sizeof(mark) / 2) != NULL)
-		raw_die("%s: memory of another application", where);
+	MUST(mem != NULL && memmem(mem, bytes, &mark, sizeof(mark) / 2) == NULL,
+	     "%s: memory of another application", where);
 }
 
 /* ---- flip: an entry changes while the daemon reads it ---- */
@@ -158,15 +141,14 @@ flip(void *arg)
 static uint32_t
 flip_until_ended(struct pair *p, const struct raw_app *other)
 {
-	struct flipper f = {.entry = (struct san_ulp_wr *)(p->qa.wq + 1),
-			    .good = push(&p->a, &p->b, LEN)};
+	struct flipper f = {.entry = (struct san_ulp_wr *)(p->qa.wq + 1), .good = push(p, LEN)};
 	struct san_ulp_wc wc;
 	pthread_t thread;
 	uint32_t nb = 0;
 
 	f.bad[0] = f.bad[1] = f.bad[2] = f.bad[3] = f.good;
-	f.bad[0].sge[0] = part(other, 0, LEN);
-	f.bad[1].sge[0] = part(&p->a, REGION - LEN + 1, LEN);
+	f.bad[0].sge[0] = raw_part(other, 0, LEN);
+	f.bad[1].sge[0] = raw_part(&p->a, REGION - LEN + 1, LEN);
 	f.bad[2].sge[0].length = f.bad[2].length = 0xfffffff0;
 	f.bad[3].rkey = other->key;
 	for (uint32_t i = 0; i < p->qa.depth; i++)
@@ -204,8 +186,7 @@ mode_flip(void)
 	}
 	pair_detach(&p);
 	raw_detach(&other);
-	if (nb_done == 0 || nb_ended < 2)
-		raw_die("nothing has happened");
+	MUST(nb_done != 0 && nb_ended >= 2, "nothing has happened");
 	printf("%u pushes, %u connections ended\n", nb_done, nb_ended);
 }
 
@@ -219,8 +200,7 @@ must_be_malformed(struct pair *p, struct san_ulp_wr wr, const char *what)
 	pair_connect(p);
 	raw_post(&p->qa, &wr);
 	ev = raw_wait_event(&p->a, RAW_DISCONNECTED);
-	if (ev.reason != RAW_MALFORMED)
-		raw_die("%s: reason %u", what, ev.reason);
+	MUST(ev.reason == RAW_MALFORMED, "%s: reason %u", what, ev.reason);
 	pair_end(p);
 }
 
@@ -228,16 +208,11 @@ must_be_malformed(struct pair *p, struct san_ulp_wr wr, const char *what)
 static void
 must_be_refused(struct pair *p, struct san_ulp_wr wr, const char *what)
 {
-	struct san_ulp_wr good = push(&p->a, &p->b, LEN);
-	struct san_ulp_wc wc;
+	struct san_ulp_wr good = push(p, LEN);
 
 	pair_connect(p);
-	raw_post(&p->qa, &wr);
-	if (!raw_wc(&p->qa, &wc) || wc.status == 0)
-		raw_die("%s: is done", what);
-	raw_post(&p->qa, &good);
-	if (!raw_wc(&p->qa, &wc) || wc.status != 0)
-		raw_die("%s: and then nothing works", what);
+	MUST(raw_do(&p->qa, &wr) > 0, "%s: is done", what);
+	MUST(raw_do(&p->qa, &good) == 0, "%s: and then nothing works", what);
 	pair_end(p);
 }
 
@@ -254,37 +229,29 @@ mode_foreign(void)
 	raw_add_region(&other, REGION, F_SEAL_SHRINK);
 	fill(other.region, REGION, MARK);
 	freed = p.a.key;
-	if (raw_ask_id(&p.a, SHMQ_MR_DEL, freed) != 0 || raw_ask_id(&p.a, SHMQ_MR_DEL, freed) == 0)
-		raw_die("freed twice");
-	if (raw_ask_id(&p.a, SHMQ_MR_DEL, other.key) == 0)
-		raw_die("freed what is another's");
+	MUST(raw_ask_id(&p.a, SHMQ_MR_DEL, freed) == 0, "not freed");
+	MUST(raw_ask_id(&p.a, SHMQ_MR_DEL, freed) != 0, "freed twice");
+	MUST(raw_ask_id(&p.a, SHMQ_MR_DEL, other.key) != 0, "freed what is another's");
 	raw_add_region(&p.a, REGION, F_SEAL_SHRINK);
-#define MALFORMED(change, what)                  \
-	do {                                     \
-		wr = push(&p.a, &p.b, LEN);      \
-		change;                          \
-		must_be_malformed(&p, wr, what); \
+#define MUST_BE(how, change, what)           \
+	do {                                 \
+		wr = push(&p, LEN);          \
+		change;                      \
+		must_be_##how(&p, wr, what); \
 	} while (0)
-	MALFORMED(wr.sge[0].lkey = other.key, "region of another");
-	MALFORMED(wr.sge[0].lkey = freed, "region that is gone");
-	MALFORMED(wr.sge[0] = part(&p.a, REGION - LEN + 1, LEN), "beyond its region");
-	MALFORMED(wr.sge[0] = part(&p.a, (uint32_t)-1, LEN), "before its region");
-	MALFORMED(wr.sge[0].addr = p.a.region, "by another name");
+	MUST_BE(malformed, wr.sge[0].lkey = other.key, "region of another");
+	MUST_BE(malformed, wr.sge[0].lkey = freed, "region that is gone");
+	MUST_BE(malformed, wr.sge[0] = raw_part(&p.a, REGION - LEN + 1, LEN), "beyond its region");
+	MUST_BE(malformed, wr.sge[0] = raw_part(&p.a, (uint32_t)-1, LEN), "before its region");
+	MUST_BE(malformed, wr.sge[0].addr = p.a.region, "by another name");
 	for (uint32_t i = 0; i < 8; i++)
-		MALFORMED(wr.sge[0].lkey ^= 1u << (i * 4), "forged");
-#undef MALFORMED
-#define REFUSED(change, what)                  \
-	do {                                   \
-		wr = push(&p.a, &p.b, LEN);    \
-		change;                        \
-		must_be_refused(&p, wr, what); \
-	} while (0)
-	REFUSED(wr.rkey = other.key, "peer: region of another");
-	REFUSED((wr.rkey = other.key, wr.op = RTSAN_WR_PULL), "peer: pull from another");
-	REFUSED(wr.rkey = freed, "peer: region that is gone");
-	REFUSED(wr.remote_addr = RAW_BASE + REGION - LEN + 1, "peer: beyond its region");
-	REFUSED(wr.remote_addr = UINT64_MAX - 8, "peer: at the end of everything");
-#undef REFUSED
+		MUST_BE(malformed, wr.sge[0].lkey ^= 1u << (i * 4), "forged");
+	MUST_BE(refused, wr.rkey = other.key, "peer: region of another");
+	MUST_BE(refused, (wr.rkey = other.key, wr.op = RTSAN_WR_PULL), "peer: pull from another");
+	MUST_BE(refused, wr.rkey = freed, "peer: region that is gone");
+	MUST_BE(refused, wr.remote_addr = RAW_BASE + REGION - LEN + 1, "peer: beyond its region");
+	MUST_BE(refused, wr.remote_addr = UINT64_MAX - 8, "peer: at the end of everything");
+#undef MUST_BE
 	must_not_see(p.a.region, REGION, "pulled");
 	pair_detach(&p);
 	raw_detach(&other);
@@ -318,7 +285,6 @@ punch(void *arg)
 static void
 mode_holes(void)
 {
-	struct san_ulp_wc wc;
 	struct san_ulp_wr wr;
 	uint32_t nb = 0;
 	pthread_t thread;
@@ -338,11 +304,10 @@ mode_holes(void)
 		pair_connect(&p);
 		pthread_create(&thread, NULL, punch, &p);
 		for (uint32_t i = 0;; i++) {
-			wr = push(&p.a, &p.b, REGION / 2);
-			wr.op = i % 2 == 0 ? RTSAN_WR_PUSH : RTSAN_WR_PULL;
-			raw_post(&p.qa, &wr);
+			wr = raw_wr(i % 2 == 0 ? RTSAN_WR_PUSH : RTSAN_WR_PULL, &p.a, &p.b,
+				    REGION / 2);
 			/* its indices may be removed, too: then its work requests are invalid */
-			if (!raw_wc(&p.qa, &wc))
+			if (raw_do(&p.qa, &wr) < 0)
 				_exit(0);
 		}
 	}
@@ -387,16 +352,14 @@ ask_unread(void)
 	req.abi = SHMQ_ABI;
 	for (i = 0; i < 1000 && san_shmq_send(a.sock, &req, sizeof(req), -1, true) == 0; i++)
 		;
-	if (i == 1000)
-		raw_die("1000 answers wait, and nobody has ended this");
+	MUST(i < 1000, "1000 answers wait, and nobody has ended this");
 	/* the first error says that the other end is closed */
 	for (i = 0, errors = 0; errors < 2; i++) {
 		errors += san_shmq_recv(a.sock, &rep, sizeof(rep), &fd, false) != 0;
 		if (fd >= 0)
 			close(fd);
 	}
-	if (i > UNREAD)
-		raw_die("%u answers were under way", i);
+	MUST(i <= UNREAD, "%u answers were under way", i);
 	raw_detach(&a);
 }
 
@@ -453,12 +416,10 @@ go_to(struct pair *p, enum stage stage)
 	raw_add_region(&p->b, REGION, F_SEAL_SHRINK);
 	if (stage < STAGE_QUEUES)
 		return;
-	make_qp(&p->a, &p->qa);
-	make_qp(&p->b, &p->qb);
+	pair_make_qps(p);
 	if (stage < STAGE_LISTENS)
 		return;
-	if (raw_listen(&p->b, SERVICE + 1) != 0)
-		raw_die("listen");
+	MUST(raw_listen(&p->b, SERVICE + 1) == 0, "listen");
 	if (stage < STAGE_CONNECTS)
 		return;
 	while (raw_connect(&p->qa, peer, SERVICE + 1) == -EAGAIN)
@@ -473,7 +434,7 @@ go_to(struct pair *p, enum stage stage)
 	if (stage < STAGE_ESTABLISHED)
 		return;
 	raw_wait_event(&p->a, RAW_ESTABLISHED);
-	wr = push(&p->a, &p->b, REGION);
+	wr = push(p, REGION);
 	for (uint32_t i = 0; stage == STAGE_LOADED && i < DEPTH; i++)
 		raw_post(&p->qa, &wr);
 }
@@ -530,17 +491,15 @@ mode_armed(void)
 	cq_fd = ask_fd(&p.a, SHMQ_CQ_FD, p.qa.cq);
 	ev_fd = ask_fd(&p.a, SHMQ_EVENT_FD, 0);
 	wake_fd = ask_fd(&p.a, SHMQ_WAKE_FD, 0);
-	if (cq_fd < 0 || ev_fd < 0)
-		raw_die("no descriptors to wait for");
-	wr = push(&p.a, &p.b, 8);
+	MUST(cq_fd >= 0 && ev_fd >= 0, "no descriptors to wait for");
+	wr = push(&p, 8);
 	while (!is_over) {
 		atomic_store(&p.qa.cq_mem->armed, 1);
 		atomic_store(&p.a.ctl->ev_armed, 1);
 		raw_post(&p.qa, &wr);
 		if (wake_fd >= 0)
 			eventfd_write(wake_fd, nb % 2 == 0 ? 1 : 0xfffffffe);
-		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
-			raw_die("push");
+		MUST(raw_wc(&p.qa, &wc) && wc.status == 0, "push");
 		/* at first the descriptor is full, later it is closed */
 		if (++nb == 20000)
 			close(cq_fd);
@@ -567,8 +526,7 @@ mode_churn(void)
 			rc = raw_make_qp(&a, &qps[n], DEPTH) != 0 ?
 				-ENOSPC :
 				raw_connect(&qps[n], peer, SERVICE + 99);
-		if (rc != -EAGAIN)
-			raw_die("connection %u: %d", n, rc);
+		MUST(rc == -EAGAIN, "connection %u: %d", n, rc);
 		while (n > 0)
 			raw_end_qp(&qps[--n]);
 		while (raw_event(&a, &ev))
@@ -589,8 +547,7 @@ mode_bells(void)
 	raw_attach(&a, path);
 	for (n = 0; n < QPS_MANY && raw_make_qp(&a, &qps[n], 256) == 0; n++)
 		;
-	if (n < 32)
-		raw_die("only %u queue pairs", n);
+	MUST(n >= 32, "only %u queue pairs", n);
 	/* after its connection, each queue pair flushes what is posted */
 	for (uint32_t i = 0; i + 1 < n; i += 2) {
 		raw_pair(&qps[i], &qps[i + 1], peer, SERVICE);
@@ -623,17 +580,13 @@ mode_secret(void)
 {
 	struct pair p;
 	struct san_ulp_wr wr;
-	struct san_ulp_wc wc;
 
 	pair_attach(&p, F_SEAL_SHRINK);
 	pair_connect(&p);
 	fill(p.a.region, REGION, MARK);
-	wr = push(&p.a, &p.b, REGION);
-	for (uint32_t i = 0; i < 16; i++) {
-		raw_post(&p.qa, &wr);
-		if (!raw_wc(&p.qa, &wc) || wc.status != 0)
-			raw_die("push");
-	}
+	wr = push(&p, REGION);
+	for (uint32_t i = 0; i < 16; i++)
+		MUST(raw_do(&p.qa, &wr) == 0, "push");
 	fill((uint8_t *)(p.qa.wq + 1), p.qa.wq_bytes - sizeof(*p.qa.wq), MARK);
 	fill((uint8_t *)p.qa.cq_mem->wc, p.qa.cq_bytes - sizeof(*p.qa.cq_mem), MARK);
 	fill((uint8_t *)p.a.ctl->events, sizeof(p.a.ctl->events), MARK);
@@ -643,17 +596,14 @@ mode_secret(void)
 		usleep(10000);
 }
 
+/* *q* is NULL before it is created. */
 static void
-check_app_memory(const struct raw_app *a)
+check_memory(const struct raw_app *a, const struct raw_qp *q)
 {
 	must_not_see(a->ctl, a->hello.hello.ctl_bytes, "ctl");
-	if (a->region != NULL)
-		must_not_see(a->region, a->bytes, "region");
-}
-
-static void
-check_qp_memory(const struct raw_qp *q)
-{
+	must_not_see(a->region, a->bytes, "region");
+	if (q == NULL)
+		return;
 	must_not_see(q->wq, q->wq_bytes, "work queues");
 	must_not_see(q->cq_mem, q->cq_bytes, "completion queue");
 }
@@ -673,8 +623,8 @@ check_answers(const struct raw_app *a)
 				close(fd);
 			must_not_see(&rep, sizeof(rep), "answer");
 			for (size_t len = strlen(rep.text); len < sizeof(rep.text); len++)
-				if (rep.text[len] != '\0')
-					raw_die("answer to %u: something behind its text", type);
+				MUST(rep.text[len] == '\0',
+				     "answer to %u: something behind its text", type);
 		}
 	}
 }
@@ -690,38 +640,28 @@ mode_looks(void)
 
 	for (nb = 0; nb < LOOKS; nb++) {
 		pair_attach(&p, F_SEAL_SHRINK);
-		check_app_memory(&p.a);
-		check_app_memory(&p.b);
+		check_memory(&p.a, NULL);
+		check_memory(&p.b, NULL);
 		pair_connect(&p);
-		check_qp_memory(&p.qa);
-		check_qp_memory(&p.qb);
+		check_memory(&p.a, &p.qa);
+		check_memory(&p.b, &p.qb);
 		/* short messages into long buffers: the bytes behind them stay */
 		for (uint32_t len = 1; len < 16; len++) {
-			r.sge[0] = part(&p.b, 0, LEN);
+			r.sge[0] = raw_part(&p.b, 0, LEN);
 			raw_post_recv(&p.qb, &r);
-			wr = push(&p.a, &p.b, len);
-			wr.op = RTSAN_WR_SEND;
-			raw_post(&p.qa, &wr);
-			if (!raw_wc(&p.qa, &wc) || wc.status != 0 || !raw_wc(&p.qb, &wc) ||
-			    wc.byte_len != len)
-				raw_die("send of %u bytes", len);
+			wr = raw_wr(RTSAN_WR_SEND, &p.a, &p.b, len);
+			MUST(raw_do(&p.qa, &wr) == 0 && raw_wc(&p.qb, &wc) && wc.byte_len == len,
+			     "send of %u bytes", len);
 			wr.op = RTSAN_WR_PULL;
-			raw_post(&p.qa, &wr);
-			if (!raw_wc(&p.qa, &wc) || wc.status != 0)
-				raw_die("pull of %u bytes", len);
+			MUST(raw_do(&p.qa, &wr) == 0, "pull of %u bytes", len);
 		}
 		/* a pull that fails brings nothing */
-		wr = push(&p.a, &p.b, REGION);
-		wr.op = RTSAN_WR_PULL;
+		wr = raw_wr(RTSAN_WR_PULL, &p.a, &p.b, REGION);
 		wr.remote_addr += 8;
-		raw_post(&p.qa, &wr);
-		if (!raw_wc(&p.qa, &wc) || wc.status == 0)
-			raw_die("pull beyond the end");
+		MUST(raw_do(&p.qa, &wr) > 0, "pull beyond the end");
 		check_answers(&p.a);
-		check_app_memory(&p.a);
-		check_app_memory(&p.b);
-		check_qp_memory(&p.qa);
-		check_qp_memory(&p.qb);
+		check_memory(&p.a, &p.qa);
+		check_memory(&p.b, &p.qb);
 		pair_end(&p);
 		pair_detach(&p);
 	}
@@ -739,19 +679,16 @@ mode_sigbus(void)
 
 	pair_attach(&p, 0);
 	pair_connect(&p);
-	if (ftruncate(p.a.region_fd, 0) != 0)
-		raw_die("truncate");
-	wr = push(&p.a, &p.b, LEN);
+	MUST(ftruncate(p.a.region_fd, 0) == 0, "truncate");
+	wr = push(&p, LEN);
 	raw_post(&p.qa, &wr);
 	/* only the application that did it is ended */
-	if (recv(p.a.sock, &byte, 1, 0) > 0)
-		raw_die("the daemon goes on with it");
+	MUST(recv(p.a.sock, &byte, 1, 0) <= 0, "the daemon goes on with it");
 	raw_wait_event(&p.b, RAW_DISCONNECTED);
-	if (raw_ask_id(&p.b, SHMQ_QP_DESTROY, p.qb.qp) != 0)
-		raw_die("its peer is gone, too");
+	MUST(raw_ask_id(&p.b, SHMQ_QP_DESTROY, p.qb.qp) == 0, "its peer is gone, too");
 }
 
-static const struct mode {
+static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {

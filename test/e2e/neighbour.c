@@ -42,8 +42,8 @@ pair(uint32_t nb, uint32_t depth, size_t bytes)
 	raw_add_region(&a, bytes, F_SEAL_SHRINK);
 	raw_add_region(&b, bytes, F_SEAL_SHRINK);
 	for (uint32_t i = 0; i < nb; i++) {
-		if (raw_make_qp(&a, &qa[i], depth) != 0 || raw_make_qp(&b, &qb[i], depth) != 0)
-			raw_die("queue pair %u", i);
+		MUST(raw_make_qp(&a, &qa[i], depth) == 0 && raw_make_qp(&b, &qb[i], depth) == 0,
+		     "queue pair %u", i);
 		raw_pair(&qa[i], &qb[i], peer, SERVICE);
 	}
 }
@@ -57,17 +57,9 @@ ready(void)
 
 /* Keep *depth* of these under way on each connection, over the whole region. */
 static void
-transfer(uint32_t nb, uint32_t depth, uint8_t op, uint32_t len)
+transfer(uint32_t nb, uint32_t depth, enum rtsan_wr_opcode op, uint32_t len)
 {
-	struct san_ulp_wr wr = {
-		.op = op,
-		.flags = RTSAN_WR_SIGNALED,
-		.nb_sge = 1,
-		.remote_addr = RAW_BASE,
-		.rkey = b.key,
-		.length = len,
-		.sge = {{(void *)(uintptr_t)RAW_BASE, len, a.key}},
-	};
+	struct san_ulp_wr wr = raw_wr(op, &a, &b, len);
 	uint32_t done;
 
 	ready();
@@ -165,8 +157,7 @@ be_noise(void)
 		(void)!write(sock, word, sizeof(word));
 		close(sock);
 		raw_attach(&a, path);
-		if (raw_make_qp(&a, &qa[0], 2) != 0)
-			raw_die("queue pair");
+		MUST(raw_make_qp(&a, &qa[0], 2) == 0, "queue pair");
 		raw_post(&qa[0], &bad);
 		raw_end_qp(&qa[0]);
 		raw_detach(&a);
@@ -213,8 +204,7 @@ be_pages(void)
 			;
 		pair(1, 64, REGION);
 		for (; nb_threads < NB_PUNCHES; nb_threads++)
-			if (pthread_create(&t, NULL, punch, NULL) != 0)
-				raw_die("thread");
+			MUST(pthread_create(&t, NULL, punch, NULL) == 0, "thread");
 		transfer(1, 64, RTSAN_WR_PUSH, SMALL);
 		raw_drop_qp(&qa[0]);
 		raw_drop_qp(&qb[0]);
@@ -241,15 +231,13 @@ main(int argc, char **argv)
 {
 	uid_t uid = NOBODY;
 
-	if (argc != 4)
-		raw_die("usage: neighbour KIND SOCKET PEER");
+	MUST(argc == 4, "usage: neighbour KIND SOCKET PEER");
 	path = argv[2];
 	peer = argv[3];
 	/* of a user of its own: after pages that went, its user gets no regions for a minute */
 	if (strcmp(argv[1], "pages") == 0)
 		uid--;
-	if (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0)
-		raw_die("another user");
+	MUST(setgroups(0, NULL) == 0 && setgid(uid) == 0 && setuid(uid) == 0, "another user");
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(argv[1], kinds[i].name) == 0)
 			kinds[i].be();

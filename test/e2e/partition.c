@@ -35,8 +35,7 @@ make_qps(uint16_t pkey_a, uint16_t pkey_b)
 {
 	a.pkey = pkey_a;
 	b.pkey = pkey_b;
-	if (raw_make_qp(&a, &qa, DEPTH) != 0 || raw_make_qp(&b, &qb, DEPTH) != 0)
-		raw_die("queue pair");
+	MUST(raw_make_qp(&a, &qa, DEPTH) == 0 && raw_make_qp(&b, &qb, DEPTH) == 0, "queue pair");
 }
 
 static void
@@ -50,29 +49,15 @@ static void
 must_hold(const uint8_t *mem, size_t len, int c, const char *what)
 {
 	for (size_t i = 0; i < len; i++)
-		if (mem[i] != c)
-			raw_die("%s: byte %zu is %u, not %d", what, i, mem[i], c);
+		MUST(mem[i] == c, "%s: byte %zu is %u, not %d", what, i, mem[i], c);
 }
 
-static uint8_t
+static int
 status_of(enum rtsan_wr_opcode op)
 {
-	const uint32_t len = op == RTSAN_WR_FETCH_ADD ? 8 : LEN;
-	struct san_ulp_wr wr = {
-		.op = op,
-		.flags = RTSAN_WR_SIGNALED,
-		.nb_sge = 1,
-		.remote_addr = RAW_BASE,
-		.rkey = b.key,
-		.length = len,
-		.sge = {{(void *)(uintptr_t)RAW_BASE, len, a.key}},
-	};
-	struct san_ulp_wc wc;
+	struct san_ulp_wr wr = raw_wr(op, &a, &b, op == RTSAN_WR_FETCH_ADD ? 8 : LEN);
 
-	raw_post(&qa, &wr);
-	if (!raw_wc(&qa, &wc))
-		raw_die("operation %d: no completion", op);
-	return wc.status;
+	return raw_do(&qa, &wr);
 }
 
 /* The peer listens in one partition, and the request is for the other. */
@@ -82,16 +67,12 @@ connect_across(uint16_t pkey_a, uint16_t pkey_b)
 	struct shmq_event ev;
 
 	make_qps(pkey_a, pkey_b);
-	if (raw_listen(&b, SERVICE + 1 + pkey_b) != 0)
-		raw_die("listen");
-	if (raw_connect(&qa, peer, SERVICE + 1 + pkey_b) != 0)
-		raw_die("connect");
+	MUST(raw_listen(&b, SERVICE + 1 + pkey_b) == 0, "listen");
+	MUST(raw_connect(&qa, peer, SERVICE + 1 + pkey_b) == 0, "connect");
 	ev = raw_wait_event(&a, RAW_REJECTED);
-	if (ev.reason != REASON_PKEY)
-		raw_die("from 0x%x to 0x%x: reason %u", pkey_a, pkey_b, ev.reason);
+	MUST(ev.reason == REASON_PKEY, "from 0x%x to 0x%x: reason %u", pkey_a, pkey_b, ev.reason);
 	usleep(QUIET_US);
-	if (raw_event(&b, &ev))
-		raw_die("from 0x%x to 0x%x: event %u", pkey_a, pkey_b, ev.type);
+	MUST(!raw_event(&b, &ev), "from 0x%x to 0x%x: event %u", pkey_a, pkey_b, ev.type);
 	end_qps();
 }
 
@@ -101,12 +82,9 @@ reach_across(uint16_t other)
 {
 	static const enum rtsan_wr_opcode ops[] = {RTSAN_WR_PUSH, RTSAN_WR_PULL,
 						   RTSAN_WR_FETCH_ADD};
-	struct san_ulp_recv r = {
-		.nb_sge = 1,
-		.sge = {{(void *)(uintptr_t)RAW_BASE, LEN, b.key}},
-	};
+	struct san_ulp_recv r = {.nb_sge = 1, .sge = {raw_part(&b, 0, LEN)}};
 	struct san_ulp_wc wc;
-	uint8_t status;
+	int status;
 
 	make_qps(other, other);
 	raw_pair(&qa, &qb, peer, SERVICE);
@@ -114,14 +92,12 @@ reach_across(uint16_t other)
 	memset(b.region, 'b', REGION);
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
 		status = status_of(ops[i]);
-		if (status != BAD_KEY)
-			raw_die("operation %d: status %u", ops[i], status);
+		MUST(status == BAD_KEY, "operation %d: status %d", ops[i], status);
 	}
 	must_hold(a.region, REGION, 'a', "pulled");
 	must_hold(b.region, REGION, 'b', "pushed");
 	raw_post_recv(&qb, &r);
-	if (status_of(RTSAN_WR_SEND) != 0 || !raw_wc(&qb, &wc) || wc.byte_len != LEN)
-		raw_die("send");
+	MUST(status_of(RTSAN_WR_SEND) == 0 && raw_wc(&qb, &wc) && wc.byte_len == LEN, "send");
 	end_qps();
 }
 
@@ -133,12 +109,10 @@ reach(void)
 	raw_pair(&qa, &qb, peer, SERVICE);
 	memset(a.region, 'a', REGION);
 	memset(b.region, 'b', REGION);
-	if (status_of(RTSAN_WR_PULL) != 0)
-		raw_die("pull");
+	MUST(status_of(RTSAN_WR_PULL) == 0, "pull");
 	must_hold(a.region, LEN, 'b', "pull");
 	memset(a.region, 'a', REGION);
-	if (status_of(RTSAN_WR_PUSH) != 0)
-		raw_die("push");
+	MUST(status_of(RTSAN_WR_PUSH) == 0, "push");
 	must_hold(b.region, LEN, 'a', "push");
 	end_qps();
 }

@@ -37,8 +37,7 @@ raw_dial(const char *path)
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) != 0)
-		raw_die("%s", path);
+	MUST(connect(sock, (struct sockaddr *)&addr, sizeof(addr)) == 0, "%s", path);
 	return sock;
 }
 
@@ -54,15 +53,20 @@ raw_ask(const struct raw_app *a, struct shmq_req *req, int fd, struct shmq_rep *
 }
 
 int
-raw_ask_id(const struct raw_app *a, enum shmq_type type, uint32_t id)
+raw_ask_rc(const struct raw_app *a, struct shmq_req *req)
 {
-	struct shmq_req req = {.type = type, .id = id};
 	struct shmq_rep rep;
-	int fd, rc = raw_ask(a, &req, -1, &rep, &fd);
+	int fd, rc = raw_ask(a, req, -1, &rep, &fd);
 
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+int
+raw_ask_id(const struct raw_app *a, enum shmq_type type, uint32_t id)
+{
+	return raw_ask_rc(a, &(struct shmq_req){.type = type, .id = id});
 }
 
 void *
@@ -70,8 +74,7 @@ raw_map(int fd, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (p == MAP_FAILED)
-		raw_die("mmap");
+	MUST(p != MAP_FAILED, "mmap");
 	return p;
 }
 
@@ -84,8 +87,7 @@ raw_attach(struct raw_app *a, const char *path)
 	memset(a, 0, sizeof(*a));
 	a->region_fd = -1;
 	a->sock = raw_dial(path);
-	if (raw_ask(a, &req, -1, &a->hello, &fd) != 0)
-		raw_die("hello: %s", a->hello.text);
+	MUST(raw_ask(a, &req, -1, &a->hello, &fd) == 0, "hello: %s", a->hello.text);
 	a->ctl = raw_map(fd, a->hello.hello.ctl_bytes);
 	close(fd);
 }
@@ -95,9 +97,8 @@ raw_memfd(size_t bytes, int seals)
 {
 	int fd = memfd_create("raw", MFD_ALLOW_SEALING | MFD_CLOEXEC);
 
-	if (posix_fallocate(fd, 0, (off_t)bytes) != 0 ||
-	    fcntl(fd, F_ADD_SEALS, seals) != 0)
-		raw_die("memfd");
+	MUST(posix_fallocate(fd, 0, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0,
+	     "memfd");
 	return fd;
 }
 
@@ -112,8 +113,7 @@ raw_add_region(struct raw_app *a, size_t bytes, int seals)
 	a->bytes = bytes;
 	a->region_fd = raw_memfd(bytes, seals);
 	a->region = raw_map(a->region_fd, bytes);
-	if (raw_ask(a, &req, a->region_fd, &rep, &fd) != 0)
-		raw_die("region: %s", rep.text);
+	MUST(raw_ask(a, &req, a->region_fd, &rep, &fd) == 0, "region: %s", rep.text);
 	a->key = rep.id;
 }
 
@@ -176,11 +176,9 @@ raw_end_qp(struct raw_qp *q)
 {
 	int rc = raw_ask_id(q->app, SHMQ_QP_DESTROY, q->qp);
 
-	if (rc != 0)
-		raw_die("destroy queue pair 0x%x: %s", q->qp, strerror(-rc));
+	MUST(rc == 0, "destroy queue pair 0x%x: %s", q->qp, strerror(-rc));
 	rc = raw_ask_id(q->app, SHMQ_CQ_DESTROY, q->cq);
-	if (rc != 0)
-		raw_die("destroy completion queue %u: %s", q->cq, strerror(-rc));
+	MUST(rc == 0, "destroy completion queue %u: %s", q->cq, strerror(-rc));
 	raw_drop_qp(q);
 }
 
@@ -193,6 +191,26 @@ raw_ring(const struct raw_qp *q)
 	san_doorbells_ring(san_shmq_doorbells(q->app->ctl, lcore,
 					      hello->hello.lcore_qps + hello->hello.max_socks),
 			   index - (lcore << hello->hello.qp_shift));
+}
+
+struct rtsan_sge
+raw_part(const struct raw_app *a, uint32_t at, uint32_t len)
+{
+	return (struct rtsan_sge){(void *)(uintptr_t)(RAW_BASE + at), len, a->key};
+}
+
+struct san_ulp_wr
+raw_wr(enum rtsan_wr_opcode op, const struct raw_app *from, const struct raw_app *to, uint32_t len)
+{
+	return (struct san_ulp_wr){
+		.op = (uint8_t)op,
+		.flags = RTSAN_WR_SIGNALED,
+		.nb_sge = 1,
+		.remote_addr = RAW_BASE,
+		.rkey = to->key,
+		.length = len,
+		.sge = {raw_part(from, 0, len)},
+	};
 }
 
 void
@@ -216,6 +234,15 @@ raw_post_recv(struct raw_qp *q, const struct san_ulp_recv *r)
 	ring[tail % q->depth] = *r;
 	atomic_store(&q->wq->rq_tail, tail + 1);
 	raw_ring(q);
+}
+
+int
+raw_do(struct raw_qp *q, const struct san_ulp_wr *wr)
+{
+	struct san_ulp_wc wc;
+
+	raw_post(q, wr);
+	return raw_wc(q, &wc) ? wc.status : -1;
 }
 
 bool
@@ -256,23 +283,20 @@ raw_wait_event(struct raw_app *a, enum raw_event type)
 	struct shmq_event ev;
 
 	while (!raw_event(a, &ev) || ev.type != type)
-		if (time(NULL) > until)
-			raw_die("event %d does not come", type);
+		MUST(time(NULL) <= until, "event %d does not come", type);
 	return ev;
 }
 
 int
 raw_listen(const struct raw_app *a, uint64_t service)
 {
-	struct shmq_req req = {.type = SHMQ_LISTEN,
-			       .id = 1,
-			       .conn = {.pkey = a->pkey,
-					.backlog = 16,
-					.service = service}};
-	struct shmq_rep rep;
-	int fd;
+	struct shmq_req req = {
+		.type = SHMQ_LISTEN,
+		.id = 1,
+		.conn = {.pkey = a->pkey, .backlog = 16, .service = service},
+	};
 
-	return raw_ask(a, &req, -1, &rep, &fd);
+	return raw_ask_rc(a, &req);
 }
 
 int
@@ -281,23 +305,17 @@ raw_connect(const struct raw_qp *q, const char *peer, uint64_t service)
 	struct shmq_req req = {.type = SHMQ_CONNECT,
 			       .id = q->qp,
 			       .conn = {.pkey = q->app->pkey, .service = service}};
-	struct shmq_rep rep;
-	int fd;
 
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
-	return raw_ask(q->app, &req, -1, &rep, &fd);
+	return raw_ask_rc(q->app, &req);
 }
 
 int
 raw_accept(const struct raw_qp *q, uint64_t request)
 {
-	struct shmq_req req = {.type = SHMQ_ACCEPT,
-			       .id = q->qp,
-			       .conn = {.request = request}};
-	struct shmq_rep rep;
-	int fd;
+	struct shmq_req req = {.type = SHMQ_ACCEPT, .id = q->qp, .conn = {.request = request}};
 
-	return raw_ask(q->app, &req, -1, &rep, &fd);
+	return raw_ask_rc(q->app, &req);
 }
 
 void
@@ -305,21 +323,14 @@ raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service)
 {
 	struct shmq_req req = {.type = SHMQ_UNLISTEN,
 			       .conn = {.pkey = b->app->pkey, .service = service}};
-	struct shmq_rep rep;
-	uint64_t request;
-	int fd, rc;
+	int rc;
 
-	if (raw_listen(b->app, service) != 0)
-		raw_die("listen");
+	MUST(raw_listen(b->app, service) == 0, "listen");
 	rc = raw_connect(a, peer, service);
-	if (rc != 0)
-		raw_die("connect: %d", rc);
-	request = raw_wait_event(b->app, RAW_REQUEST).request;
-	rc = raw_accept(b, request);
-	if (rc != 0)
-		raw_die("accept: %d", rc);
+	MUST(rc == 0, "connect: %d", rc);
+	rc = raw_accept(b, raw_wait_event(b->app, RAW_REQUEST).request);
+	MUST(rc == 0, "accept: %d", rc);
 	raw_wait_event(a->app, RAW_ESTABLISHED);
 	raw_wait_event(b->app, RAW_ESTABLISHED);
-	if (raw_ask(b->app, &req, -1, &rep, &fd) != 0)
-		raw_die("unlisten");
+	MUST(raw_ask_rc(b->app, &req) == 0, "unlisten");
 }

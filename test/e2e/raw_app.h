@@ -50,12 +50,19 @@ struct raw_qp {
 };
 
 void __attribute__((noreturn, format(printf, 1, 2))) raw_die(const char *fmt, ...);
+#define MUST(cond, ...)                       \
+	do {                                  \
+		if (!(cond))                  \
+			raw_die(__VA_ARGS__); \
+	} while (0)
 
 /** Connect to the socket, without a request. */
 int raw_dial(const char *path);
 /** Make a request and wait for its answer. *got*: its descriptor, or -1. Dies without one. */
 int raw_ask(const struct raw_app *a, struct shmq_req *req, int fd, struct shmq_rep *rep, int *got);
-/** Make a request that needs only a number. */
+/** Make a request whose answer is a number. */
+int raw_ask_rc(const struct raw_app *a, struct shmq_req *req);
+/** Make a request that also needs only a number. */
 int raw_ask_id(const struct raw_app *a, enum shmq_type type, uint32_t id);
 void *raw_map(int fd, size_t bytes);
 
@@ -74,9 +81,16 @@ void raw_end_qp(struct raw_qp *q);
 /** Release it here: its application has detached. */
 void raw_drop_qp(struct raw_qp *q);
 void raw_ring(const struct raw_qp *q);
+/** Bytes of the region, at that offset. */
+struct rtsan_sge raw_part(const struct raw_app *a, uint32_t at, uint32_t len);
+/** The first bytes of the region, to or from those of another one; signaled. */
+struct san_ulp_wr raw_wr(enum rtsan_wr_opcode op, const struct raw_app *from,
+			 const struct raw_app *to, uint32_t len);
 /** Write to the next place of the send queue, which must be free, and ring the doorbell. */
 void raw_post(struct raw_qp *q, const struct san_ulp_wr *wr);
 void raw_post_recv(struct raw_qp *q, const struct san_ulp_recv *r);
+/** Post it, and wait for its status; -1 without one. */
+int raw_do(struct raw_qp *q, const struct san_ulp_wr *wr);
 /** Wait for a completion. False: the connection has ended, or none came for 10 seconds. */
 bool raw_wc(struct raw_qp *q, struct san_ulp_wc *wc);
 

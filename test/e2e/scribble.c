@@ -51,25 +51,20 @@ static void
 make_queue(struct queue *q)
 {
 	q->up = false;
-	if (raw_make_qp(&app, &q->q, DEPTH) != 0)
-		raw_die("queue pair");
+	MUST(raw_make_qp(&app, &q->q, DEPTH) == 0, "queue pair");
 }
 
 static void
 begin(struct queue *q)
 {
-	struct shmq_req req = {.type = SHMQ_CONNECT,
-			       .id = q->q.qp,
-			       .conn = {.service = SERVICE}};
-	struct shmq_rep rep;
-	int fd;
+	struct shmq_req req = {.type = SHMQ_CONNECT, .id = q->q.qp, .conn = {.service = SERVICE}};
 
 	snprintf(req.conn.peer, sizeof(req.conn.peer), "%s", peer);
 	memcpy(req.conn.private_data, &app.key, sizeof(app.key));
 	req.conn.private_len = sizeof(app.key);
 	req.conn.order = (uint8_t)below(3);
 	if (!is_server)
-		raw_ask(&app, &req, -1, &rep, &fd);
+		raw_ask_rc(&app, &req);
 }
 
 static void
@@ -123,7 +118,7 @@ post(struct raw_qp *q)
 		.remote_addr = RAW_BASE + below(REGION / 16) * 8ull,
 		.rkey = below(10) != 0 ? peer_key : app.key,
 		.length = len,
-		.sge = {{(void *)(uintptr_t)(RAW_BASE + below(REGION / 2)), len, app.key}},
+		.sge = {raw_part(&app, below(REGION / 2), len)},
 	};
 	if (e->op >= 5)
 		e->length = e->sge[0].length = 8;
@@ -165,8 +160,7 @@ one(struct raw_qp *q)
 		atomic_store(&q->cq_mem->head, (uint32_t)san_prng_u64(&prng));
 		break;
 	case 4:
-		if (ftruncate(app.region_fd, 0) == 0)
-			raw_die("the seal does not hold");
+		MUST(ftruncate(app.region_fd, 0) != 0, "the seal does not hold");
 		break;
 	default:
 		post(q);
@@ -193,8 +187,7 @@ main(int argc, char **argv)
 	raw_attach(&app, argv[2]);
 	raw_add_region(&app, REGION, F_SEAL_SHRINK);
 	peer_key = app.key;
-	if (is_server && raw_listen(&app, SERVICE) != 0)
-		raw_die("listen");
+	MUST(!is_server || raw_listen(&app, SERVICE) == 0, "listen");
 	for (uint32_t i = 0; i < QPS; i++) {
 		make_queue(&queues[i]);
 		begin(&queues[i]);

@@ -37,13 +37,11 @@ make_queues(const char *peer)
 		struct shmq_req req = {.type = SHMQ_CQ_FD};
 		int rc = raw_make_qp(&app, &qps[i], DEPTH);
 
-		if (rc != 0)
-			raw_die("queue pair %u: %d", i, rc);
+		MUST(rc == 0, "queue pair %u: %d", i, rc);
 		if (i % 2 == 1)
 			raw_pair(&qps[i - 1], &qps[i], peer, SERVICE);
 		req.id = qps[i].cq;
-		if (raw_ask(&app, &req, -1, &rep, &fds[i].fd) != 0)
-			raw_die("queue %u: %s", i, rep.text);
+		MUST(raw_ask(&app, &req, -1, &rep, &fds[i].fd) == 0, "queue %u: %s", i, rep.text);
 	}
 }
 
@@ -77,14 +75,14 @@ wait_armed(uint32_t round)
 		left += is_armed(i, round);
 	}
 	while (left > 0) {
-		if (poll(fds, nb_queues, TIMEOUT_MS) <= 0)
-			raw_die("round %u: %u of %u queues are not woken", round, left, nb_queues);
+		MUST(poll(fds, nb_queues, TIMEOUT_MS) > 0,
+		     "round %u: %u of %u queues are not woken", round, left, nb_queues);
 		for (uint32_t i = 0; i < nb_queues; i++) {
 			if (fds[i].events == 0 || fds[i].revents == 0)
 				continue;
 			n = recv(fds[i].fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-			if (n <= 0 || n > WAKE_BYTES)
-				raw_die("round %u, queue %u: %zd bytes", round, i, n);
+			MUST(n > 0 && n <= WAKE_BYTES, "round %u, queue %u: %zd bytes", round, i,
+			     n);
 			fds[i].events = 0;
 			left--;
 		}
@@ -99,26 +97,17 @@ take_all(uint32_t round)
 	char byte;
 
 	for (uint32_t i = 0; i < nb_queues; i++)
-		if (!raw_wc(&qps[i], &wc) || wc.status != 0)
-			raw_die("round %u, queue %u: no completion", round, i);
+		MUST(raw_wc(&qps[i], &wc) && wc.status == 0,
+		     "round %u, queue %u: no completion", round, i);
 	for (uint32_t i = 0; i < nb_queues; i++)
-		if (recv(fds[i].fd, &byte, 1, MSG_DONTWAIT) != -1 || errno != EAGAIN)
-			raw_die("round %u, queue %u: woken for nothing", round, i);
-}
-
-static void
-raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+		MUST(recv(fds[i].fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN,
+		     "round %u, queue %u: woken for nothing", round, i);
 }
 
 int
 main(int argc, char **argv)
 {
+	struct rlimit limit;
 	uint32_t nb_rounds;
 
 	if (argc != 5)
@@ -127,7 +116,9 @@ main(int argc, char **argv)
 	nb_rounds = (uint32_t)atoi(argv[4]);
 	qps = calloc(nb_queues, sizeof(*qps));
 	fds = calloc(nb_queues, sizeof(*fds));
-	raise_descriptors();
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	raw_attach(&app, argv[1]);
 	make_queues(argv[2]);
 	for (uint32_t round = 0; round < nb_rounds; round++) {
