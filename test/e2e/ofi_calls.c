@@ -62,8 +62,7 @@ open_ep(struct fi_info *of)
 	CHECK(fi_ep_bind(ep, &cntr->fid, FI_RECV) == 0);
 	CHECK(fi_enable(ep) == 0);
 	memory = calloc(1, MEMORY);
-	CHECK(fi_mr_reg(domain, memory, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr,
-			NULL) == 0);
+	mr = ofi_common_region(domain, memory, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
 static void
@@ -285,7 +284,7 @@ serve(const char *role)
 	at.addr = (uintptr_t)memory;
 	at.key = fi_mr_key(mr);
 	CHECK(fi_domain(fabric, info, &other, NULL) == 0);
-	CHECK(fi_mr_reg(other, memory, MEMORY, FI_REMOTE_READ, 0, 0, 0, &other_mr, NULL) == 0);
+	other_mr = ofi_common_region(other, memory, MEMORY, FI_REMOTE_READ);
 	at.other = fi_mr_key(other_mr);
 	CHECK(fi_accept(ep, &at, sizeof(at)) == 0);
 	if (strcmp(role, "intruded") != 0) {

@@ -79,6 +79,15 @@ ofi_common_open_cq(struct fid_domain *domain)
 	return cq;
 }
 
+struct fid_mr *
+ofi_common_region(struct fid_domain *domain, void *buf, size_t len, uint64_t rights)
+{
+	struct fid_mr *mr;
+
+	CHECK(fi_mr_reg(domain, buf, len, rights, 0, 0, 0, &mr, NULL) == 0);
+	return mr;
+}
+
 struct fid_ep *
 ofi_common_make_ep(struct fid_domain *domain, struct fi_info *of, struct fid_cq *cq)
 {

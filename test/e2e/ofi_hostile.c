@@ -106,10 +106,7 @@ event(const char *name)
 
 	while (rtsan_event_poll(ctx, &ev) == 0) {
 		poll_sent(&wc);
-		if (time(NULL) >= end) {
-			fprintf(stderr, "%s: not noticed\n", name);
-			exit(1);
-		}
+		MUST(time(NULL) < end, "%s: not noticed", name);
 	}
 	return ev;
 }
@@ -121,8 +118,6 @@ event(const char *name)
 static uint8_t
 try_qp(uint64_t service, bool is_rdm)
 {
-	const struct rtsan_qp_attr attr = {
-		.send_cq = cq, .recv_cq = cq, .sq_depth = 32, .rq_depth = OFI_NB_RX};
 	uint8_t length = is_rdm ? sizeof(struct ofi_rdm_req) : 0;
 	struct ofi_cm_hdr hdr = {OFI_CM_MAGIC, OFI_CM_VERSION, length, 9, OFI_NB_MSG, OFI_NB_RMA,
 				 OFI_BUF_SIZE};
@@ -132,19 +127,13 @@ try_qp(uint64_t service, bool is_rdm)
 	char ip[RTSAN_ADDRESS_MAX];
 
 	memcpy(data, &hdr, sizeof(hdr));
-	CHECK(rtsan_qp_create(ctx, &attr, &qp) == 0);
+	qp = rt_make_qp(ctx, cq, OFI_NB_RX, NULL);
 	for (uint64_t i = 0; i < OFI_NB_RX; i++)
 		CHECK(post_recv(i) == 1);
 	credits = OFI_NB_MSG;
 	inet_ntop(AF_INET, &victim.sin_addr, ip, sizeof(ip));
 	CHECK(rtsan_connect(qp, ip, service, &param) == 0);
 	return event("connect").type;
-}
-
-static void
-connect_qp(uint64_t service, bool is_rdm)
-{
-	CHECK(try_qp(service, is_rdm) == RTSAN_EV_ESTABLISHED);
 }
 
 /* False: the connection has ended. */
@@ -183,7 +172,7 @@ break_rdm(uint16_t port)
 
 	for (int i = 0; i < NB_FAULTS + 2; i++) {
 		if (i <= NB_FAULTS)
-			connect_qp(OFI_RDM_SERVICE(port), true);
+			CHECK(try_qp(OFI_RDM_SERVICE(port), true) == RTSAN_EV_ESTABLISHED);
 		for (sent = 0; sent <= faults[i].repeat && send_fault(&faults[i]); sent++)
 			;
 		CHECK(sent >= faults[i].repeat); /* what is allowed was taken */
@@ -201,18 +190,12 @@ static void
 fill_msg(uint16_t port)
 {
 	const struct fault whole = {.type = OFI_MSG};
-	const struct fault no_bytes = {
-		.type = OFI_MSG,
-		.flags = OFI_PLACES | OFI_WANT_ACK,
-		.length = 100,
-		.nb_places = 1,
-		.places = {100},
-	};
+	const struct fault no_bytes = {"", OFI_MSG, OFI_PLACES | OFI_WANT_ACK, 100, 0, 1, {100}, 0};
 	time_t quiet_since = time(NULL);
 	struct rtsan_wc wc;
 	int sent = 1;
 
-	connect_qp(OFI_SERVICE(port), false);
+	CHECK(try_qp(OFI_SERVICE(port), false) == RTSAN_EV_ESTABLISHED);
 	CHECK(send_fault(&no_bytes));
 	while (time(NULL) - quiet_since <= QUIET) {
 		poll_sent(&wc);

@@ -234,11 +234,9 @@ cancel_in_use(void)
 static bool
 region_is_native(void)
 {
-	struct fid_mr *mr;
-	uint64_t key;
+	struct fid_mr *mr = ofi_common_region(domain, from, BIG, FI_REMOTE_READ);
+	uint64_t key = fi_mr_key(mr);
 
-	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
-	key = fi_mr_key(mr);
 	CLOSE(&mr->fid);
 	return key >> 63 != 0;
 }
@@ -247,11 +245,9 @@ region_is_native(void)
 static void
 read_is_refused_late(void)
 {
-	struct fid_mr *mr;
-	uint64_t key;
+	struct fid_mr *mr = ofi_common_region(domain, from, BIG, FI_REMOTE_READ);
+	uint64_t key = fi_mr_key(mr);
 
-	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
-	key = fi_mr_key(mr);
 	to[0] = 0;
 	CHECK(fi_read(ep[0], to, BIG, NULL, 0, (uintptr_t)from, key, to) == 0);
 	until_begun(to);
@@ -330,7 +326,7 @@ many_requests(void)
 
 	info->tx_attr->size = REQUESTS;
 	connect_pair();
-	CHECK(fi_mr_reg(domain, from, BIG, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
+	mr = ofi_common_region(domain, from, BIG, FI_REMOTE_READ);
 	key = fi_mr_key(mr);
 	while (done < 2 * REQUESTS) {
 		for (; posted - done < REQUESTS; posted++)
@@ -360,9 +356,8 @@ fetch_needs_both_rights(void)
 {
 	static uint64_t word;
 	uint64_t one = 1, old = 0;
-	struct fid_mr *mr;
+	struct fid_mr *mr = ofi_common_region(domain, &word, sizeof(word), FI_REMOTE_WRITE);
 
-	CHECK(fi_mr_reg(domain, &word, sizeof(word), FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL) == 0);
 	CHECK(fi_atomic(ep[0], &one, 1, NULL, 0, (uintptr_t)&word, fi_mr_key(mr), FI_UINT64,
 			FI_SUM, &one) == 0);
 	ofi_common_done(cq[0], &one);

@@ -309,11 +309,7 @@ multi_recv(void)
 static struct fid_mr *
 open_region(void *buf, size_t len)
 {
-	const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
-	struct fid_mr *mr;
-
-	CHECK(fi_mr_reg(rdm_domain, buf, len, rights, 0, 0, 0, &mr, NULL) == 0);
-	return mr;
+	return ofi_common_region(rdm_domain, buf, len, FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
 /* Reads, writes and atomics name the peer as sends do, and CQ data has a source. */
@@ -617,9 +613,8 @@ guesses(uint64_t key)
 static void
 keys(void)
 {
-	struct fid_mr *mr;
+	struct fid_mr *mr = ofi_common_region(rdm_domain, from, 8, FI_REMOTE_READ);
 
-	CHECK(fi_mr_reg(rdm_domain, from, 8, FI_REMOTE_READ, 0, 0, 0, &mr, NULL) == 0);
 	if (fi_mr_key(mr) >> 63 == 0) /* else the transport counts */
 		guesses(fi_mr_key(mr));
 	CLOSE(&mr->fid);
