@@ -48,20 +48,10 @@ failing(void)
 		extra->explain(ctx);
 }
 
-static struct rtsan_qp *
-make_qp_for(struct rtsan_listener *listener)
-{
-	struct rtsan_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .context = listener};
-	struct rtsan_qp *new;
-
-	CHECK(rtsan_qp_create(ctx, &attr, &new) == 0);
-	return new;
-}
-
 struct rtsan_qp *
 conns_make_qp(void)
 {
-	return make_qp_for(NULL);
+	return rt_make_qp(ctx, cq, 0, NULL);
 }
 
 static void
@@ -93,7 +83,7 @@ post(uint8_t opcode, uint64_t id, const struct rtsan_mr *from, uint32_t len, uin
 }
 
 static void
-post_recvs_into(struct rtsan_mr *to, int n)
+post_recvs(const struct rtsan_mr *to, int n)
 {
 	struct rtsan_sge sge = {rtsan_mr_addr(to), 8, rtsan_mr_lkey(to)};
 	struct rtsan_recv_wr recv = {.wr_id = 9, .sge = &sge, .nb_sge = 1};
@@ -102,10 +92,21 @@ post_recvs_into(struct rtsan_mr *to, int n)
 		CHECK(rtsan_post_recv(qp, &recv, 1) == 1);
 }
 
+/* The next completion is that of *id*. */
 static void
-post_recvs(int n)
+done(uint64_t id, enum rtsan_wc_status status)
 {
-	post_recvs_into(mr, n);
+	struct rtsan_wc wc = rt_wc(cq, TIMEOUT_MS);
+
+	CHECK(wc.wr_id == id && wc.status == status);
+}
+
+/* Connect *qp*, which may have been connected before. */
+static void
+connect_qp(void)
+{
+	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
+	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 }
 
 /* ---- server ---- */
@@ -113,13 +114,11 @@ post_recvs(int n)
 static void
 serve_one(const struct rtsan_event *ev)
 {
-	struct rtsan_sge sge = {rtsan_mr_addr(mr), 8, rtsan_mr_lkey(mr)};
-	struct rtsan_recv_wr recv = {.sge = &sge, .nb_sge = 1};
 	struct rtsan_conn_param param = {.private_data = &place, .private_len = sizeof(place)};
-	struct rtsan_qp *new = make_qp_for(ev->listener);
+	struct rtsan_qp *new = rt_make_qp(ctx, cq, 0, ev->listener);
 	int rc;
 
-	CHECK(rtsan_post_recv(new, &recv, 1) == 1);
+	rt_post_recv(new, mr, 8);
 	rc = rtsan_accept(ctx, ev->request, new, &param);
 	CHECK(rc == 0 || (rc == -ENOENT && ev->listener != orderly));
 	if (rc < 0)
@@ -195,17 +194,6 @@ on_term(int signum)
 	nb_told++;
 }
 
-/* The client has ended. The server gets that now, or as the end of a connection. */
-static void
-take_gone(const struct rtsan_event *ev)
-{
-	CHECK(ev->type == RTSAN_EV_CONNECT_REQUEST || ev->type == RTSAN_EV_DISCONNECTED);
-	if (ev->type == RTSAN_EV_DISCONNECTED)
-		take_end(ev);
-	else
-		serve_one(ev);
-}
-
 static void
 be_deaf(const char *spec)
 {
@@ -222,8 +210,11 @@ be_deaf(const char *spec)
 	until = rt_now_ms() + TIMEOUT_MS;
 	do {
 		has = rtsan_event_poll(ctx, &ev) == 1;
+		/* the client has ended: that comes now, or as the end of a connection */
+		CHECK(!has || ev.type == RTSAN_EV_CONNECT_REQUEST ||
+		      ev.type == RTSAN_EV_DISCONNECTED);
 		if (has)
-			take_gone(&ev);
+			(ev.type == RTSAN_EV_DISCONNECTED ? take_end : serve_one)(&ev);
 		CHECK(rt_now_ms() < until);
 	} while (has || nb_open > 0);
 	rt_say("all have gone");
@@ -245,7 +236,7 @@ nothing_left(void)
 }
 
 static void
-dial_service(uint64_t service)
+dial(uint64_t service)
 {
 	struct rtsan_event ev;
 
@@ -255,12 +246,6 @@ dial_service(uint64_t service)
 	ev = rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	CHECK(ev.qp == qp && ev.private_len == sizeof(place));
 	memcpy(&place, ev.private_data, sizeof(place));
-}
-
-static void
-dial(void)
-{
-	dial_service(ORDERLY);
 }
 
 /* A region can be deregistered when no posted work names it any more. */
@@ -275,12 +260,10 @@ test_dereg(void)
 	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS && wc.qp == qp);
 	CHECK(post(RTSAN_WR_SEND, 2, src, 8, 0) == 1);
-	wc = rt_wc(cq, TIMEOUT_MS);
-	CHECK(wc.wr_id == 2 && wc.status == RTSAN_WC_SUCCESS);
+	done(2, RTSAN_WC_SUCCESS);
 	if (!caps.ends_on_error) { /* a refusal, and the connection goes on */
 		CHECK(post(RTSAN_WR_PUSH, 3, src, 8, place.rkey ^ 0x10000) == 1);
-		wc = rt_wc(cq, TIMEOUT_MS);
-		CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_REM_ACCESS);
+		done(3, RTSAN_WC_REM_ACCESS);
 	}
 	CHECK(rtsan_mr_dereg(src) == 0);
 }
@@ -301,7 +284,7 @@ test_destroy_under_way(void)
 	for (int i = 0; i < UNDER; i++)
 		CHECK(post(RTSAN_WR_PUSH, 1, src, REGION, place.rkey) == 1);
 	CHECK(post(RTSAN_WR_SEND, 1, src, 8, 0) == 1);
-	post_recvs_into(dst, UNDER);
+	post_recvs(dst, UNDER);
 	for (int i = 0; i < 100; i++)
 		rtsan_progress(ctx);
 	CHECK(rtsan_mr_dereg(src) == -EBUSY);
@@ -320,31 +303,21 @@ test_destroy_under_way(void)
 static void
 test_orderly_end(void)
 {
-	struct rtsan_event ev;
-	struct rtsan_wc wc;
-
-	dial();
-	post_recvs(1);
+	dial(ORDERLY);
+	post_recvs(mr, 1);
 	for (int i = 0; i < UNDER; i++)
 		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
 	CHECK(rtsan_disconnect(qp) == 0);
-	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
-	CHECK(ev.qp == qp);
-	for (int i = 0; i < UNDER; i++) {
-		wc = rt_wc(cq, TIMEOUT_MS);
-		CHECK(wc.wr_id == 1 && wc.status == RTSAN_WC_SUCCESS);
-	}
-	wc = rt_wc(cq, TIMEOUT_MS);
-	CHECK(wc.wr_id == 9 && wc.status == RTSAN_WC_FLUSHED);
+	CHECK(rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS).qp == qp);
+	for (int i = 0; i < UNDER; i++)
+		done(1, RTSAN_WC_SUCCESS);
+	done(9, RTSAN_WC_FLUSHED);
 	CHECK(rtsan_disconnect(qp) == -ENOTCONN);
 	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == -ENOTCONN);
 	nothing_left();
-	/* connect the same queue pair again */
-	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
+	connect_qp();
 	CHECK(post(RTSAN_WR_PUSH, 3, mr, 8, place.rkey) == 1);
-	wc = rt_wc(cq, TIMEOUT_MS);
-	CHECK(wc.wr_id == 3 && wc.status == RTSAN_WC_SUCCESS);
+	done(3, RTSAN_WC_SUCCESS);
 	rtsan_qp_destroy(qp);
 	CHECK(rtsan_cq_destroy(cq) == 0);
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
@@ -359,7 +332,7 @@ test_destroy_while_connecting(void)
 
 	for (int i = 0; i < 8; i++) {
 		qp = conns_make_qp();
-		post_recvs(3);
+		post_recvs(mr, 3);
 		CHECK(rtsan_connect(qp, peer, ANYHOW, NULL) == 0);
 		CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
 		pause.tv_nsec = i * 500000;
@@ -381,26 +354,23 @@ static void
 test_given_up(void)
 {
 	int net = (int)(strrchr(peer, '.') - peer), nb_sends = 0;
-	struct rtsan_event ev;
 	struct rtsan_wc wc;
 	char nobody[64];
 
 	snprintf(nobody, sizeof(nobody), "%.*s.99", net, peer);
 	qp = conns_make_qp();
-	post_recvs(3);
+	post_recvs(mr, 3);
 	CHECK(rtsan_connect(qp, nobody, ORDERLY, NULL) == 0);
 	CHECK(post(RTSAN_WR_SEND, 1, mr, 8, 0) == 1);
 	CHECK(rtsan_disconnect(qp) == 0);
-	ev = rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS);
-	CHECK(ev.qp == qp);
+	CHECK(rt_event(ctx, RTSAN_EV_DISCONNECTED, TIMEOUT_MS).qp == qp);
 	for (int i = 0; i < 4; i++) {
 		wc = rt_wc(cq, TIMEOUT_MS);
 		CHECK(wc.status == RTSAN_WC_FLUSHED && (wc.wr_id == 1 || wc.wr_id == 9));
 		nb_sends += wc.wr_id == 1;
 	}
 	CHECK(nb_sends == 1);
-	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
+	connect_qp();
 	rtsan_qp_destroy(qp);
 }
 
@@ -426,14 +396,10 @@ leave(const char *spec)
 static void
 test_refused(void)
 {
-	struct rtsan_event ev;
-
 	qp = conns_make_qp();
 	CHECK(rtsan_connect(qp, peer, NOBODY, NULL) == 0);
-	ev = rt_event(ctx, RTSAN_EV_REJECTED, TIMEOUT_MS);
-	CHECK(ev.reason == RTSAN_R_NO_LISTENER);
-	CHECK(rtsan_connect(qp, peer, ORDERLY, NULL) == 0);
-	rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
+	CHECK(rt_event(ctx, RTSAN_EV_REJECTED, TIMEOUT_MS).reason == RTSAN_R_NO_LISTENER);
+	connect_qp();
 	rtsan_qp_destroy(qp);
 }
 
@@ -463,7 +429,7 @@ test_lacks(void)
 	if (rc == 0)
 		rt_event(ctx, RTSAN_EV_ESTABLISHED, TIMEOUT_MS);
 	rtsan_qp_destroy(qp);
-	dial();
+	dial(ORDERLY);
 	rc = rtsan_mr_reg(ctx, own, sizeof(own), 0, &reg);
 	CHECK(rc == (caps.has_mr_reg ? 0 : -ENOTSUP));
 	if (rc != 0) {
@@ -477,8 +443,7 @@ test_lacks(void)
 	CHECK(rtsan_post_send(qp, &wr, 1) == 1);
 	wc = rt_wc(cq, TIMEOUT_MS);
 	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS && wc.byte_len == sizeof(own));
-	wc = rt_wc(cq, TIMEOUT_MS);
-	CHECK(wc.wr_id == 4 && wc.status == RTSAN_WC_SUCCESS);
+	done(4, RTSAN_WC_SUCCESS);
 	CHECK(rtsan_mr_dereg(reg) == 0);
 	rtsan_qp_destroy(qp);
 }
@@ -518,7 +483,7 @@ client(const char *spec)
 	for (int round = 0; round < ROUNDS; round++) {
 		open_ctx(spec);
 		test_second(spec);
-		dial();
+		dial(ORDERLY);
 		test_dereg();
 		test_destroy_under_way();
 		test_orderly_end();
@@ -529,8 +494,8 @@ client(const char *spec)
 		if (extra->round != NULL)
 			extra->round(ctx, spec);
 		/* closing a context also ends a connection and its queues */
-		dial_service(extra->link_ends ? ANYHOW : ORDERLY);
-		post_recvs(5);
+		dial(extra->link_ends ? ANYHOW : ORDERLY);
+		post_recvs(mr, 5);
 		CHECK(post(RTSAN_WR_PUSH, 1, mr, REGION, place.rkey) == 1);
 		if (extra->closing != NULL)
 			extra->closing(ctx);

@@ -68,8 +68,8 @@ check(const struct conn *c, uint32_t round)
 	uint8_t want[65536];
 
 	fill(want, c->index, round);
-	if (memcmp(want, c->in, nb_bytes) != 0)
-		rt_die("connection %u: round %u has other bytes", c->index, round);
+	MUST(memcmp(want, c->in, nb_bytes) == 0, "connection %u: round %u has other bytes",
+	     c->index, round);
 }
 
 static void
@@ -79,18 +79,16 @@ post(struct conn *c, const void *what, bool is_recv)
 	struct rtsan_recv_wr recv = {.wr_id = 1, .sge = &sge, .nb_sge = 1};
 	struct rtsan_send_wr send = {.opcode = RTSAN_WR_SEND, .sge = &sge, .nb_sge = 1};
 
-	if ((is_recv ? rtsan_post_recv(c->qp, &recv, 1) : rtsan_post_send(c->qp, &send, 1)) != 1)
-		rt_die("post");
+	CHECK((is_recv ? rtsan_post_recv(c->qp, &recv, 1) : rtsan_post_send(c->qp, &send, 1)) == 1);
 }
 
 /* Open the context. Each connection has memory to send from and to receive into. */
 static void
 open_all(const char *spec)
 {
-	if (rtsan_open(spec, &ctx) != 0 ||
-	    rtsan_cq_create(ctx, 8 * nb_conns, &cq) != 0 ||
-	    rtsan_mr_alloc(ctx, (size_t)nb_conns * 2 * nb_bytes, 0, &mr) != 0)
-		rt_die("open");
+	CHECK(rtsan_open(spec, &ctx) == 0);
+	CHECK(rtsan_cq_create(ctx, 8 * nb_conns, &cq) == 0);
+	CHECK(rtsan_mr_alloc(ctx, (size_t)nb_conns * 2 * nb_bytes, 0, &mr) == 0);
 	conns = calloc(nb_conns, sizeof(*conns));
 	for (uint32_t i = 0; i < nb_conns; i++) {
 		conns[i].index = i;
@@ -102,23 +100,8 @@ open_all(const char *spec)
 static void
 make_qp(struct conn *c)
 {
-	struct rtsan_qp_attr attr = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.sq_depth = 8,
-		.rq_depth = 8,
-		.context = c,
-	};
-
-	if (rtsan_qp_create(ctx, &attr, &c->qp) != 0)
-		rt_die("queue pair");
+	c->qp = rt_make_qp(ctx, cq, 8, c);
 	post(c, c->in, true);
-}
-
-static struct conn *
-conn_of(const struct rtsan_qp *qp)
-{
-	return rtsan_qp_context(qp);
 }
 
 /* Take completions, or sleep until there are some. */
@@ -131,16 +114,13 @@ take(struct rtsan_wc *wc, int n)
 	if (got == 0) {
 		if (since == 0)
 			since = rt_now_ns();
-		if (rt_now_ns() - since > TIMEOUT_MS * 1000000ull)
-			rt_die("nothing completes");
-		if (rtsan_cq_wait(cq, SLEEP_MS) < 0)
-			rt_die("wait");
+		MUST(rt_now_ns() - since <= TIMEOUT_MS * 1000000ull, "nothing completes");
+		CHECK(rtsan_cq_wait(cq, SLEEP_MS) >= 0);
 		return 0;
 	}
 	since = 0;
 	for (int i = 0; i < got; i++)
-		if (wc[i].status != RTSAN_WC_SUCCESS)
-			rt_die("%s", rtsan_status_text(wc[i].status));
+		MUST(wc[i].status == RTSAN_WC_SUCCESS, "%s", rtsan_status_text(wc[i].status));
 	return got;
 }
 
@@ -149,8 +129,7 @@ static void
 meet(const _Atomic uint32_t *nb_here)
 {
 	while (*nb_here < nb_pairs) {
-		if (shared->has_failed)
-			rt_die("another one has failed");
+		MUST(!shared->has_failed, "another one has failed");
 		usleep(RETRY_US);
 	}
 }
@@ -165,23 +144,21 @@ accept_all(void)
 	struct rtsan_event ev;
 	uint32_t nb = 0, nb_up = 0;
 
-	if (rtsan_listen(ctx, 100 + pair, 0, (uint16_t)(nb_conns + 1), &listener) != 0)
-		rt_die("listen");
+	CHECK(rtsan_listen(ctx, 100 + pair, 0, (uint16_t)(nb_conns + 1), &listener) == 0);
 	shared->nb_listening++;
 	while (nb_up < nb_conns) {
-		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
-			rt_die("nobody connects any more: %u of %u", nb_up, nb_conns);
+		MUST(rtsan_event_wait(ctx, TIMEOUT_MS) == 1, "nobody connects any more: %u of %u",
+		     nb_up, nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type == RTSAN_EV_ESTABLISHED) {
 				nb_up++;
 				continue;
 			}
-			if (ev.type != RTSAN_EV_CONNECT_REQUEST || nb == nb_conns)
-				rt_die("event %d", ev.type);
+			MUST(ev.type == RTSAN_EV_CONNECT_REQUEST && nb < nb_conns, "event %d",
+			     ev.type);
 			memcpy(&conns[nb].index, ev.private_data, sizeof(conns[nb].index));
 			make_qp(&conns[nb]);
-			if (rtsan_accept(ctx, ev.request, conns[nb++].qp, &param) != 0)
-				rt_die("accept");
+			CHECK(rtsan_accept(ctx, ev.request, conns[nb++].qp, &param) == 0);
 		}
 	}
 }
@@ -200,7 +177,7 @@ serve(void)
 	while (left > 0) {
 		n = take(wc, 64);
 		for (int i = 0; i < n; i++) {
-			c = conn_of(wc[i].qp);
+			c = rtsan_qp_context(wc[i].qp);
 			check(c, c->nb_done++);
 			memcpy(c->out, c->in, nb_bytes);
 			post(c, c->in, true);
@@ -212,8 +189,7 @@ serve(void)
 	while (nb_over < nb_conns && rtsan_event_wait(ctx, TIMEOUT_MS) == 1)
 		while (rtsan_event_poll(ctx, &ev) == 1)
 			nb_over += ev.type == RTSAN_EV_DISCONNECTED;
-	if (nb_over < nb_conns)
-		rt_die("only %u of %u are over", nb_over, nb_conns);
+	MUST(nb_over == nb_conns, "only %u of %u are over", nb_over, nb_conns);
 }
 
 /* ---- clients ---- */
@@ -222,13 +198,10 @@ static void
 connect_one(struct conn *c)
 {
 	const struct rtsan_conn_param param = {
-		.private_data = &c->index,
-		.private_len = sizeof(c->index),
-	};
+		.private_data = &c->index, .private_len = sizeof(c->index)};
 
 	make_qp(c);
-	if (rtsan_connect(c->qp, peer, 100 + pair, &param) != 0)
-		rt_die("connect");
+	CHECK(rtsan_connect(c->qp, peer, 100 + pair, &param) == 0);
 }
 
 static void
@@ -241,11 +214,11 @@ connect_all(void)
 	while (nb_up < nb_conns) {
 		while (nb < nb_conns && nb - nb_up < AT_ONCE)
 			connect_one(&conns[nb++]);
-		if (rtsan_event_wait(ctx, TIMEOUT_MS) != 1)
-			rt_die("nobody answers: %u of %u", nb_up, nb_conns);
+		MUST(rtsan_event_wait(ctx, TIMEOUT_MS) == 1, "nobody answers: %u of %u", nb_up,
+		     nb_conns);
 		while (rtsan_event_poll(ctx, &ev) == 1) {
-			if (ev.type != RTSAN_EV_ESTABLISHED)
-				rt_die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+			MUST(ev.type == RTSAN_EV_ESTABLISHED, "event %d: %s", ev.type,
+			     rtsan_reason_text(ev.reason));
 			nb_up++;
 		}
 	}
@@ -270,7 +243,7 @@ ask_all(void)
 	while (left > 0) {
 		n = take(wc, 64);
 		for (int i = 0; i < n; i++) {
-			c = conn_of(wc[i].qp);
+			c = rtsan_qp_context(wc[i].qp);
 			check(c, c->nb_done++);
 			left--;
 			if (c->nb_done == nb_rounds)

@@ -15,22 +15,12 @@
 #define REGION     65536
 #define TIMEOUT_MS 60000 /* ms to wait for a receiver that is not ready */
 #define AT_ONCE    64    /* connections that are set up at a time */
+#define DEPTH      8
 
 static struct rtsan_ctx *ctx;
 static struct rtsan_cq *cq;
 static struct rtsan_mr *mr;
 static uint32_t nb_bytes = REGION;
-
-static struct rtsan_qp *
-make_qp(void)
-{
-	struct rtsan_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .sq_depth = 8, .rq_depth = 8};
-	struct rtsan_qp *qp;
-
-	if (rtsan_qp_create(ctx, &attr, &qp) != 0)
-		rt_die("queue pair");
-	return qp;
-}
 
 static void
 post(struct rtsan_qp *qp, int recv)
@@ -65,19 +55,17 @@ serve(int nb_recvs)
 	struct rtsan_event ev;
 	struct rtsan_qp *qp;
 
-	if (rtsan_listen(ctx, SERVICE, 0, 2 * AT_ONCE, &listener) != 0)
-		rt_die("listen");
+	CHECK(rtsan_listen(ctx, SERVICE, 0, 2 * AT_ONCE, &listener) == 0);
 	for (;;) {
 		while (rtsan_event_poll(ctx, &ev) == 1) {
 			if (ev.type == RTSAN_EV_DISCONNECTED)
 				rtsan_qp_destroy(ev.qp);
 			if (ev.type != RTSAN_EV_CONNECT_REQUEST)
 				continue;
-			qp = make_qp();
+			qp = rt_make_qp(ctx, cq, DEPTH, NULL);
 			for (int i = 0; i < nb_recvs; i++)
 				post(qp, 1);
-			if (rtsan_accept(ctx, ev.request, qp, &param) != 0)
-				rt_die("accept");
+			CHECK(rtsan_accept(ctx, ev.request, qp, &param) == 0);
 		}
 		work(1);
 	}
@@ -92,14 +80,14 @@ connect_all(const char *peer, int nb_conns, int nb_sends)
 
 	while (open < nb_conns) {
 		for (; asked < nb_conns && asked - open < AT_ONCE; asked++)
-			if (rtsan_connect(make_qp(), peer, SERVICE, &param) != 0)
-				rt_die("connect");
+			CHECK(rtsan_connect(rt_make_qp(ctx, cq, DEPTH, NULL), peer, SERVICE,
+					    &param) == 0);
 		if (rtsan_event_poll(ctx, &ev) != 1) {
 			usleep(100);
 			continue;
 		}
-		if (ev.type != RTSAN_EV_ESTABLISHED)
-			rt_die("event %d: %s", ev.type, rtsan_reason_text(ev.reason));
+		MUST(ev.type == RTSAN_EV_ESTABLISHED, "event %d: %s", ev.type,
+		     rtsan_reason_text(ev.reason));
 		open++;
 		for (int i = 0; i < nb_sends; i++)
 			post(ev.qp, 0);
@@ -119,9 +107,9 @@ main(int argc, char **argv)
 
 	if (!is_server && (argc != 7 || strcmp(argv[1], "client") != 0))
 		return 2;
-	if (rtsan_open(argv[2], &ctx) != 0 || rtsan_cq_create(ctx, 4096, &cq) != 0 ||
-	    rtsan_mr_alloc(ctx, REGION, 0, &mr) != 0)
-		rt_die("open");
+	CHECK(rtsan_open(argv[2], &ctx) == 0);
+	CHECK(rtsan_cq_create(ctx, 4096, &cq) == 0);
+	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &mr) == 0);
 	if (is_server)
 		serve(atoi(argv[3]));
 	nb_bytes = (uint32_t)atoi(argv[6]);

@@ -40,12 +40,13 @@ accept_one(void *out)
 }
 
 static void
-make_pair(struct rtsan_stream **one, struct rtsan_stream **other)
+make_pair(const struct rtsan_stream_attr *attr, struct rtsan_stream **one,
+	  struct rtsan_stream **other)
 {
 	pthread_t thread;
 
 	CHECK(pthread_create(&thread, NULL, accept_one, other) == 0);
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE, NULL, TIMEOUT_MS, one) == 0);
+	CHECK(rtsan_stream_connect(ctx, address, SERVICE, attr, TIMEOUT_MS, one) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	rtsan_stream_set_timeout(*one, TIMEOUT_MS);
 	rtsan_stream_set_timeout(*other, TIMEOUT_MS);
@@ -215,7 +216,7 @@ poll_several(void)
 	uint8_t byte;
 	uint64_t from = rt_now_ms();
 
-	make_pair(&c, &d);
+	make_pair(NULL, &c, &d);
 	p[0].stream = b;
 	p[1].stream = d;
 	CHECK(rtsan_stream_poll(p, 2, 0) == 0);
@@ -310,7 +311,7 @@ shutdown_at_once(void)
 	uint64_t from;
 	uint8_t byte;
 
-	make_pair(&c, &d);
+	make_pair(NULL, &c, &d);
 	CHECK(pthread_create(&thread, NULL, write_one, c) == 0);
 	p.stream = d;
 	CHECK(rtsan_stream_poll(&p, 1, TIMEOUT_MS) == 1); /* the write has begun */
@@ -345,7 +346,7 @@ close_after_write(void)
 	pthread_t thread;
 	uint8_t byte;
 
-	make_pair(&c, &d);
+	make_pair(NULL, &c, &d);
 	CHECK(pthread_create(&thread, NULL, write_and_close, c) == 0);
 	read_much(d);
 	CHECK(rtsan_stream_read(d, &byte, 1, 0) == 0);
@@ -407,19 +408,12 @@ lingers(void)
 	const struct rtsan_stream_attr attr = {.linger = true, .send_buffer = MUCH};
 	struct rtsan_stream *one, *other;
 	static uint8_t buf[MUCH];
-	pthread_t thread;
-	int rc;
 
 	for (size_t i = 0; i < MUCH; i++)
 		buf[i] = pattern(i);
-	CHECK(pthread_create(&thread, NULL, accept_one, &other) == 0);
-	CHECK(rtsan_stream_connect(ctx, address, SERVICE, &attr, TIMEOUT_MS, &one) == 0);
-	CHECK(pthread_join(thread, NULL) == 0);
-	rtsan_stream_set_timeout(one, TIMEOUT_MS);
-	rtsan_stream_set_timeout(other, TIMEOUT_MS);
+	make_pair(&attr, &one, &other);
 	CHECK(rtsan_stream_write(one, buf, MUCH) == MUCH);
-	rc = rtsan_stream_close(one, 0); /* the peer has read nothing */
-	CHECK(rc == -EAGAIN);
+	CHECK(rtsan_stream_close(one, 0) == -EAGAIN); /* the peer has read nothing */
 	read_checked(other, 0, MUCH);
 	CHECK(rtsan_stream_read(other, buf, 1, 0) == 0);
 	close_one(other);
@@ -435,7 +429,7 @@ main(int argc, char **argv)
 	address = argv[2];
 	CHECK(rtsan_open(argv[1], &ctx) == 0);
 	CHECK(rtsan_listen(ctx, SERVICE, 0, 8, &listener) == 0);
-	make_pair(&a, &b);
+	make_pair(NULL, &a, &b);
 	read_in_time();
 	options();
 	both_ways();

@@ -46,10 +46,7 @@ static const char *peer;
 static void
 make_qp(struct side *s, enum pair p)
 {
-	struct rtsan_qp_attr attr = {.send_cq = s->cq, .recv_cq = s->cq};
-
-	if (rtsan_qp_create(s->ctx, &attr, &s->qps[p]) != 0)
-		rt_die("queue pair");
+	s->qps[p] = rt_make_qp(s->ctx, s->cq, 0, NULL);
 }
 
 static void
@@ -57,27 +54,35 @@ make_region(struct side *s)
 {
 	const uint32_t all = RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC;
 
-	if (rtsan_mr_alloc(s->ctx, BYTES, all, &s->mr) != 0)
-		rt_die("region");
+	CHECK(rtsan_mr_alloc(s->ctx, BYTES, all, &s->mr) == 0);
 }
 
 static void
 ask(enum pair p)
 {
 	make_qp(&client, p);
-	if (rtsan_connect(client.qps[p], peer, SERVICE, NULL) != 0)
-		rt_die("connect");
+	CHECK(rtsan_connect(client.qps[p], peer, SERVICE, NULL) == 0);
+}
+
+static void
+both_have(enum rtsan_event_type type, enum pair p)
+{
+	CHECK(rt_event(server.ctx, type, PATIENCE_MS).qp == server.qps[p]);
+	CHECK(rt_event(client.ctx, type, PATIENCE_MS).qp == client.qps[p]);
+}
+
+static uint64_t
+next_request(void)
+{
+	return rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request;
 }
 
 static void
 accept_one(enum pair p, uint64_t request)
 {
 	make_qp(&server, p);
-	if (rtsan_accept(server.ctx, request, server.qps[p], NULL) != 0)
-		rt_die("accept");
-	if (rt_event(server.ctx, RTSAN_EV_ESTABLISHED, PATIENCE_MS).qp != server.qps[p] ||
-	    rt_event(client.ctx, RTSAN_EV_ESTABLISHED, PATIENCE_MS).qp != client.qps[p])
-		rt_die("another one is connected");
+	CHECK(rtsan_accept(server.ctx, request, server.qps[p], NULL) == 0);
+	both_have(RTSAN_EV_ESTABLISHED, p);
 }
 
 /* Access the server's region with its current or former key. */
@@ -101,8 +106,8 @@ must_work(enum pair p, enum rtsan_wr_opcode op)
 {
 	uint8_t status = work(p, op, (uintptr_t)rtsan_mr_addr(server.mr), rtsan_mr_rkey(server.mr));
 
-	if (status != RTSAN_WC_SUCCESS)
-		rt_die("pair %d, opcode %d: %s", p, op, rtsan_status_text(status));
+	MUST(status == RTSAN_WC_SUCCESS, "pair %d, opcode %d: %s", p, op,
+	     rtsan_status_text(status));
 }
 
 static void
@@ -117,8 +122,7 @@ must_be(const struct side *s, int byte)
 	const uint8_t *p = rtsan_mr_addr(s->mr);
 
 	for (int i = 0; i < BYTES; i++)
-		if (p[i] != byte)
-			rt_die("byte %d is %d, not %d", i, p[i], byte);
+		MUST(p[i] == byte, "byte %d is %d, not %d", i, p[i], byte);
 }
 
 /* ---- before ---- */
@@ -131,13 +135,12 @@ set_up(void)
 	make_region(&server);
 	make_region(&client);
 	ask(IDLE);
-	accept_one(IDLE, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
+	accept_one(IDLE, next_request());
 	rt_post_recv(server.qps[IDLE], server.mr, BYTES);
 	ask(TOLD);
-	request = rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request;
+	request = next_request();
 	ask(UNREAD);
-	if (rtsan_event_wait(server.ctx, PATIENCE_MS) != 1)
-		rt_die("no request");
+	CHECK(rtsan_event_wait(server.ctx, PATIENCE_MS) == 1);
 	return request;
 }
 
@@ -155,8 +158,7 @@ use_region(void)
 	must_be(&client, 2);
 	fill(&server, 0);
 	must_work(IDLE, RTSAN_WR_FETCH_ADD);
-	if (*(uint64_t *)rtsan_mr_addr(server.mr) != 1)
-		rt_die("atomic");
+	CHECK(*(uint64_t *)rtsan_mr_addr(server.mr) == 1);
 }
 
 static void *
@@ -175,24 +177,19 @@ send_one(enum pair p)
 
 	fill(&client, 3 + (int)p);
 	fill(&server, 0);
-	if (pthread_create(&waiter, NULL, wait_there, &status) != 0)
-		rt_die("thread");
+	CHECK(pthread_create(&waiter, NULL, wait_there, &status) == 0);
 	usleep(ASLEEP_US);
 	must_work(p, RTSAN_WR_SEND);
 	pthread_join(waiter, NULL);
-	if (status != RTSAN_WC_SUCCESS)
-		rt_die("pair %d: receive: %s", p, rtsan_status_text(status));
+	MUST(status == RTSAN_WC_SUCCESS, "pair %d: receive: %s", p, rtsan_status_text(status));
 	must_be(&server, 3 + (int)p);
 }
 
 static void
 end_pair(enum pair p)
 {
-	if (rtsan_disconnect(client.qps[p]) != 0)
-		rt_die("disconnect");
-	if (rt_event(client.ctx, RTSAN_EV_DISCONNECTED, PATIENCE_MS).qp != client.qps[p] ||
-	    rt_event(server.ctx, RTSAN_EV_DISCONNECTED, PATIENCE_MS).qp != server.qps[p])
-		rt_die("another one has ended");
+	CHECK(rtsan_disconnect(client.qps[p]) == 0);
+	both_have(RTSAN_EV_DISCONNECTED, p);
 	rtsan_qp_destroy(client.qps[p]);
 	rtsan_qp_destroy(server.qps[p]);
 }
@@ -204,22 +201,19 @@ end_regions(void)
 	uint64_t to = (uintptr_t)rtsan_mr_addr(server.mr);
 	uint32_t key = rtsan_mr_rkey(server.mr);
 
-	if (rtsan_mr_dereg(server.mr) != 0)
-		rt_die("region stays");
-	if (work(IDLE, RTSAN_WR_PUSH, to, key) != RTSAN_WC_REM_ACCESS)
-		rt_die("the key of a region that is gone is taken");
+	CHECK(rtsan_mr_dereg(server.mr) == 0);
+	CHECK(work(IDLE, RTSAN_WR_PUSH, to, key) == RTSAN_WC_REM_ACCESS);
 	end_pair(IDLE);
-	if (rtsan_mr_dereg(client.mr) != 0)
-		rt_die("region stays");
+	CHECK(rtsan_mr_dereg(client.mr) == 0);
 }
 
 static void
 use(uint64_t request)
 {
-	accept_one(UNREAD, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
+	accept_one(UNREAD, next_request());
 	accept_one(TOLD, request);
 	ask(LATER);
-	accept_one(LATER, rt_event(server.ctx, RTSAN_EV_CONNECT_REQUEST, PATIENCE_MS).request);
+	accept_one(LATER, next_request());
 	use_region();
 	send_one(IDLE);
 	for (enum pair p = TOLD; p < NB_PAIRS; p++) {
@@ -233,15 +227,14 @@ use(uint64_t request)
 static void
 open_side(struct side *s, const char *spec)
 {
-	if (rtsan_open(spec, &s->ctx) != 0 || rtsan_cq_create(s->ctx, 1024, &s->cq) != 0)
-		rt_die("%s", spec);
+	CHECK(rtsan_open(spec, &s->ctx) == 0);
+	CHECK(rtsan_cq_create(s->ctx, 1024, &s->cq) == 0);
 }
 
 static void
 close_side(struct side *s)
 {
-	if (rtsan_cq_destroy(s->cq) != 0)
-		rt_die("completion queue");
+	CHECK(rtsan_cq_destroy(s->cq) == 0);
 	rtsan_close(s->ctx);
 }
 
@@ -260,8 +253,7 @@ main(int argc, char **argv)
 	open_side(&server, argv[1]);
 	open_side(&client, argv[2]);
 	peer = argv[3];
-	if (rtsan_listen(server.ctx, SERVICE, 0, 8, &listener) != 0)
-		rt_die("listen");
+	CHECK(rtsan_listen(server.ctx, SERVICE, 0, 8, &listener) == 0);
 	for (int i = 0; i < rounds; i++) {
 		request = set_up();
 		rt_say("set up %d", i);
