@@ -178,8 +178,7 @@ rtsan_disconnect(struct rtsan_qp *qp)
 
 /* Add the objects. False: they no longer exist, so there is nothing to report. */
 static bool
-conn_event_resolve(struct rtsan_ctx *ctx, const struct shmq_event *pe,
-		   struct rtsan_event *ev)
+conn_event_resolve(struct rtsan_ctx *ctx, const struct shmq_event *pe, struct rtsan_event *ev)
 {
 	struct rtsan_listener *listener;
 	struct rtsan_qp *qp;

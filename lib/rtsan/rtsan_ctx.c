@@ -134,10 +134,7 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 		return rtsan_fail(-ENOMEM, "no memory for a context");
 	ctx->ops = provider;
 	ctx->priv = priv;
-	if (rtsan_turn_init(&ctx->events) != 0) {
-		free(ctx);
-		return rtsan_fail(-ENOMEM, "no memory for a context");
-	}
+	rtsan_turn_init(&ctx->events);
 	pthread_mutex_init(&ctx->lock, NULL);
 	STAILQ_INIT(&ctx->kept);
 	LIST_INIT(&ctx->cqs);

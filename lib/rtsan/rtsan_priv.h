@@ -133,10 +133,6 @@ rtsan_mr_key(const struct rtsan_ctx *ctx, uint32_t lkey)
 	return lkey != 0 ? ctx->mrs[lkey & ((1u << ctx->lkey_bits) - 1)].key : 0;
 }
 
-/** Post a request without SGEs. -EAGAIN: the send queue is full. */
-int rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value,
-			  uint64_t wr_id);
-
 /** Check that *lkey* allows *len* bytes from *addr*. 0 or -EINVAL, with the reason in *why*. */
 int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, uint32_t lkey,
 		   const char **why);
@@ -145,8 +141,7 @@ void rtsan_mr_release(struct rtsan_mr *mr);
 
 /* ---- rtsan_wait.c ---- */
 
-/** 0 or a positive errno of pthread. */
-int rtsan_turn_init(struct rtsan_turn *t);
+void rtsan_turn_init(struct rtsan_turn *t);
 void rtsan_turn_fini(struct rtsan_turn *t);
 /**
  * Wait until *what* is done, or *end_ms* of rtsan_turn_end_ms(). Called with the lock, which is
@@ -165,7 +160,6 @@ int rtsan_turn_left_ms(int64_t end_ms);
 /** A posted request; its address is its wr_id. */
 struct rtsan_stream_op {
 	bool posted; /**< until its completion was polled */
-	bool done;
 	struct rtsan_wc wc;
 };
 

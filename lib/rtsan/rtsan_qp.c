@@ -109,48 +109,29 @@ rtsan_qp_context(const struct rtsan_qp *qp)
 
 /* ---- posting ---- */
 
-static int
-check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t *length)
+/* Inline data is copied now: it needs an address, but no region. *is_inline* is a constant. */
+static inline int
+check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sge, bool is_inline,
+	   uint64_t *length)
 {
+	uint32_t max_sge = is_inline ? RTSAN_SGE_MAX : qp->ctx->caps.max_sge;
 	const char *why;
 	uint8_t i;
 
 	*length = 0;
-	if (nb_sge > qp->ctx->caps.max_sge)
-		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", nb_sge,
-				  qp->ctx->caps.max_sge);
+	if (nb_sge > max_sge)
+		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", nb_sge, max_sge);
 	if (nb_sge != 0 && sge == NULL)
 		return rtsan_fail(-EINVAL, "nb_sge %u, but no sge", nb_sge);
 	for (i = 0; i < nb_sge; i++) {
 		*length += sge[i].length;
 		if (sge[i].length != 0 && sge[i].addr == NULL)
 			return rtsan_fail(-EINVAL, "sge[%u]: no address", i);
-		if (rtsan_mr_check(qp->ctx, sge[i].addr, sge[i].length, sge[i].lkey, &why) != 0)
+		if (!is_inline &&
+		    rtsan_mr_check(qp->ctx, sge[i].addr, sge[i].length, sge[i].lkey, &why) != 0)
 			return rtsan_fail(-EINVAL, "sge[%u]: %p, %u bytes, lkey 0x%x: %s", i,
 					  sge[i].addr, sge[i].length, sge[i].lkey, why);
 	}
-	return 0;
-}
-
-/* Inline data is copied now: it needs an address, but no region. */
-static int
-check_inline(const struct rtsan_send_wr *wr, uint64_t *length)
-{
-	uint8_t i;
-
-	*length = 0;
-	if (wr->opcode > RTSAN_WR_PUSH_IMM)
-		return rtsan_fail(-EINVAL, "RTSAN_WR_INLINE is for sends and pushes");
-	if (wr->nb_sge > RTSAN_SGE_MAX || (wr->nb_sge != 0 && wr->sge == NULL))
-		return rtsan_fail(-EINVAL, "nb_sge %u, at most %u", wr->nb_sge, RTSAN_SGE_MAX);
-	for (i = 0; i < wr->nb_sge; i++) {
-		*length += wr->sge[i].length;
-		if (wr->sge[i].length != 0 && wr->sge[i].addr == NULL)
-			return rtsan_fail(-EINVAL, "sge[%u]: no address", i);
-	}
-	if (*length > RTSAN_INLINE_MAX)
-		return rtsan_fail(-EINVAL, "%llu bytes inline, at most %u",
-				  (unsigned long long)*length, RTSAN_INLINE_MAX);
 	return 0;
 }
 
@@ -158,6 +139,8 @@ static int
 qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *length)
 {
 	bool atomic = wr->opcode == RTSAN_WR_FETCH_ADD || wr->opcode == RTSAN_WR_CMP_SWAP;
+	bool is_inline = (wr->flags & RTSAN_WR_INLINE) != 0;
+	uint32_t max = is_inline ? RTSAN_INLINE_MAX : RTSAN_LENGTH_MAX;
 	int rc;
 
 	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_CMP_SWAP)
@@ -168,15 +151,15 @@ qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_
 		return rtsan_fail(-EINVAL, "flags 0x%x has unknown bits", wr->flags);
 	if ((wr->flags & RTSAN_WR_SOLICITED) != 0 && (wr->flags & RTSAN_WR_UNSOLICITED) != 0)
 		return rtsan_fail(-EINVAL, "flags: solicited and unsolicited");
-	if ((wr->flags & RTSAN_WR_INLINE) != 0)
-		rc = check_inline(wr, length);
-	else
-		rc = check_sges(qp, wr->sge, wr->nb_sge, length);
+	if (is_inline && wr->opcode > RTSAN_WR_PUSH_IMM)
+		return rtsan_fail(-EINVAL, "RTSAN_WR_INLINE is for sends and pushes");
+	rc = is_inline ? check_sges(qp, wr->sge, wr->nb_sge, true, length) :
+			 check_sges(qp, wr->sge, wr->nb_sge, false, length);
 	if (rc != 0)
 		return rc;
-	if (*length > RTSAN_LENGTH_MAX)
-		return rtsan_fail(-EINVAL, "%llu bytes, at most %u", (unsigned long long)*length,
-				  RTSAN_LENGTH_MAX);
+	if (*length > max)
+		return rtsan_fail(-EINVAL, "%llu bytes%s, at most %u", (unsigned long long)*length,
+				  is_inline ? " inline" : "", max);
 	if (atomic && !qp->ctx->caps.has_atomic)
 		return rtsan_fail(-EOPNOTSUPP, "opcode %u: the provider has no atomics",
 				  wr->opcode);
@@ -246,7 +229,7 @@ int
 rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 {
 	struct san_wq_prod *q = &qp->wq;
-	uint64_t length;
+	uint64_t length = 0;
 	uint32_t room;
 	int n, rc = qp_check_post(qp, wr, nb_wr);
 
@@ -267,9 +250,9 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 	return n;
 }
 
-int
-rtsan_qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value,
-		      uint64_t wr_id)
+/* Post a request without SGEs. -EAGAIN: the send queue is full. */
+static int
+qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value, uint64_t wr_id)
 {
 	const struct rtsan_send_wr wr = {
 		.wr_id = wr_id,
@@ -298,7 +281,7 @@ check_recv(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, uint64_t *
 	if ((wr->flags & ~FLAGS_RECV) != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x has unknown bits", wr->flags);
 	if ((wr->flags & RTSAN_RECV_LOAN) == 0)
-		return check_sges(qp, wr->sge, wr->nb_sge, length);
+		return check_sges(qp, wr->sge, wr->nb_sge, false, length);
 	if (!qp->ctx->caps.has_loan)
 		return rtsan_fail(-EOPNOTSUPP, "receive: the provider has no loans");
 	if ((wr->flags & ~FLAGS_LOAN) != 0)
@@ -343,25 +326,25 @@ rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr)
 int
 rtsan_stream_wait(struct rtsan_qp *qp, uint32_t events, uint64_t wr_id)
 {
-	return rtsan_qp_post_control(qp, SAN_WR_WAIT, events, 0, wr_id);
+	return qp_post_control(qp, SAN_WR_WAIT, events, 0, wr_id);
 }
 
 int
 rtsan_stream_cancel(struct rtsan_qp *qp, uint32_t work, uint64_t wr_id)
 {
-	return rtsan_qp_post_control(qp, SAN_WR_CANCEL, work, 0, wr_id);
+	return qp_post_control(qp, SAN_WR_CANCEL, work, 0, wr_id);
 }
 
 int
 rtsan_stream_shutdown(struct rtsan_qp *qp, uint64_t wr_id)
 {
-	return rtsan_qp_post_control(qp, SAN_WR_SHUTDOWN, 0, 0, wr_id);
+	return qp_post_control(qp, SAN_WR_SHUTDOWN, 0, 0, wr_id);
 }
 
 int
 rtsan_stream_urgent(struct rtsan_qp *qp, uint64_t wr_id)
 {
-	return rtsan_qp_post_control(qp, SAN_WR_URGENT, 0, 0, wr_id);
+	return qp_post_control(qp, SAN_WR_URGENT, 0, 0, wr_id);
 }
 
 int
@@ -369,7 +352,7 @@ rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id)
 {
 	if (qp->is_stream && !qp->ctx->caps.has_loan)
 		return rtsan_fail(-EOPNOTSUPP, "stream: the provider has no loans");
-	return rtsan_qp_post_control(qp, SAN_WR_GIVE_BACK, loan, 0, wr_id);
+	return qp_post_control(qp, SAN_WR_GIVE_BACK, loan, 0, wr_id);
 }
 
 int
@@ -391,5 +374,5 @@ rtsan_stream_option(struct rtsan_qp *qp, enum rtsan_stream_option option, uint32
 		inner = OPT_ADAPTIVE;
 	if (option >= RTSAN_STREAM_OPT_HOLD_US)
 		inner *= NS_PER_US;
-	return rtsan_qp_post_control(qp, SAN_WR_OPTION, option_of[option], inner, wr_id);
+	return qp_post_control(qp, SAN_WR_OPTION, option_of[option], inner, wr_id);
 }

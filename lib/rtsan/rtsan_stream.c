@@ -48,10 +48,7 @@ rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 
 	if (s == NULL)
 		return rtsan_fail(-ENOMEM, "stream: no memory");
-	if (rtsan_turn_init(&s->turn) != 0) {
-		free(s);
-		return rtsan_fail(-ENOMEM, "stream: no memory");
-	}
+	rtsan_turn_init(&s->turn);
 	pthread_mutex_init(&s->rd, NULL);
 	pthread_mutex_init(&s->wr, NULL);
 	s->ctx = ctx;
@@ -155,8 +152,9 @@ rtsan_stream_on_event(const struct rtsan_event *ev)
 
 /* ---- connect, accept, close ---- */
 
+/* Wait for the connection, unless *rc*, of the call that has begun it, is an error. */
 static int
-stream_setup_begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream **out)
+stream_setup_begun(struct rtsan_stream *s, int rc, int64_t end_ms, struct rtsan_stream **out)
 {
 	static const int rc_of[] = {
 		[RTSAN_EV_ESTABLISHED] = 0,
@@ -164,16 +162,19 @@ stream_setup_begun(struct rtsan_stream *s, int64_t end_ms, struct rtsan_stream *
 		[RTSAN_EV_UNREACHABLE] = -EHOSTUNREACH,
 		[RTSAN_EV_DISCONNECTED] = -ECONNABORTED,
 	};
-	int rc = wait_event(s->ctx, has_event, s, end_ms);
 
-	if (rc == 0)
-		rc = rc_of[s->event];
-	if (rc == -EAGAIN)
-		rtsan_fail(rc, "stream: no connection in time");
-	else if (rc != 0 && rc != -EIO)
-		rtsan_fail(rc, "stream: no connection: %s",
-			   s->event == RTSAN_EV_UNREACHABLE ? "no answer" :
-							      rtsan_reason_text(s->reason));
+	if (rc == 0) {
+		rc = wait_event(s->ctx, has_event, s, end_ms);
+		if (rc == 0)
+			rc = rc_of[s->event];
+		if (rc == -EAGAIN)
+			rtsan_fail(rc, "stream: no connection in time");
+		else if (rc != 0 && rc != -EIO)
+			rtsan_fail(rc, "stream: no connection: %s",
+				   s->event == RTSAN_EV_UNREACHABLE ?
+					   "no answer" :
+					   rtsan_reason_text(s->reason));
+	}
 	if (rc != 0)
 		rtsan_stream_destroy(s);
 	else
@@ -193,12 +194,7 @@ rtsan_stream_connect(struct rtsan_ctx *ctx, const char *peer, uint64_t service,
 	rc = rtsan_stream_create(ctx, attr, &s);
 	if (rc != 0)
 		return rc;
-	rc = rtsan_connect(s->qp, peer, service, NULL);
-	if (rc != 0) {
-		rtsan_stream_destroy(s);
-		return rc;
-	}
-	return stream_setup_begun(s, end_ms, out);
+	return stream_setup_begun(s, rtsan_connect(s->qp, peer, service, NULL), end_ms, out);
 }
 
 int
@@ -227,11 +223,9 @@ rtsan_stream_accept(struct rtsan_listener *l, const struct rtsan_stream_attr *at
 	l->nb_requests--;
 	pthread_mutex_unlock(&l->ctx->events.lock);
 	rc = rtsan_accept(l->ctx, request, s->qp, NULL);
-	if (rc != 0) {
-		rtsan_stream_destroy(s);
-		return rc == -ENOENT ? rtsan_fail(-ECONNABORTED, "stream: the peer gave up") : rc;
-	}
-	return stream_setup_begun(s, end_ms, out);
+	if (rc == -ENOENT)
+		rc = rtsan_fail(-ECONNABORTED, "stream: the peer gave up");
+	return stream_setup_begun(s, rc, end_ms, out);
 }
 
 int

@@ -25,7 +25,7 @@
 static bool
 stream_io_is_done(const void *what)
 {
-	return ((const struct rtsan_stream_op *)what)->done;
+	return !((const struct rtsan_stream_op *)what)->posted;
 }
 
 static int
@@ -41,7 +41,6 @@ stream_io_take_wc(void *of)
 				(struct rtsan_stream_op *)(uintptr_t)wc[i].wr_id;
 
 			op->wc = wc[i];
-			op->done = true;
 			op->posted = false;
 		}
 	}
@@ -66,13 +65,6 @@ wait_op(struct rtsan_stream *s, const struct rtsan_stream_op *op, int64_t end_ms
 		.done = stream_io_is_done, .take = stream_io_take_wc, .sleep = stream_io_nap};
 
 	return rtsan_turn_wait(&s->turn, &ops, s, op, end_ms);
-}
-
-static void
-begin_op(struct rtsan_stream_op *op)
-{
-	op->posted = true;
-	op->done = false;
 }
 
 /* The error of a status in terms of sockets. */
@@ -103,7 +95,7 @@ begin_ctl(struct rtsan_stream *s)
 	while (s->ctl_used) /* the thread that uses it also takes completions */
 		pthread_cond_wait(&s->turn.seen, &s->turn.lock);
 	s->ctl_used = true;
-	begin_op(&s->ctl);
+	s->ctl.posted = true;
 }
 
 /* Wait for the control request. The lcore completes it soon, so there is no timeout. */
@@ -200,7 +192,7 @@ read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
 	if ((wr->flags & RTSAN_RECV_DONTWAIT) != 0)
 		timeout_ms = -1; /* completes at once */
 	pthread_mutex_lock(&s->turn.lock);
-	begin_op(&s->read);
+	s->read.posted = true;
 	rc = rtsan_post_recv(s->qp, wr, 1);
 	n = rc == 1 ? finish_op(s, &s->read, RTSAN_STREAM_RECVS, timeout_ms) : rc;
 	pthread_mutex_unlock(&s->turn.lock);
@@ -275,7 +267,7 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 	int rc;
 
 	pthread_mutex_lock(&s->turn.lock);
-	begin_op(&s->write);
+	s->write.posted = true;
 	/* behind the end a write would wait, perhaps for the peer */
 	rc = s->is_shut ? rc_of(RTSAN_WC_SHUTDOWN) : rtsan_post_send(s->qp, wr, 1);
 	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
@@ -360,14 +352,6 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 
 /* ---- requests besides the data ---- */
 
-/* Take the lock and reserve *ctl*. The caller posts it next. */
-static void
-stream_io_begin_ask(struct rtsan_stream *s)
-{
-	pthread_mutex_lock(&s->turn.lock);
-	begin_ctl(s);
-}
-
 /* Wait for the answer and release the lock. *posted*: result of posting the request. */
 static int
 stream_io_finish_ask(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
@@ -386,7 +370,7 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 	/* do not wait: the peer decides when it completes */
 	pthread_mutex_lock(&s->turn.lock);
 	if (!s->is_shut) {
-		begin_op(&s->end);
+		s->end.posted = true;
 		rc = rtsan_stream_shutdown(s->qp, (uintptr_t)&s->end);
 		s->is_shut = rc == 0;
 	}
@@ -403,7 +387,8 @@ rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 	struct rtsan_wc wc;
 	int rc;
 
-	stream_io_begin_ask(s);
+	pthread_mutex_lock(&s->turn.lock);
+	begin_ctl(s);
 	rc = stream_io_finish_ask(s, rtsan_stream_urgent(s->qp, (uintptr_t)&s->ctl), &wc);
 	if (rc == 0)
 		*byte = (uint8_t)wc.imm;
@@ -415,7 +400,8 @@ rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 {
 	struct rtsan_wc wc;
 
-	stream_io_begin_ask(s);
+	pthread_mutex_lock(&s->turn.lock);
+	begin_ctl(s);
 	return stream_io_finish_ask(s, rtsan_stream_give_back(s->qp, loan, (uintptr_t)&s->ctl),
 				    &wc);
 }
@@ -425,7 +411,8 @@ rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option,
 {
 	struct rtsan_wc wc;
 
-	stream_io_begin_ask(s);
+	pthread_mutex_lock(&s->turn.lock);
+	begin_ctl(s);
 	return stream_io_finish_ask(
 		s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
 }
@@ -444,7 +431,7 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 	rc = s->wait.posted ? stream_io_cancel_op(s, &s->wait, RTSAN_STREAM_WAITS) : 0;
 	if (rc != 0)
 		return rc;
-	begin_op(&s->wait);
+	s->wait.posted = true;
 	s->wait_events = events;
 	rc = rtsan_stream_wait(s->qp, events, (uintptr_t)&s->wait);
 	if (rc != 0)
@@ -456,7 +443,7 @@ begin_wait(struct rtsan_stream *s, uint32_t events)
 static uint32_t
 stream_io_happened(const struct rtsan_stream *s)
 {
-	return s->wait.done ? s->wait.wc.imm : 0;
+	return s->wait.posted ? 0 : s->wait.wc.imm;
 }
 
 /* Set revents of all streams. If another thread takes completions, use those it has taken. */

@@ -46,24 +46,18 @@ rtsan_turn_left_ms(int64_t end_ms)
 	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
-int
+void
 rtsan_turn_init(struct rtsan_turn *t)
 {
 	pthread_condattr_t attr;
-	int rc = pthread_condattr_init(&attr);
 
-	if (rc != 0)
-		return rc;
+	/* none of these can fail on Linux */
+	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	rc = pthread_cond_init(&t->seen, &attr);
+	pthread_cond_init(&t->seen, &attr);
 	pthread_condattr_destroy(&attr);
-	if (rc != 0)
-		return rc;
+	pthread_mutex_init(&t->lock, NULL);
 	t->busy = false;
-	rc = pthread_mutex_init(&t->lock, NULL);
-	if (rc != 0)
-		pthread_cond_destroy(&t->seen);
-	return rc;
 }
 
 void
@@ -116,7 +110,13 @@ rtsan_turn_wait(struct rtsan_turn *t, const struct rtsan_turn_ops *ops, void *of
 
 /* ---- arm, check, sleep ---- */
 
-/* *fd* is -ENOTSUP if nothing arrives unless this thread drives the port. */
+static int
+wait_rc_of_arm(int rc)
+{
+	return rc == -EIO ? rtsan_fail(rc, "the port has failed") : rtsan_fail_else(rc, "wait");
+}
+
+/* *fd* is -ENOTSUP if nothing arrives unless this thread drives the port; or another error. */
 static int
 wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int timeout_ms)
 {
@@ -124,23 +124,19 @@ wait_until(struct rtsan_ctx *ctx, int fd, int (*arm)(void *of), void *of, int ti
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	int rc;
 
+	if (fd < 0 && fd != -ENOTSUP)
+		return fd;
 	for (;;) {
 		rc = arm(of);
 		if (rc != 0)
-			return rc;
+			return wait_rc_of_arm(rc);
 		if (rtsan_turn_left_ms(end_ms) == 0)
 			return 0;
 		if (fd >= 0 && poll(&p, 1, rtsan_turn_left_ms(end_ms)) < 0)
-			return -errno;
+			return wait_rc_of_arm(-errno);
 		if (fd < 0 && ctx->ops->progress(ctx->priv) == 0)
 			sched_yield();
 	}
-}
-
-static int
-wait_rc_of_arm(int rc)
-{
-	return rc == -EIO ? rtsan_fail(rc, "the port has failed") : rtsan_fail_else(rc, "wait");
 }
 
 /* ---- completions ---- */
@@ -173,11 +169,7 @@ rtsan_cq_arm(struct rtsan_cq *cq)
 int
 rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms)
 {
-	int fd = rtsan_cq_fd(cq);
-
-	if (fd < 0 && fd != -ENOTSUP)
-		return fd;
-	return wait_rc_of_arm(wait_until(cq->ctx, fd, arm_cq, cq, timeout_ms));
+	return wait_until(cq->ctx, rtsan_cq_fd(cq), arm_cq, cq, timeout_ms);
 }
 
 /* ---- events ---- */
@@ -227,24 +219,14 @@ rtsan_event_arm(struct rtsan_ctx *ctx)
 	return fd < 0 ? fd : wait_rc_of_arm(arm_all(ctx));
 }
 
-static int
-wait_events(struct rtsan_ctx *ctx, int (*arm)(void *of), int timeout_ms)
-{
-	int fd = rtsan_event_fd(ctx);
-
-	if (fd < 0 && fd != -ENOTSUP)
-		return fd;
-	return wait_rc_of_arm(wait_until(ctx, fd, arm, ctx, timeout_ms));
-}
-
 int
 rtsan_event_wait(struct rtsan_ctx *ctx, int timeout_ms)
 {
-	return wait_events(ctx, arm_all, timeout_ms);
+	return wait_until(ctx, rtsan_event_fd(ctx), arm_all, ctx, timeout_ms);
 }
 
 int
 rtsan_event_sleep(struct rtsan_ctx *ctx, int timeout_ms)
 {
-	return wait_events(ctx, arm_event, timeout_ms);
+	return wait_until(ctx, rtsan_event_fd(ctx), arm_event, ctx, timeout_ms);
 }
