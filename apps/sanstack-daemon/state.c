@@ -143,7 +143,7 @@ recv_some(struct state *st, int sock, uint32_t max)
 	uint32_t nb, i;
 	char byte;
 
-	rc = san_shmq_recv_many(sock, &byte, 1, fds, &nb);
+	rc = san_shmq_recv_fds(sock, &byte, 1, fds, &nb, SHMQ_FDS, true);
 	if (rc == 0 && (nb == 0 || nb > max - st->nb_fds))
 		rc = -EPROTO;
 	for (i = 0; i < nb; i++) {

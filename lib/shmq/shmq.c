@@ -136,9 +136,9 @@ shmq_recvmsg(int sock, struct msghdr *m, int flags)
 	return n;
 }
 
-static int
-shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds, uint32_t max,
-	      int flags)
+int
+san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds,
+		  uint32_t max, bool wait)
 {
 	struct shmq_msg b;
 	ssize_t n;
@@ -146,25 +146,13 @@ shmq_recv_msg(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_
 	*nb_fds = 0;
 	/* room for all descriptors: the kernel would close the others here, which may take long */
 	shmq_msg_init(&b, msg, size, sizeof(b.control.buf));
-	n = shmq_recvmsg(sock, &b.m, flags);
+	n = shmq_recvmsg(sock, &b.m, wait ? 0 : MSG_DONTWAIT);
 	if (n < 0)
 		return errno == ECONNRESET ? -ENOTCONN : -errno;
 	*nb_fds = take_fds(&b.m, fds);
 	if (n == (ssize_t)size && *nb_fds <= max && (b.m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return 0;
 	return n == 0 && !has_ucred(&b.m) ? -ENOTCONN : -EPROTO;
-}
-
-int
-san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
-{
-	return shmq_recv_msg(sock, msg, size, fds, nb_fds, 1, MSG_DONTWAIT);
-}
-
-int
-san_shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds)
-{
-	return shmq_recv_msg(sock, msg, size, fds, nb_fds, SHMQ_FDS, 0);
 }
 
 int
@@ -224,7 +212,7 @@ san_shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait)
 {
 	int fds[SHMQ_FDS] = {-1};
 	uint32_t nb_fds;
-	int rc = shmq_recv_msg(sock, msg, size, fds, &nb_fds, 1, wait ? 0 : MSG_DONTWAIT);
+	int rc = san_shmq_recv_fds(sock, msg, size, fds, &nb_fds, 1, wait);
 
 	*fd = rc == 0 ? fds[0] : -1;
 	while (rc != 0 && nb_fds > 0)

@@ -141,10 +141,11 @@ bool san_shmq_is_root(const struct ucred *from);
  */
 int san_shmq_recv(int sock, void *msg, size_t size, int *fd, bool wait);
 /**
- * The same, without waiting, and with all descriptors that came in *fds*. The caller owns them,
- * whatever is returned. On 0 there is at most one.
+ * The same, with all descriptors that came in *fds*. The caller owns them, whatever is returned. On
+ * 0 there are at most *max*.
  */
-int san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
+int san_shmq_recv_fds(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds,
+		      uint32_t max, bool wait);
 /** Before san_shmq_peek(): let each message carry its sender's credentials. 0 or -errno. */
 int san_shmq_peek_init(int sock);
 /**
@@ -160,11 +161,6 @@ int san_shmq_peek(int sock, void *msg, size_t size, bool *has_fds, struct ucred 
 ssize_t san_shmq_recv_bytes(int sock, void *bytes, size_t size, int flags);
 /** Consume a message that san_shmq_peek() has shown to have no descriptors. */
 void san_shmq_skip(int sock);
-/**
- * Like san_shmq_recv_fds(), from a trusted sender: it waits, and accepts as many descriptors as a
- * message may have.
- */
-int san_shmq_recv_many(int sock, void *msg, size_t size, int fds[SHMQ_FDS], uint32_t *nb_fds);
 /**
  * Shut the socket down in both directions. Messages that came before stay for san_shmq_recv_fds(),
  * which from now on returns -EPROTO for an empty message and -ENOTCONN only at the end.

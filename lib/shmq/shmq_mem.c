@@ -108,27 +108,24 @@ san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 	struct statfs fs;
 	struct stat st;
 
-	*why = "is no memfd";
 	if (seals < 0 || fstatfs(fd, &fs) != 0 || fstat(fd, &st) != 0)
-		return -EINVAL;
-	*why = "is on huge pages";
-	if (fs.f_type != TMPFS_MAGIC)
-		return -EINVAL;
-	*why = "could become shorter: it needs the seal F_SEAL_SHRINK";
-	if ((seals & F_SEAL_SHRINK) == 0)
-		return -EINVAL;
-	*why = "can't be written to";
-	if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 ||
-	    (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
-		return -EINVAL;
-	*why = "has fewer bytes than the region";
-	if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
-		return -EINVAL;
-	*why = "has holes: fallocate() it";
-	if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
-		return -EINVAL;
-	*why = "the offset is no multiple of a page";
-	return offset % page != 0 ? -EINVAL : 0;
+		*why = "is no memfd";
+	else if (fs.f_type != TMPFS_MAGIC)
+		*why = "is on huge pages";
+	else if ((seals & F_SEAL_SHRINK) == 0)
+		*why = "could become shorter: it needs the seal F_SEAL_SHRINK";
+	else if ((seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0 ||
+		 (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDWR)
+		*why = "can't be written to";
+	else if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
+		*why = "has fewer bytes than the region";
+	else if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
+		*why = "has holes: fallocate() it";
+	else if (offset % page != 0)
+		*why = "the offset is no multiple of a page";
+	else
+		return 0;
+	return -EINVAL;
 }
 
 int

@@ -111,7 +111,7 @@ assert_received(int rc, uint32_t nb)
 	char in[SIZE];
 	uint32_t got;
 
-	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &got), rc);
+	assert_int_equal(san_shmq_recv_fds(ends[1], in, SIZE, fds, &got, 1, false), rc);
 	assert_int_equal(got, nb);
 	while (got > 0)
 		assert_int_equal(close(fds[--got]), 0);

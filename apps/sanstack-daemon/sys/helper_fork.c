@@ -78,7 +78,7 @@ helper_fork_main(int sock, bool seccomp)
 	char err[256];
 	uint32_t nb;
 
-	while (san_shmq_recv_many(sock, &req, sizeof(req), fds, &nb) == 0) {
+	while (san_shmq_recv_fds(sock, &req, sizeof(req), fds, &nb, SHMQ_FDS, true) == 0) {
 		if (req.closes != 0) {
 			close_elsewhere(sock, fds, nb);
 			continue;

@@ -89,7 +89,7 @@ serve_fetch(struct helper_msg *m, int sock)
 	memset(&m->req, 0, sizeof(m->req));
 	m->why[0] = '\0';
 	m->handle = -1;
-	m->rc = san_shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb);
+	m->rc = san_shmq_recv_fds(sock, &m->req, sizeof(m->req), fds, &nb, 1, false);
 	if (m->rc == 0 && nb == 1 && m->req.type == SHMQ_MR_ADD) {
 		/* its seals must keep the program from harming the daemon */
 		if (san_shmq_mem_check(fds[0], m->req.mr.offset, m->req.mr.length, &why) == 0)
@@ -234,7 +234,7 @@ helper_run_serve(struct helper_msg *m, int sock)
 		close(sock);
 		return;
 	case HELPER_DISCARD:
-		san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb);
+		san_shmq_recv_fds(sock, &any, sizeof(any), fds, &nb, 1, false);
 		close_all(fds, nb); /* the answer promises that the descriptors are closed */
 		break;
 	case HELPER_GIVE:
