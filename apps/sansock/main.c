@@ -222,27 +222,20 @@ cmd_check(int argc, char **argv)
 
 /* ---- explain ---- */
 
+/*
+ * The address is as a program writes it: [IPv6] with or without brackets, IPv4, or * for any.
+ * *port* NULL: none.
+ */
 static bool
-read_service(const char *text, uint16_t *service)
-{
-	unsigned long n;
-	char *end;
-
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	n = strtoul(text, &end, 10);
-	*service = (uint16_t)n;
-	return *end == '\0' && n <= UINT16_MAX;
-}
-
-/* As a program writes it: [IPv6] with or without brackets, IPv4, or * for any. */
-static bool
-read_address(const char *text, size_t len, uint16_t service, struct sockaddr_storage *to)
+read_address(const char *text, size_t len, const char *port, struct sockaddr_storage *to)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)to;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
 	char address[INET6_ADDRSTRLEN];
+	uint64_t service = 0;
 
+	if (port != NULL && (!san_key_number(port, &service) || service > UINT16_MAX))
+		return false;
 	if (len > 1 && text[0] == '[' && text[len - 1] == ']') {
 		text++;
 		len -= 2;
@@ -251,15 +244,11 @@ read_address(const char *text, size_t len, uint16_t service, struct sockaddr_sto
 		return false;
 	memcpy(address, text, len);
 	address[len] = '\0';
-	memset(to, 0, sizeof(*to));
-	if (inet_pton(AF_INET6, address, &in6->sin6_addr) == 1) {
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons(service);
+	*to = (struct sockaddr_storage){.ss_family = AF_INET6};
+	in->sin_port = htons((uint16_t)service); /* IPv6 has it at the same place */
+	if (inet_pton(AF_INET6, address, &in6->sin6_addr) == 1)
 		return true;
-	}
-	memset(to, 0, sizeof(*to));
-	in->sin_family = AF_INET;
-	in->sin_port = htons(service);
+	to->ss_family = AF_INET;
 	return strcmp(address, "*") == 0 || inet_pton(AF_INET, address, &in->sin_addr) == 1;
 }
 
@@ -269,13 +258,9 @@ read_local(const char *text, struct sockaddr_storage *to)
 {
 	const char *bracket = strchr(text, ']');
 	const char *colon = strchr(bracket != NULL ? bracket : text, ':');
-	size_t len = colon != NULL ? (size_t)(colon - text) : 0;
-	uint16_t service = 0;
 
-	if (read_address(text, strlen(text), 0, to))
-		return true;
-	return colon != NULL && read_service(colon + 1, &service) &&
-		read_address(text, len, service, to);
+	return read_address(text, strlen(text), NULL, to) ||
+		(colon != NULL && read_address(text, (size_t)(colon - text), colon + 1, to));
 }
 
 static bool
@@ -424,7 +409,6 @@ cmd_explain(int argc, char **argv)
 	};
 	struct sockaddr_storage local, remote;
 	struct sock_query q = {.uid = getuid()};
-	uint16_t service;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -448,8 +432,7 @@ cmd_explain(int argc, char **argv)
 	if (q.proto == 0)
 		return sansock_exit_with(STATUS_USAGE, "%s: known are udp, tcp", argv[1]);
 	if (argc == 4) {
-		if (!read_service(argv[3], &service) ||
-		    !read_address(argv[2], strlen(argv[2]), service, &remote))
+		if (!read_address(argv[2], strlen(argv[2]), argv[3], &remote))
 			return sansock_exit_with(STATUS_USAGE, "%s %s: not ADDRESS PORT", argv[2],
 						 argv[3]);
 		q.remote = (struct sockaddr *)&remote;

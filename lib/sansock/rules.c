@@ -8,13 +8,10 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rules.h"
-
-#define MAPPED_BYTES 12 /* bytes of ::ffff:10.0.0.1 before the IPv4 address */
 
 /** How much of a socket's local address a rule covers. */
 enum fit {
@@ -71,30 +68,27 @@ struct end {
 static bool
 read_end(const struct sockaddr *sa, struct end *end)
 {
-	static const uint8_t mapped[MAPPED_BYTES] = {[10] = 0xff, [11] = 0xff};
 	static const uint8_t zeros[16];
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
+	union {
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} u;
+	const struct in6_addr *ip = &u.in6.sin6_addr;
 
 	*end = (struct end){.family = AF_UNSPEC};
-	if (sa == NULL)
+	if (sa == NULL || (sa->sa_family != AF_INET && sa->sa_family != AF_INET6))
 		return false;
+	/* a program's address need not be aligned */
+	memcpy(&u, sa, sa->sa_family == AF_INET ? sizeof(u.in) : sizeof(u.in6));
+	end->service = ntohs(u.in.sin_port); /* IPv6 has it at the same place */
+	end->family = AF_INET;
 	if (sa->sa_family == AF_INET) {
-		memcpy(&in, sa, sizeof(in)); /* a program's address need not be aligned */
-		end->service = ntohs(in.sin_port);
-		memcpy(end->address, &in.sin_addr, sizeof(in.sin_addr));
-	} else if (sa->sa_family == AF_INET6) {
-		memcpy(&in6, sa, sizeof(in6));
-		end->service = ntohs(in6.sin6_port);
-		memcpy(end->address, &in6.sin6_addr, sizeof(in6.sin6_addr));
+		memcpy(end->address, &u.in.sin_addr, sizeof(u.in.sin_addr));
+	} else if (IN6_IS_ADDR_V4MAPPED(ip)) {
+		memcpy(end->address, &ip->s6_addr[12], sizeof(u.in.sin_addr));
 	} else {
-		return false;
-	}
-	end->family = sa->sa_family;
-	if (end->family == AF_INET6 && memcmp(end->address, mapped, sizeof(mapped)) == 0) {
-		end->family = AF_INET;
-		memmove(end->address, end->address + MAPPED_BYTES, 4);
-		memset(end->address + 4, 0, MAPPED_BYTES);
+		end->family = AF_INET6;
+		memcpy(end->address, ip, sizeof(*ip));
 	}
 	end->is_wildcard = memcmp(end->address, zeros, sizeof(zeros)) == 0;
 	return true;
@@ -188,8 +182,7 @@ fit_rule(const struct sock_rule *rule, const struct sock_query *q)
 
 /* Whether earlier rules decide for all addresses that *rule* covers. */
 static bool
-is_decided(const struct sock_rules *rules, const struct sock_rule *rule,
-	   const struct sock_query *q)
+is_decided(const struct sock_rules *rules, const struct sock_rule *rule, const struct sock_query *q)
 {
 	const struct sock_rule *r;
 
@@ -275,57 +268,41 @@ san_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, ch
 	snprintf(text, len, "%s:%u", rule->is_from_env ? SOCK_ENV_RULES : rules->file, rule->line);
 }
 
-struct words {
-	char *text;
-	size_t len, room;
-};
-
-static void __attribute__((format(printf, 2, 3)))
-rules_put_words(struct words *w, const char *fmt, ...)
+/* Text of a condition, such as " local [fd00::]/8:1-9"; "" if there is none. */
+static const char *
+range_text(const char *name, const struct sock_range *range, char *text, size_t len)
 {
-	va_list ap;
-	int n;
+	char address[INET6_ADDRSTRLEN] = "*", bits[8] = "", ports[16] = "";
+	bool is_v6 = range->family == AF_INET6;
 
-	va_start(ap, fmt);
-	n = vsnprintf(w->text + w->len, w->room - w->len, fmt, ap);
-	va_end(ap);
-	w->len += n < 0 ? 0 : (size_t)n;
-	if (w->len >= w->room)
-		w->len = w->room - 1;
-}
-
-static void
-put_range(struct words *w, const char *name, const struct sock_range *range)
-{
-	char address[INET6_ADDRSTRLEN];
-
+	text[0] = '\0';
 	if (!range->is_set)
-		return;
-	if (range->family == AF_UNSPEC) {
-		rules_put_words(w, " %s *", name);
-	} else {
+		return text;
+	if (range->family != AF_UNSPEC) {
 		inet_ntop(range->family, range->address, address, sizeof(address));
-		rules_put_words(w, range->family == AF_INET ? " %s %s/%u" : " %s [%s]/%u", name,
-				address, range->bits);
+		snprintf(bits, sizeof(bits), "/%u", range->bits);
 	}
-	if (range->port_min != 0)
-		rules_put_words(w, ":%u", range->port_min);
-	if (range->port_min != 0 && range->port_max != range->port_min)
-		rules_put_words(w, "-%u", range->port_max);
+	if (range->port_min != 0 && range->port_max == range->port_min)
+		snprintf(ports, sizeof(ports), ":%u", range->port_min);
+	else if (range->port_min != 0)
+		snprintf(ports, sizeof(ports), ":%u-%u", range->port_min, range->port_max);
+	snprintf(text, len, " %s %s%s%s%s%s", name, is_v6 ? "[" : "", address, is_v6 ? "]" : "",
+		 bits, ports);
+	return text;
 }
 
 void
 san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len)
 {
-	struct words w = {.text = text, .room = len};
+	char user[24] = "", local[96], remote[96];
 
-	rules_put_words(&w, "%s", rules_action_names[rule->action]);
-	if (rule->program[0] != '\0')
-		rules_put_words(&w, " program %s", rule->program);
 	if (rule->has_user)
-		rules_put_words(&w, " user %u", rule->user);
-	if (rule->proto != 0)
-		rules_put_words(&w, " proto %s", rule->proto == IPPROTO_UDP ? "udp" : "tcp");
-	put_range(&w, "local", &rule->local);
-	put_range(&w, "remote", &rule->remote);
+		snprintf(user, sizeof(user), " user %u", rule->user);
+	snprintf(text, len, "%s%s%s%s%s%s%s", rules_action_names[rule->action],
+		 rule->program[0] != '\0' ? " program " : "", rule->program, user,
+		 rule->proto == 0                   ? "" :
+			 rule->proto == IPPROTO_UDP ? " proto udp" :
+						      " proto tcp",
+		 range_text("local", &rule->local, local, sizeof(local)),
+		 range_text("remote", &rule->remote, remote, sizeof(remote)));
 }

@@ -481,14 +481,12 @@ san_rules_read_file(struct sock_rules *rules, const char *path, char *err, size_
 {
 	struct reading rd = {.rules = rules, .name = path, .err = err, .err_len = err_len};
 	struct source s;
-	int rc;
+	int rc = -ENAMETOOLONG;
 
-	if (strlen(path) >= sizeof(rules->file)) {
-		snprintf(err, err_len, "%s: %s", path, strerrordesc_np(ENAMETOOLONG));
-		return -ENAMETOOLONG;
+	if (strlen(path) < sizeof(rules->file)) {
+		strcpy(rules->file, path);
+		rc = open_source(&s, path);
 	}
-	strcpy(rules->file, path);
-	rc = open_source(&s, path);
 	if (rc != 0) {
 		snprintf(err, err_len, "%s: %s", path, strerrordesc_np(-rc));
 		return rc;

@@ -42,6 +42,25 @@ write_file(const void *text, size_t len)
 	return path;
 }
 
+static void
+assert_text_refused(const char *text)
+{
+	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
+}
+
+/* Reading a file with these bytes fails with *rc* and its name, then *says*. */
+static void
+assert_file_refused(const void *text, size_t len, int rc, const char *says)
+{
+	const char *path = write_file(text, len);
+	char want[128];
+
+	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), rc);
+	snprintf(want, sizeof(want), "%s:%s", path, says);
+	assert_string_equal(err, want);
+	unlink(path);
+}
+
 /* ---- queries ---- */
 
 /* "10.0.0.1:53", "[fd00::1]:53"; NULL stays NULL. */
@@ -50,24 +69,19 @@ address(const char *text, struct sockaddr_storage *to)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)to;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
+	bool is_v6 = text != NULL && text[0] == '[';
 	char host[64];
 	const char *port;
 
 	if (text == NULL)
 		return NULL;
 	port = strrchr(text, ':');
-	memset(to, 0, sizeof(*to));
-	if (text[0] == '[') {
-		snprintf(host, sizeof(host), "%.*s", (int)(port - text - 2), text + 1);
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons((uint16_t)atoi(port + 1));
-		assert_int_equal(inet_pton(AF_INET6, host, &in6->sin6_addr), 1);
-	} else {
-		snprintf(host, sizeof(host), "%.*s", (int)(port - text), text);
-		in->sin_family = AF_INET;
-		in->sin_port = htons((uint16_t)atoi(port + 1));
-		assert_int_equal(inet_pton(AF_INET, host, &in->sin_addr), 1);
-	}
+	*to = (struct sockaddr_storage){.ss_family = is_v6 ? AF_INET6 : AF_INET};
+	in->sin_port = htons((uint16_t)atoi(port + 1)); /* IPv6 has it at the same place */
+	snprintf(host, sizeof(host), "%.*s", (int)(port - text) - 2 * is_v6, text + is_v6);
+	assert_int_equal(inet_pton(to->ss_family, host,
+				   is_v6 ? (void *)&in6->sin6_addr : (void *)&in->sin_addr),
+			 1);
 	return (struct sockaddr *)to;
 }
 
@@ -238,8 +252,7 @@ UNIT_CASE(add_text__refused)
 
 	for (size_t i = 0; i < DIM(table); i++) {
 		san_rules_read_init(&rules);
-		assert_int_equal(san_rules_read_text(&rules, table[i].text, err, sizeof(err)),
-				 -EINVAL);
+		assert_text_refused(table[i].text);
 		if (strncmp(err, SOCK_ENV_RULES ":", strlen(SOCK_ENV_RULES) + 1) != 0 ||
 		    strstr(err, table[i].says) == NULL)
 			fail_msg("\"%s\" gives: %s", table[i].text, err);
@@ -253,7 +266,7 @@ UNIT_CASE(add_text__at_its_limits)
 	san_rules_read_init(&rules);
 	for (int i = 0; i < SOCK_RULES_MAX; i++)
 		assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), 0);
-	assert_int_equal(san_rules_read_text(&rules, "drop", err, sizeof(err)), -EINVAL);
+	assert_text_refused("drop");
 	assert_non_null(strstr(err, "at most 128 rules"));
 	/* the longest possible line, and one byte more */
 	memset(text, ' ', sizeof(text));
@@ -263,19 +276,19 @@ UNIT_CASE(add_text__at_its_limits)
 	text[SOCK_LINE_MAX - 1] = ' ';
 	text[SOCK_LINE_MAX] = '\0';
 	san_rules_read_init(&rules);
-	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
+	assert_text_refused(text);
 	assert_non_null(strstr(err, ":1: a line has at most 255"));
 	/* a pattern and a path that are too long */
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "drop program ", 13);
 	text[13 + SOCK_GLOB_MAX] = '\0';
-	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
+	assert_text_refused(text);
 	text[13 + SOCK_GLOB_MAX - 1] = '\0';
 	read_rules(text);
 	memset(text, 'p', sizeof(text));
 	memcpy(text, "daemon /", 8);
 	text[7 + SOCK_PATH_MAX] = '\0';
-	assert_int_equal(san_rules_read_text(&rules, text, err, sizeof(err)), -EINVAL);
+	assert_text_refused(text);
 	text[7 + SOCK_PATH_MAX - 1] = '\0';
 	read_rules(text);
 	/* the error text fits a buffer of any size */
@@ -288,8 +301,6 @@ UNIT_CASE(add_text__at_its_limits)
 UNIT_CASE(add_file__place_of_an_error)
 {
 	static const char good[] = "# one\n\ncarry program a;b\nspin 5";
-	static const char bad[] = "carry\n\n  drop proto x\n";
-	static const char zero[] = "carry\nca\0rry\n";
 	char want[128];
 	const char *path;
 
@@ -302,18 +313,9 @@ UNIT_CASE(add_file__place_of_an_error)
 	assert_string_equal(err, want);
 	assert_string_equal(rules.rules[0].program, "a;b"); /* in a file ; ends no rule */
 	unlink(path);
-
-	path = write_file(bad, sizeof(bad) - 1);
-	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EINVAL);
-	snprintf(want, sizeof(want), "%s:3: proto x: known are udp, tcp", path);
-	assert_string_equal(err, want);
-	unlink(path);
-
-	path = write_file(zero, sizeof(zero) - 1);
-	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EINVAL);
-	snprintf(want, sizeof(want), "%s:2: not a text", path);
-	assert_string_equal(err, want);
-	unlink(path);
+	assert_file_refused("carry\n\n  drop proto x\n", 22, -EINVAL,
+			    "3: proto x: known are udp, tcp");
+	assert_file_refused("carry\nca\0rry\n", 13, -EINVAL, "2: not a text");
 }
 
 UNIT_CASE(add_file__not_readable)
@@ -333,19 +335,13 @@ UNIT_CASE(add_file__not_readable)
 UNIT_CASE(add_file__without_end)
 {
 	static char lines[(16 << 20) + 4096];
-	char want[128];
-	const char *path;
 
 	san_rules_read_init(&rules);
 	assert_int_equal(san_rules_read_file(&rules, "/dev/zero", err, sizeof(err)), -EINVAL);
 	assert_string_equal(err, "/dev/zero:1: not a text");
 	for (size_t i = 0; i < sizeof(lines); i++)
 		lines[i] = "#\n"[i % 2];
-	path = write_file(lines, sizeof(lines));
-	assert_int_equal(san_rules_read_file(&rules, path, err, sizeof(err)), -EFBIG);
-	snprintf(want, sizeof(want), "%s: File too large", path);
-	assert_string_equal(err, want);
-	unlink(path);
+	assert_file_refused(lines, sizeof(lines), -EFBIG, " File too large");
 }
 
 /* A file longer than one read, with rules across the boundary. */
