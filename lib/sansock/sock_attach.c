@@ -214,10 +214,14 @@ int
 san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
 		    int *got)
 {
+	struct shmq_req none = {0};
+	struct shmq_rep unused;
+	struct sock_quiet was;
 	int rc, rx_fd;
 	KEEP_ERRNO;
-	struct sock_quiet was;
 
+	req = req != NULL ? req : &none;
+	rep = rep != NULL ? rep : &unused;
 	if (san_sock_box_is_closed()) {
 		snprintf(rep->text, sizeof(rep->text), "the program confines itself");
 		return -EPERM;
@@ -245,8 +249,7 @@ san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct sh
 			REAL(close, rx_fd);
 	}
 	if (rc != 0 && rep->text[0] == '\0')
-		snprintf(rep->text, sizeof(rep->text), "%s",
-			 us.rc != 0 ? us.why : strerror(-rc));
+		snprintf(rep->text, sizeof(rep->text), "%s", us.rc != 0 ? us.why : strerror(-rc));
 	pthread_mutex_unlock(&us.lock);
 	san_sock_lock_end_quiet(&was);
 	return rc;

@@ -68,13 +68,12 @@ enter_sets(struct fd_sock *f)
 int
 san_sock_carry_map(struct fd_sock *f, int shadow)
 {
-	struct shmq_req req = {0};
 	struct shmq_rep rep;
 	bool is_stream;
 	void *mem;
 	int fd, rc;
 
-	rc = san_sock_attach_ask(SHMQ_SOCK_FIND, shadow, &req, &rep, &fd);
+	rc = san_sock_attach_ask(SHMQ_SOCK_FIND, shadow, NULL, &rep, &fd);
 	if (rc != 0)
 		return rc;
 	mem = mmap(NULL, rep.sock.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -162,38 +161,39 @@ san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct sockaddr
 	return carry_action(fd, f, local, remote, false) == SOCK_DROP;
 }
 
-bool
-san_sock_carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
-			 const struct sockaddr *remote, enum sock_action *action)
+enum sock_action
+san_sock_carry_how(int fd, struct fd_sock *f, const struct sockaddr *local,
+		   const struct sockaddr *remote)
 {
+	enum sock_action action;
+
 	if (san_sock_conf_is_idle() || atomic_load(&f->stays))
-		return false;
-	*action = carry_action(fd, f, local, remote, true);
-	if (*action != SOCK_CARRY && *action != SOCK_BOTH)
-		return false;
+		return SOCK_KERNEL;
+	action = carry_action(fd, f, local, remote, true);
+	if (action != SOCK_CARRY && action != SOCK_BOTH)
+		return SOCK_KERNEL;
 	if (!san_sock_hooks_has_ring())
-		return true;
+		return action;
 	san_sock_carry_stay(f, "its program uses io_uring");
-	return false;
+	return SOCK_KERNEL;
 }
 
-/* Whether the UDP socket *f*, which sends *to* there if it has no peer, is to be carried. */
-static bool
-carry_dgram_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *to,
-		      enum sock_action *action)
+/* The same for a UDP socket, which sends *to* there if it has no peer. */
+static enum sock_action
+carry_dgram_how(int fd, struct fd_sock *f, const struct sockaddr *to)
 {
 	struct sockaddr_storage local, remote;
 	socklen_t len = sizeof(local);
 
 	if (!f->is_udp || san_sock_conf_is_idle() || atomic_load(&f->stays) ||
 	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0)
-		return false;
+		return SOCK_KERNEL;
 	len = sizeof(remote);
 	if (REAL(getpeername, fd, (struct sockaddr *)&remote, &len) == 0)
 		to = (struct sockaddr *)&remote;
 	else if (to != NULL && san_sock_touch_is_bad(to, sizeof(*to)))
 		to = NULL; /* the kernel returns the error */
-	return san_sock_carry_is_wanted(fd, f, (struct sockaddr *)&local, to, action);
+	return san_sock_carry_how(fd, f, (struct sockaddr *)&local, to);
 }
 
 /* Look up the route now, so that the first datagram does not wait for it. */
@@ -209,7 +209,7 @@ static int
 carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_rep *rep)
 {
 	struct shmq_req req = {0};
-	uint32_t bits = san_sock_opt_bits(fd); /* read before the daemon sets further options */
+	uint32_t bits = san_sock_opt_bits(fd), i; /* read before the daemon sets further options */
 	int shadow, rc;
 
 	req.sock.local_only = action == SOCK_CARRY;
@@ -222,7 +222,8 @@ carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_
 		atomic_store(&f->kernel, san_sock_own_dup(fd, &f->kernel));
 		san_sock_opt_times(fd, shadow);
 		san_sock_carry_replace(f, shadow);
-		san_sock_opt_inherit(fd, f);
+		for (i = 0; i < atomic_load(&f->nb_groups); i++)
+			san_sock_opt_follow_group(fd, f->groups[i], false);
 		look_up_peer(f);
 	} else {
 		snprintf(rep->text, sizeof(rep->text), "its memory: %s", strerror(-rc));
@@ -242,7 +243,8 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 
 	if (atomic_load(&f->carried))
 		return;
-	if (carry_dgram_is_wanted(fd, f, to, &action)) {
+	action = carry_dgram_how(fd, f, to);
+	if (action != SOCK_KERNEL) {
 		if (san_sock_owner_change_begin(&change, f)) {
 			if (!atomic_load(&f->carried)) /* another thread may have done it */
 				rc = carry_by_daemon(fd, f, action, &rep);
@@ -419,10 +421,8 @@ bool
 san_sock_carry_is_ending(enum shmq_type type)
 {
 	static const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
-	struct shmq_req req = {0};
-	struct shmq_rep rep;
 
-	if (san_sock_attach_ask(type, -1, &req, &rep, NULL) != -EBUSY)
+	if (san_sock_attach_ask(type, -1, NULL, NULL, NULL) != -EBUSY)
 		return false;
 	/* a library function would be a cancellation point, which bind() and listen() are not */
 	REAL(syscall, SYS_nanosleep, &step, NULL);
@@ -552,12 +552,10 @@ int
 san_sock_carry_kernel(int fd, struct fd_sock *f)
 {
 	int none = -1, kernel = atomic_load(&f->kernel);
-	struct shmq_req req = {0};
-	struct shmq_rep rep;
 
 	if (kernel >= 0)
 		return kernel;
-	if (san_sock_attach_ask(SHMQ_SOCK_KERNEL, fd, &req, &rep, &kernel) != 0)
+	if (san_sock_attach_ask(SHMQ_SOCK_KERNEL, fd, NULL, NULL, &kernel) != 0)
 		return san_sock_real_fail(ENETDOWN);
 	kernel = san_sock_own(kernel, &f->kernel);
 	if (!atomic_compare_exchange_strong(&f->kernel, &none, kernel)) {
@@ -570,9 +568,6 @@ san_sock_carry_kernel(int fd, struct fd_sock *f)
 void
 san_sock_carry_sync(int fd, struct fd_sock *f)
 {
-	struct shmq_req req = {0};
-	struct shmq_rep rep;
-
-	san_sock_attach_ask(SHMQ_SOCK_SYNC, fd, &req, &rep, NULL);
+	san_sock_attach_ask(SHMQ_SOCK_SYNC, fd, NULL, NULL, NULL);
 	look_up_peer(f);
 }

@@ -218,8 +218,7 @@ epoll_wait_is_ours(struct wait *w)
 
 /* epoll_wait(). *timeout_ns* below 0: no limit. -2: the set is the kernel's, call its function. */
 static int
-epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
-	       const sigset_t *mask)
+epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const sigset_t *mask)
 {
 	struct wait w = {
 		.set = san_sock_eset_make(epfd), /* another thread may add a socket meanwhile */
@@ -229,7 +228,7 @@ epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 		.until_ns = timeout_ns == 0 ? 0 : INT64_MAX,
 		.mask = mask,
 	};
-	int n, err;
+	int n;
 
 	if (w.set == NULL || max <= 0)
 		return -2;
@@ -243,10 +242,8 @@ epoll_wait_set(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns,
 	if (timeout_ns > 0)
 		w.until_ns = san_sock_time_ns(CLOCK_MONOTONIC) + timeout_ns;
 	n = wait_alone(&w);
-	err = errno;
 	if (!w.is_given)
 		san_sock_lock_unlock(&w.set->lock, w.key);
-	errno = err;
 	if (n == 0 && w.is_given)
 		n = REAL(epoll_pwait, epfd, ev, max, left_ms(&w), mask);
 	return n;

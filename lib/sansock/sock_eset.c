@@ -196,20 +196,11 @@ link_item(struct sock_eset *s, struct sock_eitem *it)
 }
 
 static void
-arm_item(struct sock_eitem *it)
+arm_item(struct sock_eitem *it, bool is_armed)
 {
-	if (it->is_armed)
-		return;
-	it->is_armed = true;
-	atomic_fetch_add(&atomic_load(&it->f)->shm->armed, 1);
-}
-
-static void
-disarm_item(struct sock_eitem *it)
-{
-	if (it->is_armed)
-		atomic_fetch_sub(&atomic_load(&it->f)->shm->armed, 1);
-	it->is_armed = false;
+	if (it->is_armed != is_armed)
+		atomic_fetch_add(&atomic_load(&it->f)->shm->armed, is_armed ? 1u : -1u);
+	it->is_armed = is_armed;
 }
 
 static void
@@ -217,7 +208,7 @@ eset_item_drop(struct sock_eset *s, struct sock_eitem *it)
 {
 	struct fd_sock *f = atomic_load(&it->f);
 
-	disarm_item(it);
+	arm_item(it, false);
 	items[it->prev - 1].next = it->next;
 	items[it->next - 1].prev = it->prev;
 	if (s->first == number_of(it))
@@ -236,10 +227,8 @@ san_sock_eset_arm(struct sock_eset *s, bool is_asleep)
 
 	s->is_asleep = is_asleep;
 	for (left = s->nb; left != 0; left--, it = &items[it->next - 1])
-		is_asleep ? arm_item(it) : disarm_item(it);
-	/*
-	 * pairs with the fence of san_sock_mirror(): the lcore sees *armed*, or we see the record
-	 */
+		arm_item(it, is_asleep);
+	/* pairs with the fence of san_sock_mirror(): the lcore sees *armed*, or we the record */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -353,7 +342,7 @@ eset_item_wake(const struct sock_eset *s, struct sock_eitem *it)
 {
 	if (!s->is_asleep)
 		return;
-	arm_item(it);
+	arm_item(it, true);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (san_sock_ring_has_something(it->f->shm))
 		san_sock_attach_doorbell(it->f);

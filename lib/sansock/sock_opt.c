@@ -46,29 +46,19 @@ kind_of(const struct fd_sock *f, int level, int name, char text[SOCK_OPT_TEXT])
 		SOCK_OPT_CARRIED;
 }
 
-static bool
-sock_opt_is_zero(const uint8_t *p, size_t from, size_t to)
-{
-	while (from < to && p[from] == 0)
-		from++;
-	return from >= to;
-}
-
-/* Whether the kernel's socket has that value already. */
+/* Whether the kernel's socket has that value already; what a shorter one lacks counts as 0. */
 static bool
 has_it(int kernel, int level, int name, const void *value, socklen_t len)
 {
-	uint8_t now[VALUE_MAX];
+	uint8_t now[VALUE_MAX] = {0}, wanted[VALUE_MAX] = {0};
 	socklen_t got = sizeof(now);
-	size_t both;
 
 	/* the length of a filter would be a number of instructions */
-	if (len == 0 || len > sizeof(now) || (level == SOL_SOCKET && name == SO_GET_FILTER) ||
-	    REAL(getsockopt, kernel, level, name, now, &got) != 0 || got == 0)
+	if (len == 0 || len > sizeof(wanted) || (level == SOL_SOCKET && name == SO_GET_FILTER))
 		return false;
-	both = got < len ? got : len;
-	return memcmp(now, value, both) == 0 && sock_opt_is_zero(now, both, got) &&
-		sock_opt_is_zero(value, both, len);
+	memcpy(wanted, value, len);
+	return REAL(getsockopt, kernel, level, name, now, &got) == 0 && got != 0 &&
+		memcmp(now, wanted, sizeof(now)) == 0;
 }
 
 /* Whether the option names a device other than the port's. */
@@ -246,15 +236,6 @@ san_sock_opt_times(int fd, int shadow)
 	}
 }
 
-void
-san_sock_opt_inherit(int fd, struct fd_sock *f)
-{
-	uint32_t i;
-
-	for (i = 0; i < atomic_load(&f->nb_groups); i++)
-		san_sock_opt_follow_group(fd, f->groups[i], false);
-}
-
 /* ---- groups ---- */
 
 bool
@@ -287,9 +268,8 @@ int
 san_sock_opt_follow_group(int fd, const uint8_t group[16], bool leaves)
 {
 	struct shmq_req req = {0};
-	struct shmq_rep rep;
 
 	req.sock.leaves = leaves;
 	memcpy(req.sock.group, group, 16);
-	return san_sock_attach_ask(SHMQ_SOCK_GROUP, fd, &req, &rep, NULL);
+	return san_sock_attach_ask(SHMQ_SOCK_GROUP, fd, &req, NULL, NULL);
 }

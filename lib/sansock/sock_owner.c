@@ -23,9 +23,8 @@ owner_sleep_step(void)
 	REAL(syscall, SYS_nanosleep, &ts, NULL); /* no cancellation point */
 }
 
-/* Wait for the end of a change of *f*. Returns its number of pins. */
-static uint32_t
-owner_await_end(const struct fd_sock *f)
+uint32_t
+san_sock_owner_change_wait(const struct fd_sock *f)
 {
 	uint32_t pins;
 
@@ -42,7 +41,7 @@ san_sock_owner_pin(struct fd_sock *f)
 	uint32_t pins;
 
 	while (!atomic_load_explicit(&f->carried, memory_order_acquire)) {
-		pins = owner_await_end(f);
+		pins = san_sock_owner_change_wait(f);
 		if (atomic_compare_exchange_weak(&f->pins, &pins, pins + 1)) {
 			/* the owner may have changed between the two checks */
 			if (!atomic_load(&f->carried))
@@ -72,12 +71,6 @@ san_sock_owner_count_down(_Atomic uint32_t *count)
 		;
 }
 
-void
-san_sock_owner_change_wait(const struct fd_sock *f)
-{
-	owner_await_end(f);
-}
-
 struct fd_sock *
 san_sock_owner_pin_at(int fd)
 {
@@ -87,7 +80,7 @@ san_sock_owner_pin_at(int fd)
 	if (f == NULL)
 		return NULL;
 	do
-		pins = owner_await_end(f);
+		pins = san_sock_owner_change_wait(f);
 	while (!atomic_compare_exchange_weak(&f->pins, &pins, pins + 1));
 	return f;
 }

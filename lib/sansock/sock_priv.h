@@ -143,9 +143,6 @@ void san_sock_touch_forget(void);
  * are too large for a stack come from here. (UDP-1)
  */
 
-/** Largest size that the pool serves; larger ones are mapped. */
-#define SOCK_ROOM_BYTES 65536
-
 struct sock_room {
 	void *mem; /**< NULL: out of memory; errno is ENOMEM */
 	size_t bytes;
@@ -247,8 +244,9 @@ void san_sock_attach_end(void);
 /** Whether *fd* is the connection to the daemon. */
 bool san_sock_attach_is_daemons(int fd);
 /**
- * Make a request about socket *fd*, see enum shmq_type. *got*: the descriptor of the answer, if one
- * may come. After an error the text of *rep* has the reason.
+ * Make a request about socket *fd*, see enum shmq_type. *req* NULL: it has no parameters. *rep* has
+ * the answer, after an error its text has the reason; NULL: it is not used. *got*: the descriptor
+ * of the answer, if one may come.
  */
 int san_sock_attach_ask(enum shmq_type type, int fd, struct shmq_req *req, struct shmq_rep *rep,
 			int *got);
@@ -336,11 +334,10 @@ san_sock_ring_is_cmsg_bad(const struct msghdr *msg, const struct cmsghdr *c)
 /** Bytes of all buffers; or -errno. */
 ssize_t san_sock_ring_length(const struct msghdr *msg);
 /**
- * Copy *len* bytes from, or to, the buffers behind their first *skip* bytes. Returns the number of
- * bytes copied: less if a buffer is not accessible, which is EFAULT.
+ * Copy *len* bytes of the buffers behind their first *skip* to *mem*, or (*sends* is false) from
+ * there. Returns the number of bytes copied: less if a buffer is not accessible, which is EFAULT.
  */
-size_t san_sock_ring_gather(void *to, const struct msghdr *msg, size_t skip, size_t len);
-size_t san_sock_ring_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len);
+size_t san_sock_ring_copy(const struct msghdr *msg, size_t skip, void *mem, size_t len, bool sends);
 /**
  * From now on the kernel reports when it is readable, for a waiter that asked for *events*.
  * *is_new*: for the first time.
@@ -373,8 +370,6 @@ int san_sock_opt_int(int fd, int level, int name, int otherwise);
 uint32_t san_sock_opt_bits(int fd);
 /** Give the kernel's socket the options that the program has set; remove the daemon's filter. */
 void san_sock_opt_restore(int kernel, const struct fd_sock *f);
-/** Join the groups that were joined before the socket was carried. */
-void san_sock_opt_inherit(int fd, struct fd_sock *f);
 /** Copy the timeouts of the kernel's socket to *shadow*, by which calls wait. */
 void san_sock_opt_times(int fd, int shadow);
 /** Copy SO_LINGER and the timeouts (UDP-12) of the kernel's socket to the stream *f*. */
@@ -413,8 +408,8 @@ void san_sock_owner_count_down(_Atomic uint32_t *count);
 
 /** Begin a change of the owner of *f*. False: another thread's call pins it for too long. */
 bool san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f);
-/** Wait for the end of a change of *f*. */
-void san_sock_owner_change_wait(const struct fd_sock *f);
+/** Wait for the end of a change of *f*. Returns its number of pins. */
+uint32_t san_sock_owner_change_wait(const struct fd_sock *f);
 /** End the change; *f->carried* says which side serves *f*. */
 void san_sock_owner_change_end(struct sock_change *change);
 /** The owner of *f* has been chosen by its name. Wakes the threads that wait at its gate. */
@@ -583,12 +578,9 @@ int san_sock_carry_kernel(int fd, struct fd_sock *f);
 void san_sock_carry_sync(int fd, struct fd_sock *f);
 /** *f* was added to an epoll set, modified there, or (events NULL) removed. */
 void san_sock_carry_set(struct fd_sock *f, int epfd, int fd, const struct epoll_event *ev);
-/**
- * Whether *f*, with these addresses (NULL: not known), is to be carried. *action* is what the rules
- * say.
- */
-bool san_sock_carry_is_wanted(int fd, struct fd_sock *f, const struct sockaddr *local,
-			      const struct sockaddr *remote, enum sock_action *action);
+/** How to carry *f*, with these addresses (NULL: not known): SOCK_KERNEL: not at all. */
+enum sock_action san_sock_carry_how(int fd, struct fd_sock *f, const struct sockaddr *local,
+				    const struct sockaddr *remote);
 
 /*
  * ---- sock_hooks.c: what may keep a socket with the kernel ----

@@ -246,12 +246,11 @@ san_sock_ring_note_filled(int fd, struct fd_sock *f)
 bool
 san_sock_ring_is_writable(int fd, struct fd_sock *f)
 {
-	int was = errno;
+	KEEP_ERRNO;
 
 	if (san_sock_shm_has_room(f->shm, f->tx_bytes))
 		return true;
 	sock_ring_fill_pair(fd, f); /* then the kernel does not report it writable */
-	errno = was;
 	return false;
 }
 
@@ -387,13 +386,8 @@ san_sock_ring_length(const struct msghdr *msg)
 	return (ssize_t)sum;
 }
 
-/*
- * Copy *len* bytes of *msg* after the first *skip*, to *to* or from *from*. Returns the number of
- * bytes before the first part that is not accessible.
- */
-static size_t
-sock_ring_copy_iov(const struct msghdr *msg, size_t skip, size_t len, uint8_t *to,
-		   const uint8_t *from)
+size_t
+san_sock_ring_copy(const struct msghdr *msg, size_t skip, void *mem, size_t len, bool sends)
 {
 	size_t i, n, at = 0;
 	uint8_t *part;
@@ -407,27 +401,14 @@ sock_ring_copy_iov(const struct msghdr *msg, size_t skip, size_t len, uint8_t *t
 		}
 		part = (uint8_t *)v->iov_base + skip;
 		n = v->iov_len - skip < len - at ? v->iov_len - skip : len - at;
-		if (to != NULL ? san_sock_touch_is_bad(part, n) :
-				 san_sock_touch_is_bad_out(part, n))
+		if (sends ? san_sock_touch_is_bad(part, n) : san_sock_touch_is_bad_out(part, n))
 			break;
-		if (to != NULL)
-			memcpy(to + at, part, n);
+		if (sends)
+			memcpy((uint8_t *)mem + at, part, n);
 		else
-			memcpy(part, from + at, n);
+			memcpy(part, (uint8_t *)mem + at, n);
 		at += n;
 		skip = 0;
 	}
 	return at;
-}
-
-size_t
-san_sock_ring_gather(void *to, const struct msghdr *msg, size_t skip, size_t len)
-{
-	return sock_ring_copy_iov(msg, skip, len, to, NULL);
-}
-
-size_t
-san_sock_ring_scatter(const struct msghdr *msg, size_t skip, const void *from, size_t len)
-{
-	return sock_ring_copy_iov(msg, skip, len, NULL, from);
 }

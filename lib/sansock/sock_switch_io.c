@@ -517,8 +517,7 @@ copy_file(int fd, int from, off_t *offset, size_t size)
 EXPORT ssize_t
 sendfile(int fd, int from, off_t *offset, size_t size)
 {
-	return SERVE(fd, REAL(sendfile, fd, from, offset, size),
-		     copy_file(fd, from, offset, size));
+	return SERVE(fd, REAL(sendfile, fd, from, offset, size), copy_file(fd, from, offset, size));
 }
 
 EXPORT_AS(sendfile, sendfile64);

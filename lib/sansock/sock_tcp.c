@@ -16,21 +16,16 @@
 
 /* ---- to send ---- */
 
-/*
- * Copy *len* bytes of *msg* behind its byte *skip* to position *at* of *ring*, or from there. 0 or
- * -EFAULT. Inline: *sends* is a constant.
- */
-static inline int
+/* Copy *len* bytes behind byte *skip* of *msg* to *at* in *ring*, or from there. 0 or -EFAULT. */
+static int
 tcp_copy(uint8_t *ring, uint32_t size, uint32_t at, const struct msghdr *msg, size_t skip,
 	 uint32_t len, bool sends)
 {
 	uint32_t off = at & (size - 1), first = len < size - off ? len : size - off;
-	size_t done = sends ? san_sock_ring_gather(ring + off, msg, skip, first) :
-			      san_sock_ring_scatter(msg, skip, ring + off, first);
+	size_t done = san_sock_ring_copy(msg, skip, ring + off, first, sends);
 
 	if (done == first)
-		done += sends ? san_sock_ring_gather(ring, msg, skip + first, len - first) :
-				san_sock_ring_scatter(msg, skip + first, ring, len - first);
+		done += san_sock_ring_copy(msg, skip + first, ring, len - first, sends);
 	return done == len ? 0 : -EFAULT;
 }
 
@@ -217,42 +212,13 @@ wait_to_peek(int fd, struct fd_sock *f, size_t len)
 	san_sock_attach_doorbell(f);
 }
 
-/* Receive what is there, or (MSG_WAITALL) all of it. */
-static ssize_t
-take_some(int fd, struct fd_sock *f, const struct msghdr *msg, size_t len, int flags, int *err)
-{
-	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
-	bool all = (flags & MSG_WAITALL) != 0, peeks = (flags & MSG_PEEK) != 0;
-	size_t done = 0;
-	ssize_t n;
-
-	for (*err = 0; *err == 0;) {
-		n = sock_tcp_take_bytes(fd, f, msg, done, len - done, flags);
-		if (n == 0)
-			break;
-		if (n > 0) {
-			if (all && peeks && waits && (size_t)n < len) {
-				wait_to_peek(fd, f, len);
-				n = sock_tcp_take_bytes(fd, f, msg, 0, len, flags);
-			}
-			done += n > 0 ? (size_t)n : 0;
-			if (!all || peeks || done == len)
-				break;
-		} else if (n != -EAGAIN || !waits) {
-			/* the interrupted call has the lock, and its bytes */
-			*err = n == -EDEADLK ? EAGAIN : (int)-n;
-		} else {
-			*err = san_sock_ring_wait_something(fd, f);
-		}
-	}
-	return (ssize_t)done;
-}
-
 ssize_t
 san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 {
-	ssize_t len = san_sock_ring_length(msg), done;
-	int err;
+	bool waits = (flags & MSG_DONTWAIT) == 0 && atomic_load(&f->shm->nonblock) == 0;
+	bool all = (flags & MSG_WAITALL) != 0, peeks = (flags & MSG_PEEK) != 0;
+	ssize_t len = san_sock_ring_length(msg), done = 0, n;
+	int err = 0;
 
 	if (len < 0)
 		return san_sock_real_fail((int)-len);
@@ -263,7 +229,25 @@ san_sock_tcp_recv(int fd, struct fd_sock *f, struct msghdr *msg, int flags)
 	msg->msg_flags = 0;
 	msg->msg_namelen = 0;
 	msg->msg_controllen = 0;
-	done = take_some(fd, f, msg, (size_t)len, flags, &err);
+	while (err == 0) {
+		n = sock_tcp_take_bytes(fd, f, msg, (size_t)done, (size_t)(len - done), flags);
+		if (n == 0)
+			break;
+		if (n > 0) {
+			if (all && peeks && waits && n < len) {
+				wait_to_peek(fd, f, (size_t)len);
+				n = sock_tcp_take_bytes(fd, f, msg, 0, (size_t)len, flags);
+			}
+			done += n > 0 ? n : 0;
+			if (!all || peeks || done == len)
+				break;
+		} else if (n != -EAGAIN || !waits) {
+			/* the interrupted call has the lock, and its bytes */
+			err = n == -EDEADLK ? EAGAIN : (int)-n;
+		} else {
+			err = san_sock_ring_wait_something(fd, f);
+		}
+	}
 	return done > 0 || err == 0 ? done : san_sock_real_fail(err);
 }
 
@@ -468,16 +452,15 @@ san_sock_tcp_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, sockl
 	struct shmq_req req = {0};
 	struct sockaddr_storage local;
 	struct sock_change change;
-	enum sock_action action;
-	struct shmq_rep rep = {0};
+	struct shmq_rep rep;
 	int shadow, rc;
 	bool up;
 	KEEP_ERRNO;
 
 	if (san_sock_box_is_closed() || !read_peer(f, sa, len, &req) ||
-	    !san_sock_carry_is_wanted(fd, f, san_sock_carry_bound_to(fd, &local), sa, &action) ||
-	    !may_reach(req.sock.peer) ||
-	    is_short(f, req.sock.peer, req.sock.peer_port) || !san_sock_hooks_connect(f, sa, len))
+	    san_sock_carry_how(fd, f, san_sock_carry_bound_to(fd, &local), sa) == SOCK_KERNEL ||
+	    !may_reach(req.sock.peer) || is_short(f, req.sock.peer, req.sock.peer_port) ||
+	    !san_sock_hooks_connect(f, sa, len))
 		return -EINPROGRESS;
 	rc = san_sock_attach_ask(SHMQ_SOCK_CONNECT, fd, &req, &rep, &shadow);
 	if (rc != 0) {
@@ -508,17 +491,15 @@ san_sock_tcp_listen(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage local;
 	socklen_t len = sizeof(local);
-	enum sock_action action;
-	struct shmq_req req = {0};
 	struct shmq_rep rep;
 	int lease, rc, i;
 	KEEP_ERRNO;
 
 	if (san_sock_box_is_closed() || atomic_load(&f->lease) >= 0 ||
 	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0 ||
-	    !san_sock_carry_is_wanted(fd, f, (struct sockaddr *)&local, NULL, &action))
+	    san_sock_carry_how(fd, f, (struct sockaddr *)&local, NULL) == SOCK_KERNEL)
 		return;
-	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, &req, &rep, &lease);
+	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, NULL, &rep, &lease);
 	if (rc == 0) {
 		atomic_store(&f->lease, san_sock_own(lease, &f->lease));
 		atomic_store(&f->retry_s, 1);
@@ -588,12 +569,9 @@ is_token(const struct sockaddr_storage *ss)
 static int
 take_place(int fd, int domain)
 {
-	struct shmq_req req = {0};
-	struct shmq_rep rep;
 	HELD struct fd_sock *f = NULL;
-	int shadow, rc;
+	int shadow, rc = san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, NULL, NULL, &shadow);
 
-	rc = san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, &req, &rep, &shadow);
 	if (rc != 0)
 		return rc;
 	san_sock_fd_track(fd, domain, false, NULL);

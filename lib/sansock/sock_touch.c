@@ -110,10 +110,11 @@ san_sock_touch_is_bad_out(const void *p, size_t len)
 
 /* ---- memory for one call ---- */
 
-#define ROOMS 8
+#define ROOMS      8
+#define ROOM_BYTES 65536 /* larger ones are mapped */
 
 /* Unused pages take no memory. */
-static _Alignas(64) uint8_t pool[ROOMS][SOCK_ROOM_BYTES];
+static _Alignas(64) uint8_t pool[ROOMS][ROOM_BYTES];
 static atomic_flag is_taken[ROOMS];
 
 struct sock_room
@@ -122,7 +123,7 @@ san_sock_room_take(size_t bytes)
 	struct sock_room room = {.bytes = bytes};
 	int i;
 
-	for (i = 0; i < ROOMS && bytes <= SOCK_ROOM_BYTES && room.mem == NULL; i++)
+	for (i = 0; i < ROOMS && bytes <= ROOM_BYTES && room.mem == NULL; i++)
 		if (!atomic_flag_test_and_set(&is_taken[i]))
 			room.mem = pool[i];
 	if (room.mem == NULL)
@@ -139,8 +140,8 @@ san_sock_room_give(struct sock_room *room)
 	uint8_t *mem = room->mem;
 	KEEP_ERRNO;
 
-	if (mem >= pool[0] && mem < pool[ROOMS - 1] + SOCK_ROOM_BYTES)
-		atomic_flag_clear(&is_taken[(mem - pool[0]) / SOCK_ROOM_BYTES]);
+	if (mem >= pool[0] && mem < pool[ROOMS - 1] + ROOM_BYTES)
+		atomic_flag_clear(&is_taken[(mem - pool[0]) / ROOM_BYTES]);
 	else if (mem != NULL)
 		REAL(munmap, mem, room->bytes);
 	san_sock_touch_forget();

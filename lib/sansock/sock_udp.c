@@ -23,8 +23,7 @@ sock_udp_read_name(const struct fd_sock *f, const struct msghdr *msg, struct san
 		return EFAULT;
 	is_v4 = f->domain == AF_INET ||
 		(msg->msg_namelen >= sizeof(sa_family_t) && in->sin_family == AF_INET);
-	if (msg->msg_namelen <
-	    (is_v4 ? sizeof(*in) : offsetof(struct sockaddr_in6, sin6_scope_id)))
+	if (msg->msg_namelen < (is_v4 ? sizeof(*in) : offsetof(struct sockaddr_in6, sin6_scope_id)))
 		return EINVAL;
 	if (is_v4 ? in->sin_family != AF_INET &&
 			    (f->domain != AF_INET || in->sin_family != AF_UNSPEC) :
@@ -55,7 +54,7 @@ sock_udp_put_rec(struct fd_sock *f, const struct san_sock_rec *head, const struc
 		struct san_sock_rec *rec = (void *)(ring + san_sock_shm_off(f->tx_bytes, base, at));
 
 		*rec = *head;
-		if (san_sock_ring_gather(rec + 1, msg, 0, head->bytes) < head->bytes) {
+		if (san_sock_ring_copy(msg, 0, rec + 1, head->bytes, true) < head->bytes) {
 			rc = -EFAULT;
 		} else {
 			atomic_store_explicit(&shm->tx_base, base, memory_order_relaxed);
@@ -308,14 +307,14 @@ fill_control(const struct fd_sock *f, struct msghdr *msg, const struct san_sock_
 }
 
 static ssize_t
-sock_udp_deliver_rec(struct fd_sock *f, struct msghdr *msg, const struct san_sock_rec *rec,
+sock_udp_deliver_rec(struct fd_sock *f, struct msghdr *msg, struct san_sock_rec *rec,
 		     uint32_t bytes, int flags)
 {
 	struct sockaddr_storage from;
 	socklen_t len;
 	size_t room = (size_t)san_sock_ring_length(msg), done = room < bytes ? room : bytes;
 
-	if (san_sock_ring_scatter(msg, 0, rec + 1, done) < done)
+	if (san_sock_ring_copy(msg, 0, rec + 1, done, false) < done)
 		return -EFAULT; /* the datagram is lost, as in the kernel */
 	f->last_ns = rec->ns;
 	msg->msg_flags = done < bytes ? MSG_TRUNC : 0;

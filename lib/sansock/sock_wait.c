@@ -110,7 +110,10 @@ sock_wait_file_of(struct pollfd *p)
 	return san_sock_switch_carried_now(p->fd);
 }
 
-/* Set the events of the carried ones. *nb_others*: descriptors that the kernel serves. */
+/*
+ * Set the events of the carried ones. *is_notified*: the kernel has set those of all. Returns the
+ * number of descriptors with events that were set. *nb_others*: those that the kernel serves.
+ */
 static int
 sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb_others)
 {
@@ -126,6 +129,7 @@ sock_wait_set_revents(struct pollfd *fds, nfds_t n, bool is_notified, nfds_t *nb
 			*nb_others += fds[i].fd >= 0;
 			if (fds[i].fd < 0)
 				fds[i].revents = 0;
+			ready += is_notified && fds[i].revents != 0;
 			continue;
 		}
 		is_told = is_notified && fds[i].revents != 0;
@@ -233,19 +237,6 @@ sock_wait_hold_files(struct held *h, struct pollfd *fds, nfds_t n)
 	return 0;
 }
 
-/* Combine the kernel's events with those of carried sockets. */
-static int
-sock_wait_merge_events(struct pollfd *fds, nfds_t n)
-{
-	nfds_t i, others;
-	int ready = 0;
-
-	sock_wait_set_revents(fds, n, true, &others);
-	for (i = 0; i < n; i++)
-		ready += fds[i].fd >= 0 && fds[i].revents != 0;
-	return ready;
-}
-
 /* A confined program may be allowed only the older call. */
 static int
 sock_wait_kernel(struct pollfd *fds, nfds_t n, const struct timespec *ts, const sigset_t *mask)
@@ -279,8 +270,7 @@ sock_wait_sleep(struct pollfd *fds, nfds_t n, int64_t until_ns, const sigset_t *
 
 /* ppoll(2) with carried sockets. *timeout* NULL: no limit; *mask* may be NULL. */
 static int
-wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-	  const sigset_t *mask)
+wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
 	static const struct timespec zero;
 	int64_t until_ns = san_sock_time_until(timeout);
@@ -294,7 +284,7 @@ wait_poll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		rc = rc != 0 ? sock_wait_kernel(fds, n, &zero, mask) :
 			       sock_wait_sleep(fds, n, until_ns, mask);
 		if (rc >= 0)
-			rc = sock_wait_merge_events(fds, n);
+			rc = sock_wait_set_revents(fds, n, true, &others);
 		/* another thread may have read what woke this one */
 	} while (rc == 0 && san_sock_time_ns(CLOCK_MONOTONIC) < until_ns);
 	return rc;

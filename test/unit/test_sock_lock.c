@@ -73,6 +73,16 @@ holder(void)
 	_exit(0);
 }
 
+static void
+assert_taken(bool takes, int rc)
+{
+	uint32_t key;
+
+	assert_int_equal(san_sock_lock(&shm->lock, takes, &key), rc);
+	if (rc >= 0)
+		san_sock_lock_unlock(&shm->lock, key);
+}
+
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
 UNIT_CASE(sock_lock_take__one_at_a_time)
@@ -101,19 +111,17 @@ UNIT_CASE(sock_lock_take__one_at_a_time)
 
 UNIT_CASE(sock_lock_take__ours_is_refused)
 {
-	uint32_t key, other;
+	uint32_t key;
 
 	assert_int_equal(san_sock_lock(&shm->lock, true, &key), 0);
-	assert_int_equal(san_sock_lock(&shm->lock, true, &other), -EDEADLK);
+	assert_taken(true, -EDEADLK);
 	san_sock_lock_unlock(&shm->lock, key);
-	assert_int_equal(san_sock_lock(&shm->lock, true, &key), 0);
-	san_sock_lock_unlock(&shm->lock, key);
+	assert_taken(true, 0);
 }
 
 UNIT_CASE(sock_lock_take__owner_was_killed)
 {
 	uint64_t began_ms = now_ms();
-	uint32_t key;
 	pid_t pid;
 
 	for (int reaped = 0; reaped < 2; reaped++) {
@@ -122,8 +130,7 @@ UNIT_CASE(sock_lock_take__owner_was_killed)
 		kill(pid, SIGKILL);
 		if (reaped)
 			waitpid(pid, NULL, 0);
-		assert_int_equal(san_sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
-		san_sock_lock_unlock(&shm->lock, key);
+		assert_taken(false, SOCK_LOCK_TAKEN);
 		if (!reaped)
 			waitpid(pid, NULL, 0);
 	}
@@ -135,24 +142,20 @@ UNIT_CASE(sock_lock_take__owner_does_not_go_on)
 	pid_t pid = holder();
 	uint32_t key;
 
-	assert_int_equal(san_sock_lock(&shm->lock, false, &key), -EDEADLK);
+	assert_taken(false, -EDEADLK);
 	assert_int_equal(san_sock_lock(&shm->lock, true, &key), SOCK_LOCK_TAKEN);
 	/* it releases the lock that we hold by now */
 	atomic_store(&shm->step, 2);
 	wait_step(3);
-	assert_int_equal(san_sock_lock(&shm->lock, true, &key), -EDEADLK);
+	assert_taken(true, -EDEADLK);
 	waitpid(pid, NULL, 0);
 }
 
 UNIT_CASE(sock_lock_take__owner_whom_we_do_not_know)
 {
-	uint32_t key;
-
 	/* from another namespace: its number is that of a process that lives here */
 	atomic_store(&shm->lock.word, (uint32_t)getppid());
 	atomic_store(&shm->lock.space, 7);
-	assert_int_equal(san_sock_lock(&shm->lock, false, &key), SOCK_LOCK_TAKEN);
-	san_sock_lock_unlock(&shm->lock, key);
-	assert_int_equal(san_sock_lock(&shm->lock, false, &key), 0);
-	san_sock_lock_unlock(&shm->lock, key);
+	assert_taken(false, SOCK_LOCK_TAKEN);
+	assert_taken(false, 0);
 }
