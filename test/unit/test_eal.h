@@ -24,21 +24,16 @@
 #define TEST_EAL_MB "64"
 #endif
 
-/** Start EAL once. The CPU affinity that it sets is undone, because tests share the CPUs. */
+/**
+ * Start EAL once. The CPU affinity that it sets is undone, because tests share the CPUs.
+ * *lcores*: argument with the lcores; NULL: the first CPU.
+ */
 static inline void
-test_eal_init(void)
+test_eal_start(char *lcores)
 {
-	static char args[][16] = {
-		"test",
-		"--no-huge",
-		"--no-pci",
-		"--no-shconf",
-		"--no-telemetry",
-		"-m",
-		TEST_EAL_MB,
-		"--log-level=4",
-	};
-	char *argv[RTE_DIM(args) + 1] = {NULL};
+	static char args[][16] = {"test", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry",
+				  "-m", TEST_EAL_MB, "--log-level=4"};
+	char *argv[RTE_DIM(args) + 2] = {NULL};
 	static int started;
 	cpu_set_t cpus;
 
@@ -46,13 +41,20 @@ test_eal_init(void)
 		return;
 	for (unsigned int i = 0; i < RTE_DIM(args); i++)
 		argv[i] = args[i];
+	argv[RTE_DIM(args)] = lcores;
 	sched_getaffinity(0, sizeof(cpus), &cpus);
-	if (rte_eal_init((int)RTE_DIM(args), argv) < 0) {
+	if (rte_eal_init((int)RTE_DIM(args) + (lcores != NULL), argv) < 0) {
 		fprintf(stderr, "rte_eal_init: %s\n", rte_strerror(rte_errno));
 		abort();
 	}
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 	started = 1;
+}
+
+static inline void
+test_eal_init(void)
+{
+	test_eal_start(NULL);
 }
 
 /** A pool of *n* mbufs with the usual headroom and *room* bytes of data behind it. */

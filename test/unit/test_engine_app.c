@@ -62,29 +62,28 @@ assert_fault(const char *text)
 	assert_int_equal(e->stats.nb_app_faults, 1);
 }
 
+/* ... whose applications are replaced by new ones. */
 static void
-fresh_pair(void)
+end_fault(const char *text)
 {
+	assert_fault(text);
 	end_apps();
-	app_init(&apps[0], 1);
-	app_init(&apps[1], 2);
-	e->stats.nb_app_faults = 0;
-	connect_apps();
+	setup();
 }
+
+/* The valid request, after *change*, which calls it *wr*, ends its queue pair. */
+#define BAD_OF(valid, change, text)           \
+	do {                                  \
+		struct san_ulp_wr wr = valid; \
+                                              \
+		change;                       \
+		post(&apps[0], &wr);          \
+		end_fault(text);              \
+	} while (0)
 
 UNIT_CASE(san_engine_app_drain__malformed)
 {
-	struct san_ulp_wr good = good_push(), wr;
-
-#define BAD(change, text)            \
-	do {                         \
-		good = good_push();  \
-		wr = good;           \
-		change;              \
-		post(&apps[0], &wr); \
-		assert_fault(text);  \
-		fresh_pair();        \
-	} while (0)
+#define BAD(change, text) BAD_OF(good_push(), change, text)
 	BAD(wr.op = 0, "unknown operation");
 	BAD(wr.op = RTSAN_WR_CMP_SWAP + 1, "unknown operation");
 	BAD(wr.flags = 0x10, "unknown flags");
@@ -106,17 +105,9 @@ UNIT_CASE(san_engine_app_drain__malformed)
 
 UNIT_CASE(san_engine_app_drain__memory_of_others)
 {
-	struct san_ulp_wr wr;
 	struct san_ulp_recv r = {.nb_sge = 1};
 
-#define OUTSIDE(change)                                     \
-	do {                                                \
-		wr = good_push();                           \
-		change;                                     \
-		post(&apps[0], &wr);                        \
-		assert_fault("memory outside its regions"); \
-		fresh_pair();                               \
-	} while (0)
+#define OUTSIDE(change) BAD_OF(good_push(), change, "memory outside its regions")
 	/* the other application's region, by its real key and address */
 	OUTSIDE(wr.sge[0] = part(&apps[1], 0, 1000));
 	/* its address in the engine */
@@ -136,8 +127,7 @@ UNIT_CASE(san_engine_app_drain__index_beyond)
 {
 	atomic_store(&apps[0].wq->sq_tail, DEPTH + 1);
 	ring(&apps[0]);
-	assert_fault("more entries than the ring has");
-	fresh_pair();
+	end_fault("more entries than the ring has");
 	atomic_store(&apps[0].wq->rq_tail, UINT32_MAX);
 	ring(&apps[0]);
 	assert_fault("more entries than the ring has");
@@ -232,12 +222,7 @@ UNIT_CASE(san_engine_app_refill__many)
 {
 	struct san_engine_qp_conf conf_qp = {
 		.app = 1,
-		.core.qp = {
-			.sq_depth = DEPTH,
-			.rq_depth = DEPTH,
-			.send_cq = apps[0].ulp_cq,
-			.recv_cq = apps[0].ulp_cq,
-		},
+		.core.qp = {apps[0].ulp_cq, apps[0].ulp_cq, .sq_depth = DEPTH, .rq_depth = DEPTH},
 	};
 	struct san_wq *wqs[4];
 	uint32_t qps[4], i, rounds, taken, before;
@@ -269,8 +254,7 @@ UNIT_CASE(san_ulp_cq__head_beyond)
 	atomic_store(&apps[0].cq_mem->head, 1000);
 	for (uint32_t i = 0; i < 8; i++)
 		post(&apps[0], &wr);
-	for (uint32_t i = 0; i < 1000; i++)
-		san_engine_progress(port);
+	progress(1000);
 	/* with a correct index they are delivered again */
 	atomic_store(&apps[0].cq_mem->head, 0);
 	for (uint32_t i = 0; i < 8; i++)
@@ -292,8 +276,7 @@ UNIT_CASE(san_engine_app__bell_of_another)
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	/* all doorbells at once, of queue pairs that do not exist, have no effect */
 	memset((void *)apps[1].doorbells, 0xff, san_doorbells_bytes(e->conf.ulp.max_qps));
-	for (uint32_t i = 0; i < 100; i++)
-		san_engine_progress(port);
+	progress(100);
 	assert_int_equal(e->stats.nb_app_faults, 0);
 }
 
@@ -368,8 +351,7 @@ UNIT_CASE(san_engine_loop_count__grow)
 {
 	uint64_t before = san_engine_loop_count(e);
 
-	san_engine_progress(port);
-	san_engine_progress(port);
+	progress(2);
 	assert_int_equal(san_engine_loop_count(e), before + 2);
 }
 
@@ -440,50 +422,30 @@ UNIT_CASE_OWN(san_engine_app_drain__stream, streams_setup, streams_teardown)
 
 UNIT_CASE_OWN(san_engine_app_drain__stream_malformed, streams_setup, streams_teardown)
 {
-	struct san_ulp_recv r = {.nb_sge = 1, .sge = {part(&apps[0], 0, 10)}};
-	struct san_ulp_wr wr;
+	const struct san_ulp_recv loan = {.flags = RTSAN_RECV_LOAN};
 
-#define BAD(change, text)                \
-	do {                             \
-		wr = test_stream_send(); \
-		change;                  \
-		post(&apps[0], &wr);     \
-		assert_fault(text);      \
-		fresh_pair();            \
-	} while (0)
+#define BAD(change, text) BAD_OF(test_stream_send(), change, text)
 	BAD(wr.op = RTSAN_WR_PUSH, "no operation of streams");
 	BAD(wr.op = SAN_WR_GIVE_BACK + 1, "no operation of streams");
 	/* loans are not allowed: their address would be one in the engine */
-	wr = (struct san_ulp_wr){.op = SAN_WR_GIVE_BACK, .flags = RTSAN_WR_SIGNALED, .imm = 1};
-	post(&apps[0], &wr);
-	assert_fault("no operation of streams");
-	fresh_pair();
+	BAD((wr.op = SAN_WR_GIVE_BACK, wr.imm = 1, wr.nb_sge = 0, wr.length = 0),
+	    "no operation of streams");
 	BAD(wr.flags = RTSAN_WR_SOLICITED, "unknown flags");
 	BAD((wr.op = SAN_WR_WAIT, wr.flags = RTSAN_WR_OOB), "unknown flags");
 	BAD(wr.op = SAN_WR_SHUTDOWN, "no parts belong to that");
 	BAD((wr.op = SAN_WR_CANCEL, wr.nb_sge = 0), "no parts belong to that");
 	BAD(wr.sge[0] = part(&apps[1], 0, 10), "memory outside its regions");
 #undef BAD
-	r.nb_sge = 0;
-	r.flags = RTSAN_RECV_LOAN;
-	post_recv(&apps[0], &r);
-	assert_fault("unknown flags of a receive");
-	fresh_pair();
+	post_recv(&apps[0], &loan);
+	end_fault("unknown flags of a receive");
 }
 
 /* For the teardown, which deletes it. */
 static void
 qp_again(struct app *a)
 {
-	const struct san_ulp_qp_conf qp = {
-		.send_cq = a->ulp_cq,
-		.recv_cq = a->ulp_cq,
-		.sq_depth = DEPTH,
-		.rq_depth = DEPTH,
-	};
-
 	memset(a->wq, 0, san_wr_wq_bytes(DEPTH, DEPTH));
-	assert_int_equal(app_qp_add(a, &qp), 0);
+	app_qp_add(a);
 }
 
 /* Data that was sent arrives although its application has ended. */
@@ -515,8 +477,7 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 /* When the port closes, orphaned streams have as much time as others; then they are ended. */
 UNIT_CASE_OWN(san_engine_drain_cut__left_behind, streams_setup, streams_teardown)
 {
-	for (uint32_t i = 0; i < 100; i++)
-		san_engine_progress(port);
+	progress(100);
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
 	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
@@ -533,8 +494,7 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__no_room_to_linger, streams_setup, streams
 {
 	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
 
-	for (uint32_t i = 0; i < 100; i++) /* both sides know of the connection */
-		san_engine_progress(port);
+	progress(100); /* both sides know of the connection */
 	*mem = san_core_share_stream_bytes(e->core);
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
 	assert_int_equal(san_core_share_nb_orphans(e->core), 1);

@@ -21,7 +21,6 @@ static _Atomic int nb_ran;
 static void
 probe(void *arg)
 {
-	(void)arg;
 	atomic_fetch_add(&nb_ran, 1);
 }
 

@@ -5,71 +5,31 @@
  * ARCH-6)
  */
 
-#include <unistd.h>
-
-#include "unit.h"
+#include "test_engine_loop.h"
 
 #include <rte_arp.h>
-#include <rte_dev.h>
 
-#include "engine_priv.h"
-#define TEST_EAL_MB "128"
-#include "test_eal.h"
-
-#define SLEEP_US   100000
-#define NAPS       40
-#define WATCHDOG_S 60
-
-static struct san_engine_conf conf;
-static struct san_engine_port *port;
-static struct san_engine *e;
+#define SLEEP_US 100000
+#define NAPS     40
 
 static void
-group_setup(void)
+idle_setup(void)
 {
-	uint16_t id;
-
-	test_eal_init();
-	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
-	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &id), 0);
-	san_engine_conf_default(&conf, 64);
-	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
-	conf.core.inet.nb_addrs = 1;
-	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
-	conf.port_id = id;
-	conf.nb_rxd = conf.nb_txd = 64;
-	conf.pool_size = san_engine_port_pool_min(&conf);
-	conf.sleep_max_us = SLEEP_US;
-}
-
-static void
-setup(void)
-{
-	const char *why;
-
 	alarm(WATCHDOG_S);
+	port_conf(64);
 	conf.idle = SAN_IDLE_SLEEP;
-	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
-	e = port->engines[0];
+	conf.sleep_max_us = SLEEP_US;
+	open_port();
 	/* announcements at the start have been sent */
 	while (e->idle_loops == 0)
 		san_engine_progress(port);
 }
 
 static void
-teardown(void)
+idle_teardown(void)
 {
-	struct rte_device *dev = NULL;
-	struct rte_eth_dev_info info;
-
-	if (rte_eth_dev_info_get(conf.port_id, &info) == 0)
-		dev = info.device;
-	san_engine_close(port);
-	if (dev != NULL)
-		rte_dev_remove(dev);
+	close_port();
 	alarm(0);
-	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
-	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id), 0);
 }
 
 static void
@@ -82,11 +42,11 @@ until_it_dozes(void)
 static struct san_engine_app
 add_app(void)
 {
-	struct san_engine_app app = {0};
+	struct san_engine_app app = {
+		.doorbells = zeroed(san_doorbells_bytes(e->conf.ulp.max_qps)),
+		.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
 
-	app.doorbells = aligned_alloc(64, san_doorbells_bytes(e->conf.ulp.max_qps));
-	memset(app.doorbells, 0, san_doorbells_bytes(e->conf.ulp.max_qps));
-	app.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_int_equal(san_engine_app_add(e, 3, 0, app.doorbells, app.wake_fd), 0);
 	return app;
 }
@@ -99,7 +59,7 @@ del_app(struct san_engine_app *app)
 	free(app->doorbells);
 }
 
-UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = group_setup);
+UNIT_FIXTURE(.setup = idle_setup, .teardown = idle_teardown, .first = test_eal_init);
 
 /* It marks its doorbells as sleeping first, checks once more, and clears the mark afterwards. */
 UNIT_CASE(san_engine_idle_after__dozes_first)
@@ -146,22 +106,16 @@ naps_ns(int fd)
 /* A wake-up, its own or an application's, ends the sleep; it is never read. */
 UNIT_CASE(san_engine_wake__ends_the_sleep)
 {
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct san_doorbells *doorbells = aligned_alloc(64,
-							san_doorbells_bytes(e->conf.ulp.max_qps));
+	struct san_engine_app app = add_app();
 
-	memset(doorbells, 0, san_doorbells_bytes(e->conf.ulp.max_qps));
-	assert_int_equal(san_engine_app_add(e, 1, 0, doorbells, fd), 0);
 	assert_true(naps_ns(-1) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
-	assert_true(naps_ns(fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
+	assert_true(naps_ns(app.wake_fd) < NAPS * SLEEP_US / 2 * SAN_NS_PER_US);
 	/* removed, it wakes no lcore, although its other end may still be open */
-	san_engine_app_del(e, 1);
+	san_engine_app_del(e, 3);
 	e->idle_ns = 0;
-	eventfd_write(fd, 1);
-	assert_int_equal(san_engine_app_add(e, 1, 0, doorbells, -1), 0);
-	san_engine_app_del(e, 1);
-	close(fd);
-	free(doorbells);
+	eventfd_write(app.wake_fd, 1);
+	assert_int_equal(san_engine_app_add(e, 3, 0, app.doorbells, -1), 0);
+	del_app(&app);
 }
 
 /* Long idle time, long sleep; and the first sleep is short. */
@@ -170,10 +124,8 @@ UNIT_CASE(san_engine_idle_after__sleeps_by_silence)
 	uint64_t before_ns;
 
 	until_it_dozes();
-	e->idle_ns = san_engine_clock_now(&e->clock);
-	before_ns = e->idle_ns;
-	san_engine_progress(port);
-	san_engine_progress(port);
+	before_ns = e->idle_ns = san_engine_clock_now(&e->clock);
+	progress(2);
 	/* two of a quarter of the idle time, or of the minimum */
 	assert_true(san_engine_clock_now(&e->clock) - before_ns < SLEEP_US * SAN_NS_PER_US);
 }
@@ -268,6 +220,8 @@ UNIT_CASE_ALONE(san_engine_open__no_interrupts)
 {
 	const char *why;
 
+	port_conf(64);
+	add_device("net_ring0", "");
 	conf.idle = SAN_IDLE_INTERRUPT;
 	assert_int_not_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_non_null(strstr(why, "interrupt"));

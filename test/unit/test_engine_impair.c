@@ -77,10 +77,12 @@ number_of(struct rte_mbuf *m)
 }
 
 static void
-set(const struct san_engine_impair_conf *conf)
+set_conf(const struct san_engine_impair_conf *conf)
 {
 	assert_int_equal(san_engine_impair_set(&im, conf), 0);
 }
+
+#define SET(...) set_conf(&(struct san_engine_impair_conf){__VA_ARGS__})
 
 /* Put one packet in; free those that come out; returns their number and a hash of them. */
 static uint32_t
@@ -133,10 +135,9 @@ UNIT_CASE(san_engine_impair_set__out_of_range)
 
 UNIT_CASE(san_engine_impair_run__off_changes_nothing)
 {
-	struct san_engine_impair_conf conf = {.seed = 1};
 	struct rte_mbuf *in = make(1, 0), *out[1];
 
-	set(&conf);
+	SET(.seed = 1);
 	assert_false(san_engine_impair_is_on(&im));
 	assert_int_equal(san_engine_impair_run(&im, &in, 1, out, 1, now_ns), 1);
 	assert_ptr_equal(in, out[0]);
@@ -156,7 +157,7 @@ UNIT_CASE(san_engine_impair_run__rates)
 	};
 	uint32_t out = 0;
 
-	set(&conf);
+	set_conf(&conf);
 	for (uint32_t i = 0; i < NB; i++)
 		out += run(make(i, ECT0), NULL);
 	out += drain();
@@ -171,13 +172,10 @@ UNIT_CASE(san_engine_impair_run__rates)
 
 UNIT_CASE(san_engine_impair_run__always_and_never)
 {
-	struct san_engine_impair_conf conf = {.drop = SAN_IMPAIR_ALWAYS};
-
-	set(&conf);
+	SET(.drop = SAN_IMPAIR_ALWAYS);
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
-	conf = (struct san_engine_impair_conf){.duplicate = SAN_IMPAIR_ALWAYS};
-	set(&conf);
+	SET(.duplicate = SAN_IMPAIR_ALWAYS);
 	for (uint32_t i = 0; i < 1000; i++)
 		assert_int_equal(run(make(i, 0), NULL), 2);
 	assert_int_equal(im.stats.nb_dropped, 1000);
@@ -198,7 +196,7 @@ trace(uint64_t seed)
 	uint64_t hash = 0xcbf29ce484222325;
 
 	now_ns = SAN_NS_PER_S;
-	set(&conf);
+	set_conf(&conf);
 	for (uint32_t i = 0; i < 5000; i++)
 		run(make(i, ECT0), &hash);
 	drain();
@@ -216,10 +214,9 @@ UNIT_CASE(san_engine_impair_run__same_seed_same_faults)
 /* A duplicate shares no byte with its original: placing one must not change the other. */
 UNIT_CASE(san_engine_impair_run__duplicate_is_deep)
 {
-	struct san_engine_impair_conf conf = {.duplicate = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *in = make(5, 0), *out[4];
 
-	set(&conf);
+	SET(.duplicate = SAN_IMPAIR_ALWAYS);
 	assert_int_equal(san_engine_impair_run(&im, &in, 1, out, 4, now_ns), 2);
 	assert_ptr_not_equal(out[0], out[1]);
 	assert_ptr_not_equal(rte_pktmbuf_mtod(out[0], void *), rte_pktmbuf_mtod(out[1], void *));
@@ -233,12 +230,11 @@ UNIT_CASE(san_engine_impair_run__duplicate_is_deep)
 /* RT-3: exactly one bit behind the Ethernet header, in the long run everywhere. */
 UNIT_CASE(san_engine_impair_run__corrupts_one_bit)
 {
-	struct san_engine_impair_conf conf = {.corrupt = SAN_IMPAIR_ALWAYS, .seed = 3};
 	uint8_t before[14 + 20 + PAYLOAD], hit[14 + 20 + PAYLOAD] = {0};
 	struct rte_mbuf *m, *out[2];
 	uint32_t k, bits, bytes = 0;
 
-	set(&conf);
+	SET(.corrupt = SAN_IMPAIR_ALWAYS, .seed = 3);
 	for (uint32_t i = 0; i < 20000; i++) {
 		m = make(i, 0);
 		memcpy(before, rte_pktmbuf_mtod(m, void *), sizeof(before));
@@ -261,12 +257,10 @@ UNIT_CASE(san_engine_impair_run__corrupts_one_bit)
 /* ARP has no checksum: a link's frame check would have detected the error. */
 UNIT_CASE(san_engine_impair_run__leaves_arp_whole)
 {
-	struct san_engine_impair_conf conf = {.corrupt = SAN_IMPAIR_ALWAYS,
-					      .ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *m = make(1, ECT0);
 	uint8_t before[60];
 
-	set(&conf);
+	SET(.corrupt = SAN_IMPAIR_ALWAYS, .ecn = SAN_IMPAIR_ALWAYS);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
 	memcpy(before, rte_pktmbuf_mtod(m, void *), sizeof(before));
@@ -278,11 +272,10 @@ UNIT_CASE(san_engine_impair_run__leaves_arp_whole)
 /* RT-9: marked as a router would do: only ECT packets, with a correct checksum. */
 UNIT_CASE(san_engine_impair_run__marks)
 {
-	struct san_engine_impair_conf conf = {.ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_ipv4_hdr *ip;
 	struct rte_mbuf *m;
 
-	set(&conf);
+	SET(.ecn = SAN_IMPAIR_ALWAYS);
 	m = make(1, 0x68 | ECT0);
 	assert_int_equal(san_engine_impair_run(&im, &m, 1, &m, 1, now_ns), 1);
 	ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
@@ -299,11 +292,10 @@ UNIT_CASE(san_engine_impair_run__marks)
 
 UNIT_CASE(san_engine_impair_run__marks_ipv6)
 {
-	struct san_engine_impair_conf conf = {.ecn = SAN_IMPAIR_ALWAYS};
 	struct rte_mbuf *m = make(1, 0);
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, 14);
 
-	set(&conf);
+	SET(.ecn = SAN_IMPAIR_ALWAYS);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
 	ip[0] = 0x66; /* version, upper half of the traffic class 0x6a */
@@ -316,12 +308,11 @@ UNIT_CASE(san_engine_impair_run__marks_ipv6)
 
 UNIT_CASE(san_engine_impair_run__delays_in_order)
 {
-	struct san_engine_impair_conf conf = {.delay_ns = 50 * SAN_NS_PER_US};
 	struct rte_mbuf *m, *out[8];
 	uint32_t next = 0;
 	uint16_t n;
 
-	set(&conf);
+	SET(.delay_ns = 50 * SAN_NS_PER_US);
 	for (uint32_t i = 0; i < 200; i++) {
 		m = make(i, 0);
 		n = san_engine_impair_run(&im, &m, 1, out, 8, now_ns);
@@ -333,7 +324,7 @@ UNIT_CASE(san_engine_impair_run__delays_in_order)
 		now_ns += STEP_NS;
 	}
 	/* off: delayed packets still come out in time */
-	set(NULL);
+	set_conf(NULL);
 	assert_true(san_engine_impair_is_on(&im));
 	assert_true(san_engine_impair_deadline_ns(&im) == SAN_NS_PER_S + next * STEP_NS + 50000);
 	assert_int_equal(drain(), 200 - next);
@@ -342,12 +333,11 @@ UNIT_CASE(san_engine_impair_run__delays_in_order)
 
 UNIT_CASE(san_engine_impair_run__reorders_some)
 {
-	struct san_engine_impair_conf conf = {.reorder = RATE(0.05), .seed = 5};
 	uint32_t high = 0, late = 0, count = 0;
 	struct rte_mbuf *m, *out[8];
 	uint16_t n;
 
-	set(&conf);
+	SET(.reorder = RATE(0.05), .seed = 5);
 	for (uint32_t i = 0; i < 10000; i++) {
 		m = make(i, 0);
 		n = san_engine_impair_run(&im, &m, 1, out, 8, now_ns);
@@ -366,9 +356,7 @@ UNIT_CASE(san_engine_impair_run__reorders_some)
 
 UNIT_CASE(san_engine_impair_run__no_more_than_it_may_hold)
 {
-	struct san_engine_impair_conf conf = {.delay_ns = SAN_NS_PER_S};
-
-	set(&conf);
+	SET(.delay_ns = SAN_NS_PER_S);
 	for (uint32_t i = 0; i < HELD + 10; i++)
 		assert_int_equal(run(make(i, 0), NULL), 0);
 	assert_int_equal(im.stats.nb_overflow, 10);

@@ -5,7 +5,7 @@
 /**
  * @file
  * An engine on a loopback port, and two applications that share their queues with it and are
- * connected to each other.
+ * connected to each other. Tests of other engines use the configuration.
  */
 
 #include <unistd.h>
@@ -61,26 +61,26 @@ zeroed(size_t bytes)
 
 static bool app_streams; /**< queue pairs are streams */
 
-static inline int
-app_qp_add(struct app *a, const struct san_ulp_qp_conf *qp)
+/* Its queue pair, with a queue that is all zero. */
+static inline void
+app_qp_add(struct app *a)
 {
-	struct san_engine_qp_conf own = {
+	struct san_engine_qp_conf qp = {
 		.app = a->id,
 		.wq = a->wq,
 		.is_stream = app_streams,
 		.lingers = true,
-		.core.qp = *qp,
+		.core.qp = {a->ulp_cq, a->ulp_cq, .sq_depth = DEPTH, .rq_depth = DEPTH},
 	};
 
-	san_stream_conf_default(&own.core.stream);
-	return san_engine_lcore_qp_add(e, &own, &a->qp);
+	san_stream_conf_default(&qp.core.stream);
+	assert_int_equal(san_engine_lcore_qp_add(e, &qp, &a->qp), 0);
 }
 
 static inline void
 app_init(struct app *a, uint16_t id)
 {
 	struct san_ulp *ulp = san_core_ulp(e->core);
-	struct san_ulp_qp_conf qp = {.sq_depth = DEPTH, .rq_depth = DEPTH};
 
 	memset(a, 0, sizeof(*a));
 	a->id = id;
@@ -90,12 +90,10 @@ app_init(struct app *a, uint16_t id)
 	assert_int_equal(san_engine_app_add(e, id, USER, a->doorbells, -1), 0);
 	assert_int_equal(san_ulp_cq_create_at(ulp, 4 * DEPTH, a->cq_mem, &a->ulp_cq), 0);
 	san_spsc_cons_init(&a->cq, 4 * DEPTH);
-	qp.send_cq = qp.recv_cq = a->ulp_cq;
-	assert_int_equal(app_qp_add(a, &qp), 0);
+	app_qp_add(a);
 	san_wr_wq_prod_init(&a->q, a->wq, DEPTH, DEPTH);
 	assert_int_equal(san_ulp_mr_add(ulp, a->mem, LEN, name_of(a),
-					RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL, PKEY,
-					&a->key),
+					RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL, PKEY, &a->key),
 			 0);
 	assert_int_equal(san_ulp_mr_give(ulp, a->key, id), 0);
 }
@@ -179,6 +177,13 @@ end_apps(void)
 }
 
 static inline void
+progress(uint32_t n)
+{
+	while (n-- > 0)
+		san_engine_progress(port);
+}
+
+static inline void
 teardown(void)
 {
 	end_apps();
@@ -241,6 +246,27 @@ good_push(void)
 	};
 }
 
+/* For *max_conns* connections, and not yet for a device. */
+static inline void
+port_conf(uint32_t max_conns)
+{
+	san_engine_conf_default(&conf, max_conns);
+	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
+	conf.core.inet.nb_addrs = 1;
+	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
+	conf.nb_rxd = conf.nb_txd = 64;
+	conf.nb_lcores = 1;
+	conf.pool_size = san_engine_port_pool_min(&conf);
+}
+
+/* A new device. */
+static inline void
+add_device(const char *name, const char *args)
+{
+	assert_int_equal(rte_eal_hotplug_add("vdev", name, args), 0);
+	assert_int_equal(rte_eth_dev_get_port_by_name(name, &conf.port_id), 0);
+}
+
 /* Each time with a new device. */
 static inline void
 open_port(void)
@@ -248,25 +274,26 @@ open_port(void)
 	struct rte_ether_addr mac = {{2, 0, 0, 0, 0, 1}};
 	const char *why;
 
-	assert_int_equal(rte_eal_hotplug_add("vdev", "net_ring0", ""), 0);
-	assert_int_equal(rte_eth_dev_get_port_by_name("net_ring0", &conf.port_id), 0);
+	add_device("net_ring0", "");
 	assert_int_equal(rte_eth_dev_mac_addr_add(conf.port_id, &mac, 0), 0);
 	if (san_engine_open(&conf, &port, &why) != 0)
 		fail_msg("%s", why);
 	e = port->engines[0];
 }
 
+/* ... which is removed. */
+static inline void
+close_port(void)
+{
+	san_engine_close(port);
+	rte_eal_hotplug_remove("vdev", "net_ring0");
+}
+
 static inline void
 group_setup(void)
 {
 	test_eal_init();
-	san_engine_conf_default(&conf, 256);
-	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
-	conf.core.inet.nb_addrs = 1;
-	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
-	conf.nb_rxd = conf.nb_txd = 64;
-	conf.nb_lcores = 1;
-	conf.pool_size = san_engine_port_pool_min(&conf);
+	port_conf(256);
 	open_port();
 }
 

@@ -59,15 +59,13 @@ UNIT_CASE(san_engine_mtu_choose__what_the_port_takes)
 	uint16_t mtu;
 	int rc;
 
-	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		rc = san_engine_mtu_choose(&cases[i].m, cases[i].wanted, cases[i].least, &mtu,
-					   &why);
-		if (rc != (cases[i].why != NULL ? -EMSGSIZE : 0))
-			fail_msg("case %u: %d", i, rc);
+	UNIT_EACH(r, cases) {
+		rc = san_engine_mtu_choose(&r->m, r->wanted, r->least, &mtu, &why);
+		FAIL_IF(rc != (r->why != NULL ? -EMSGSIZE : 0), "case %td: %d", r - cases, rc);
 		if (rc == 0)
-			assert_int_equal(mtu, cases[i].mtu);
+			assert_int_equal(mtu, r->mtu);
 		else
-			assert_non_null(strstr(why, cases[i].why));
+			assert_non_null(strstr(why, r->why));
 	}
 }
 

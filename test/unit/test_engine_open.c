@@ -2,60 +2,33 @@
 
 /* A port with engines on several lcores; the device has RSS, but no link. (SYS-1) */
 
-#include "unit.h"
+#include "test_engine_loop.h"
 
-#include <errno.h>
-
-#include <rte_dev.h>
 #include <rte_lcore.h>
-
-#include "engine_priv.h"
-#include "test_eal.h"
-#include "view.h"
 
 #define NB 2
 
-static struct san_engine_conf conf;
-static struct san_engine_port *port;
 static const char *why;
 
 static void
 start_eal(void)
 {
-	static char args[][20] = {"test", "",
-				  "--no-huge", "--no-pci",
-				  "--no-shconf", "--no-telemetry",
-				  "-m", "128",
-				  "--log-level=4"};
-	char *argv[RTE_DIM(args) + 1] = {NULL}, lcores[64];
 	unsigned int cpu = 0;
+	char lcores[64];
 	cpu_set_t cpus;
 
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	while (!CPU_ISSET(cpu, &cpus))
 		cpu++;
 	snprintf(lcores, sizeof(lcores), "--lcores=0@%u,1@%u,2@%u", cpu, cpu, cpu);
-	for (unsigned int i = 0; i < RTE_DIM(args); i++)
-		argv[i] = args[i];
-	argv[1] = lcores;
-	if (rte_eal_init((int)RTE_DIM(args), argv) < 0)
-		abort();
-	sched_setaffinity(0, sizeof(cpus), &cpus);
+	test_eal_start(lcores);
 }
 
 static void
-setup(void)
+open_setup(void)
 {
-	uint16_t id;
-
-	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", "no-rx=1"), 0);
-	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &id), 0);
-	san_engine_conf_default(&conf, 16);
-	assert_int_equal(san_inet_addr_parse("10.0.0.1/24", &conf.core.inet.addrs[0]), 0);
-	conf.core.inet.nb_addrs = 1;
-	conf.core.tl.max_held = conf.core.tl.max_held_conn = 64;
-	conf.port_id = id;
-	conf.nb_rxd = conf.nb_txd = 64;
+	port_conf(16);
+	add_device("net_null0", "no-rx=1");
 	conf.idle = SAN_IDLE_YIELD;
 	conf.own_lcore = true;
 	conf.nb_lcores = NB;
@@ -66,7 +39,7 @@ setup(void)
 }
 
 static void
-teardown(void)
+open_teardown(void)
 {
 	if (port != NULL)
 		san_engine_close(port);
@@ -74,19 +47,16 @@ teardown(void)
 }
 
 static int
-lcore_of(struct san_engine *e, void *arg)
+lcore_of(struct san_engine *engine, void *arg)
 {
-	(void)e;
-	(void)arg;
 	return (int)rte_lcore_id();
 }
 
-UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = start_eal);
+UNIT_FIXTURE(.setup = open_setup, .teardown = open_teardown, .first = start_eal);
 
 UNIT_CASE(open__an_engine_on_each_lcore)
 {
 	struct san_core_event ev;
-	struct san_engine *e;
 
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	assert_int_equal(san_engine_count(port), NB);
@@ -199,8 +169,7 @@ static void
 flood(const char *size, uint32_t want)
 {
 	assert_int_equal(rte_eal_hotplug_remove("vdev", "net_null0"), 0);
-	assert_int_equal(rte_eal_hotplug_add("vdev", "net_null0", size), 0);
-	assert_int_equal(rte_eth_dev_get_port_by_name("net_null0", &conf.port_id), 0);
+	add_device("net_null0", size);
 	assert_int_equal(san_engine_open(&conf, &port, &why), 0);
 	san_engine_progress(port);
 	assert_int_equal(port->engines[0]->stats.nb_rx_pkts, ENGINE_BURST);

@@ -25,8 +25,7 @@ park_setup(void)
 	test_eal_init();
 	assert_int_equal(san_mem_create(0x310000000000, STATE_BYTES, &state_fd, &state_mem), 0);
 	group_setup();
-	san_engine_close(port);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
+	close_port();
 	conf.core.mem = state_mem;
 	conf.core.pdl.rto_min_ns = 200 * SAN_NS_PER_US;
 	conf.impair_tx = (struct san_engine_impair_conf){
@@ -45,19 +44,11 @@ park_teardown(void)
 	close(state_fd);
 }
 
-static void
-attach(void)
-{
-	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].doorbells, -1), 0);
-}
-
 /* The port as another process finds it: with a new device. */
 static void
 open_device(void)
 {
-	san_engine_close(port);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
+	close_port();
 	conf.resumes = true;
 	open_port();
 	conf.resumes = false;
@@ -73,10 +64,16 @@ resume(void)
 	return rc;
 }
 
-/*
- * The engine is parked and resumed, here or in another process. Applications attach again; the rest
- * is unchanged.
- */
+/* ... and the applications attach again. */
+static void
+resume_all(void)
+{
+	assert_int_equal(resume(), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(san_engine_app_add(e, apps[i].id, USER, apps[i].doorbells, -1), 0);
+}
+
+/* The engine is parked and resumed, here or in another process; the rest is unchanged. */
 static void
 park(void)
 {
@@ -86,8 +83,7 @@ park(void)
 	leaves = !leaves;
 	if (leaves)
 		open_device();
-	assert_int_equal(resume(), 0);
-	attach();
+	resume_all();
 }
 
 /* Pushes, sends and pulls in turn, numbered. */
@@ -161,12 +157,10 @@ UNIT_CASE(san_engine_park__posted_meanwhile)
 	san_engine_park(port);
 	post_one(1);
 	open_device();
-	assert_int_equal(resume(), 0);
-	attach();
+	resume_all();
 	post_one(2);
-	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
-	assert_int_equal(next_wc(&apps[0]).wr_id, 1);
-	assert_int_equal(next_wc(&apps[0]).wr_id, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(next_wc(&apps[0]).wr_id, i);
 }
 
 /* It cannot be resumed with fewer lcores or without memory: it stays parked, and can be later. */
@@ -175,12 +169,8 @@ UNIT_CASE(san_engine_resume__what_fails)
 	struct san_engine_image *image = san_mem_root(state_mem);
 	struct san_engine *first = image->engines[0];
 	void *bad[] = {NULL, NULL, (uint8_t *)state_mem - 4096, (void *)0x4141414141414140};
-	void **pointers[] = {
-		(void **)&image->engines[0],
-		(void **)&first->core,
-		(void **)&first->qps,
-		(void **)&first->again,
-	};
+	void **pointers[] = {(void **)&image->engines[0], (void **)&first->core,
+			     (void **)&first->qps, (void **)&first->again};
 	const char *why = "";
 	void *was;
 
@@ -213,8 +203,7 @@ UNIT_CASE(san_engine_resume__what_fails)
 	port->conf.impair_tx.drop = 2 * SAN_IMPAIR_ALWAYS;
 	assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 	port->conf.impair_tx.drop = conf.impair_tx.drop;
-	assert_int_equal(resume(), 0);
-	attach();
+	resume_all();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
@@ -226,15 +215,13 @@ UNIT_CASE(san_engine_open__parked)
 
 	post_one(0);
 	san_engine_park(port);
-	san_engine_close(port);
-	rte_eal_hotplug_remove("vdev", "net_ring0");
+	close_port();
 	other.resumes = true;
 	assert_int_equal(san_engine_open(&other, &port, &why), -ENODEV);
 	conf.resumes = true;
 	open_port();
 	conf.resumes = false;
-	assert_int_equal(resume(), 0);
-	attach();
+	resume_all();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
 
@@ -255,7 +242,6 @@ UNIT_CASE(san_engine_reclaim__one_at_a_time)
 	assert_int_equal(resume(), -EOWNERDEAD);
 	atomic_store(&image->state, SAN_IMAGE_CLAIMED);
 	san_engine_reclaim(state_mem);
-	assert_int_equal(resume(), 0);
-	attach();
+	resume_all();
 	assert_int_equal(next_wc(&apps[0]).wr_id, 0);
 }
