@@ -13,6 +13,7 @@
 #include "unit.h"
 
 #define KB        1024u
+#define LARGE     (64 * KB)
 #define MS        1000000ull
 #define ST_BYTES  (4u << 20)
 #define ST_MSGS   4096
@@ -200,11 +201,10 @@ static inline uint32_t
 st_received_as(struct pair_end *e, uint8_t status)
 {
 	struct st_side *side = st_of(e), *peer = st_of(e->peer);
-	struct san_ulp_wc wc = {0};
+	struct san_ulp_wc wc = st_took(e, RTSAN_WC_RECV);
 	uint32_t place;
 	const uint8_t *buf;
 
-	assert_true(st_take(e, RTSAN_WC_RECV, &wc));
 	assert_int_equal(wc.status, status);
 	assert_int_equal(wc.wr_id, side->recv_head);
 	place = side->recv_head++ % ST_RECVS;
@@ -462,6 +462,13 @@ static inline void
 raw_send(uint32_t len)
 {
 	st_send(to, len);
+	raw_run();
+}
+
+static inline void
+raw_recv(uint32_t len)
+{
+	st_recv(to, len);
 	raw_run();
 }
 

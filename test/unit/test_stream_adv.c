@@ -8,8 +8,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* ---- which sets are advertised ---- */
 
 /* Each posted set, with its place and size, before anything is sent (AFC-7). */
@@ -106,8 +104,7 @@ ST_TEST(build__only_what_is_large)
 	};
 
 	UNIT_EACH(row, rows) {
-		st_setup();
-		st_start_large();
+		st_setup_large();
 		st_recv_flags(to, row->len, row->flags);
 		st_settle();
 		assert_int_equal(st_said(to, SAN_SM_ADV), row->nb);
@@ -186,8 +183,7 @@ ST_TEST(hear__stale)
 	uint32_t before;
 
 	UNIT_EACH(row, rows) {
-		st_setup();
-		raw_start();
+		st_setup_raw();
 		for (uint32_t k = 0; k < row->sent; k++)
 			raw_send(100);
 		for (uint32_t k = 0; k <= row->matched; k++) {
@@ -457,40 +453,18 @@ ST_LARGE(withdraw__others_wait)
 
 /* ---- invalid messages of a peer ---- */
 
-static void
-break_hear(void (*change)(struct san_sm *m))
+ST_RAW(hear__counts_what_was_not_sent)
 {
-	struct san_sm m;
-
-	raw_start();
-	m = raw_adv(1, 8 * KB);
-	change(&m);
-	raw_put(m);
+	RAW_PUT(raw_adv(1, 8 * KB), sm.nb_rcvd = 1);
 	assert_non_null(san_stream_fault(to->s));
 }
 
-static void
-counts_what_was_not_sent(struct san_sm *m)
+/* More than 4 GiB in all. */
+ST_RAW(hear__too_long)
 {
-	m->nb_rcvd = 1;
-}
-
-static void
-has_more_than_4_gib(struct san_sm *m)
-{
-	m->adv[0].where.nb_seg = 2;
-	m->adv[0].where.seg[0].len = UINT32_MAX;
-	m->adv[0].where.seg[1] = m->adv[0].where.seg[0];
-}
-
-ST_TEST(hear__counts_what_was_not_sent)
-{
-	break_hear(counts_what_was_not_sent);
-}
-
-ST_TEST(hear__too_long)
-{
-	break_hear(has_more_than_4_gib);
+	RAW_PUT(raw_adv(1, UINT32_MAX), sm.adv[0].where.nb_seg = 2,
+		sm.adv[0].where.seg[1] = sm.adv[0].where.seg[0]);
+	assert_non_null(san_stream_fault(to->s));
 }
 
 ST_RAW(hear__more_than_agreed)
@@ -519,15 +493,13 @@ ST_TEST(wrote__not_advertised)
 		uint32_t id_off, bytes;
 	} rows[] = {{1, LARGE}, {0, LARGE + 1}};
 
-	for (uint32_t i = 0; i < 2; i++) {
-		st_setup();
-		raw_start();
+	UNIT_EACH(row, rows) {
+		st_setup_raw();
 		raw_put(raw_large_msg(0));
-		st_recv(to, LARGE);
-		raw_run();
+		raw_recv(LARGE);
 		RAW_PUT(raw_msg(SAN_SM_WDONE), sm.nb_wdone = 1,
-			sm.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + rows[i].id_off,
-			sm.wdone[0].bytes = rows[i].bytes);
+			sm.wdone[0].id = st_msg(to, SAN_SM_ADV)->adv[0].id + row->id_off,
+			sm.wdone[0].bytes = row->bytes);
 		assert_non_null(san_stream_fault(to->s));
 	}
 }

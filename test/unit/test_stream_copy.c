@@ -7,8 +7,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* No memory for the copy: all or nothing, and it is reported (AFC-20). */
 ST_TEST(copy_aside__no_memory)
 {

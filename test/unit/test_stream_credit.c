@@ -8,11 +8,7 @@
 static void
 raw_credit(uint16_t pr, uint32_t lost)
 {
-	struct san_sm m = raw_msg(0);
-
-	m.pr = pr;
-	m.lrsq -= lost;
-	raw_put(m);
+	RAW_PUT(raw_msg(0), sm.pr = pr, sm.lrsq -= lost);
 }
 
 /* credit := PR - (LSSQ - LRSQ), whatever it was before (AFC-14). */
@@ -22,14 +18,7 @@ ST_TEST(hear__recomputed)
 		uint16_t pr;
 		uint32_t lost; /* of 4 messages */
 		uint32_t credit;
-	} rows[] = {
-		{32, 4, 28},
-		{32, 4, 28},
-		{10, 3, 7},
-		{40, 2, 38},
-		{5, 1, 4},
-		{5, 0, 5},
-	};
+	} rows[] = {{32, 4, 28}, {32, 4, 28}, {10, 3, 7}, {40, 2, 38}, {5, 1, 4}, {5, 0, 5}};
 
 	raw_start();
 	for (uint32_t i = 0; i < 4; i++)
@@ -91,12 +80,8 @@ ST_TEST(hear__wrap)
 /* Without credit nothing is sent, and the waits are counted (AFC-14, AFC-16). */
 ST_TEST(left__never_without)
 {
-	struct san_sm hello;
-
 	raw_open();
-	hello = raw_hello();
-	hello.pr = 4;
-	raw_put(hello);
+	RAW_PUT(raw_hello(), sm.pr = 4);
 	st_forget_msgs();
 	for (uint32_t i = 0; i < 20; i++)
 		raw_send(1000);
@@ -142,13 +127,8 @@ ST_TEST(left__not_for_room)
 	conf[1].nb_store = 8;
 	raw_start();
 	for (uint32_t i = 0; i < 8; i++) {
-		struct san_sm m = raw_msg(0);
-
-		m.pr = 1;
-		m.len = 10;
-		raw_put(m);
-		st_recv(to, 10);
-		raw_run();
+		RAW_PUT(raw_msg(0), sm.pr = 1, sm.len = 10);
+		raw_recv(10);
 	}
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(2, 0);

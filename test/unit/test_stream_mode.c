@@ -7,8 +7,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* Bytes sent by each path since the last call. */
 static struct san_stream_bytes
 moved(void)

@@ -7,8 +7,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 static void
 setup_pull(void)
 {
@@ -387,8 +385,7 @@ ST_TEST(hear__other_than_what_is_left)
 	} rows[] = {{false, 0, 1}, {true, 0, 1}, {true, 5000, 4999}, {true, 5000, 5001}};
 
 	UNIT_EACH(row, rows) {
-		st_setup();
-		raw_start();
+		st_setup_raw();
 		RAW_PUT(raw_begin(row->offer, LARGE), sm.rest = row->rest,
 			sm.offer.seg[0].len = row->room);
 		assert_non_null(san_stream_fault(to->s));
@@ -427,8 +424,7 @@ ST_RAW(on_read__fails)
 {
 	raw.status = 1;
 	raw_put(raw_begin(true, LARGE));
-	st_recv(to, LARGE);
-	raw_run();
+	raw_recv(LARGE);
 	assert_int_equal(raw.nb_access, 1);
 	assert_non_null(san_stream_fault(to->s));
 	assert_false(st_has(to, RTSAN_WC_RECV));

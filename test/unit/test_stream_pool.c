@@ -56,35 +56,22 @@ ST_OPEN(post__provider_is_full)
 	assert_int_equal(to->recv_tail - to->recv_head, conf[1].nb_recv);
 }
 
-static struct san_sm
-raw_resize(uint32_t bytes)
-{
-	struct san_sm m = raw_msg(SAN_SM_RESIZE);
-
-	m.resize = bytes;
-	return m;
-}
-
 /* The old memory is freed with its last buffer, lent or unread (AFC-18). */
 ST_TEST(resize__old_memory_goes_with_its_last)
 {
 	size_t small, both;
-	struct san_sm m;
 
 	conf[1].nb_recv = 4;
 	raw_start();
 	small = to->mem;
-	m = raw_msg(0);
-	m.len = 10;
-	raw_put(m); /* unread */
-	raw_put(raw_resize(4000));
+	RAW_PUT(raw_msg(0), sm.len = 10); /* unread */
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
 	both = to->mem;
 	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
 	for (uint32_t i = 0; i < 10; i++)
 		raw_put(raw_msg(0));
 	assert_int_equal(to->mem, both);
-	st_recv(to, 10);
-	raw_run();
+	raw_recv(10);
 	assert_int_equal(st_received(to), 10);
 	assert_int_equal(to->mem, both - (4 + conf[1].nb_store) * (size_t)conf[1].msg_size);
 }
@@ -92,9 +79,9 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 /* No third size before the first one is freed: the answer is the current size. */
 ST_RAW(resize__one_at_a_time)
 {
-	raw_put(raw_resize(3000));
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 3000);
 	st_forget_msgs();
-	raw_put(raw_resize(4000));
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
 	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 3000);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 }
@@ -102,7 +89,7 @@ ST_RAW(resize__one_at_a_time)
 /* The session may end during a resize: st_teardown() finds leaks. */
 ST_RAW(resize__ends_in_the_middle)
 {
-	raw_put(raw_resize(3000));
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 3000);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
 }

@@ -7,8 +7,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* Any size of receive for any size of send (AFC-1). */
 ST_OPEN(take__any_size)
 {

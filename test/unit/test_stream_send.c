@@ -7,8 +7,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* ---- small ones ---- */
 
 /* A header and the payload in one message (AFC-3). */

@@ -4,8 +4,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* ---- created ---- */
 
 #define END_OF_VALUES UINT64_MAX
@@ -146,8 +144,7 @@ ST_TEST(on_done__failed)
 	uint32_t send;
 
 	for (uint32_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-		st_setup();
-		st_start();
+		st_setup_open();
 		send = i & 1;
 		if (send) {
 			st_send(to, 100);
@@ -304,8 +301,7 @@ ST_OPEN(resume__new_functions)
 ST_RAW(deadline__not_what_is_blocked)
 {
 	RAW_PUT(raw_large_msg(0), sm.pr = 1);
-	st_recv(to, LARGE);
-	raw_run();
+	raw_recv(LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
 	assert_true(san_stream_deadline_ns(to->s) > pair.now_ns);
 	raw_put(raw_large_msg(0));
@@ -353,8 +349,7 @@ ST_TEST(orphan__goes_on)
 ST_RAW(orphan__was_written_to)
 {
 	raw_put(raw_large_msg(0));
-	st_recv(to, LARGE);
-	raw_run();
+	raw_recv(LARGE);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 1);
 	assert_true(san_stream_orphan(to->s));
 	RAW_PUT(raw_large_msg(SAN_SM_WDONE), sm.nb_wdone = 1,

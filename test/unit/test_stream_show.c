@@ -4,8 +4,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 ST_TEST(stream_show_sges_name_key__all)
 {
 	assert_string_equal(san_stream_show_mode_name(SAN_SM_LARGE_RECV), "large");

@@ -4,8 +4,6 @@
 
 #include "test_stream.h"
 
-#define LARGE (64 * KB)
-
 /* The events with which the wait completed; 0: it did not. */
 static uint32_t
 waited(struct pair_end *e, uint64_t id)
