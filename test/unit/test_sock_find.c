@@ -15,6 +15,7 @@ static struct san_socks *all;
 static bool ends;
 static struct sock_prog p[MAX];
 static uint32_t nb;
+static struct san_inet_dgram usual; /* from 10.0.0.2:7 to 10.0.0.1:5000 */
 
 static void
 make_pool(void)
@@ -22,10 +23,22 @@ make_pool(void)
 	pool = test_eal_pool("sock_find", 63, 2048);
 }
 
+static struct san_inet_dgram
+dgram(const char *src, uint16_t sport, const char *dst, uint16_t dport)
+{
+	return (struct san_inet_dgram){
+		.src = inet_ip(src),
+		.dst = inet_ip(dst),
+		.sport = sport,
+		.dport = dport,
+	};
+}
+
 static void
 setup(void)
 {
 	nb = 0;
+	usual = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	assert_int_equal(san_sock_table_create(NULL, MAX, &all), 0);
 }
 
@@ -44,17 +57,6 @@ add(const char *local, uint16_t port, const char *peer, uint16_t peer_port)
 
 	p[nb] = sock_open(all, &n, 100 + (int)nb);
 	return nb++;
-}
-
-static struct san_inet_dgram
-dgram(const char *src, uint16_t sport, const char *dst, uint16_t dport)
-{
-	return (struct san_inet_dgram){
-		.src = inet_ip(src),
-		.dst = inet_ip(dst),
-		.sport = sport,
-		.dport = dport,
-	};
 }
 
 /* For a datagram without an mbuf, thus without bytes. */
@@ -82,18 +84,17 @@ UNIT_FIXTURE(.setup = setup, .teardown = teardown, .first = make_pool);
 
 UNIT_CASE(find__most_specific)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t any, bound, conn;
 
-	assert_int_equal(arrives(&d), 0);
+	assert_int_equal(arrives(&usual), 0);
 	any = add("0.0.0.0", 5000, NULL, 0);
-	assert_int_equal(arrives(&d), 1);
+	assert_int_equal(arrives(&usual), 1);
 	assert_true(got(any));
 	bound = add("10.0.0.1", 5000, NULL, 0);
-	assert_int_equal(arrives(&d), 1);
+	assert_int_equal(arrives(&usual), 1);
 	assert_true(got(bound));
 	conn = add("10.0.0.1", 5000, "10.0.0.2", 7);
-	assert_int_equal(arrives(&d), 1);
+	assert_int_equal(arrives(&usual), 1);
 	assert_true(got(conn));
 	assert_false(got(any) || got(bound));
 }
@@ -114,15 +115,14 @@ UNIT_CASE(find__not_for_others)
 
 UNIT_CASE(find__v6_takes_v4_unless_told)
 {
-	const struct san_inet_dgram v4 = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	struct san_sock_names n = sock_named("::", 5000, NULL, 0);
 	uint32_t i = add("::", 5000, NULL, 0);
 
-	assert_int_equal(arrives(&v4), 1);
+	assert_int_equal(arrives(&usual), 1);
 	assert_true(got(i));
 	n.v6only = true;
 	san_sock_name(all, p[i].id, &n);
-	assert_int_equal(arrives(&v4), 0);
+	assert_int_equal(arrives(&usual), 0);
 }
 
 UNIT_CASE(find__reuseport_spreads)
@@ -202,15 +202,14 @@ UNIT_CASE(find__broadcast_reaches_all)
 
 UNIT_CASE(wake__only_who_waits)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
-	arrives(&d);
+	arrives(&usual);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	assert_true(got(i));
 	atomic_store(&p[i].shm->armed, 1);
-	arrives(&d);
-	arrives(&d);
+	arrives(&usual);
+	arrives(&usual);
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_NOTIFIED);
@@ -219,29 +218,27 @@ UNIT_CASE(wake__only_who_waits)
 /* If everything is read before the wake-up, it is withdrawn. */
 UNIT_CASE(wake__taken_back)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
 	atomic_store(&p[i].shm->armed, 1);
-	arrives(&d);
+	arrives(&usual);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_TO_NOTIFY);
 	atomic_store(&p[i].shm->mirrored, SAN_SOCK_UNNOTIFIED);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
-	arrives(&d);
+	arrives(&usual);
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_int_equal(atomic_load(&p[i].shm->mirrored), SAN_SOCK_NOTIFIED);
 }
 
 UNIT_CASE(wake__edges_of_each_burst)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
 	atomic_store(&p[i].shm->armed, 1);
 	atomic_store(&p[i].shm->edges, 1);
 	for (uint32_t k = 0; k < 3; k++) {
-		arrives(&d);
-		arrives(&d);
+		arrives(&usual);
+		arrives(&usual);
 		assert_int_equal(san_sock_wake_next(all, &ends), 100);
 		assert_int_equal(san_sock_wake_next(all, &ends), -1);
 		/* what is sent meanwhile is no edge */
@@ -253,10 +250,9 @@ UNIT_CASE(wake__edges_of_each_burst)
 
 UNIT_CASE(wake__rung_while_there_is_something)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
 	uint32_t i = add("10.0.0.1", 5000, NULL, 0);
 
-	arrives(&d);
+	arrives(&usual);
 	/* it arms, finds something and rings its doorbell */
 	atomic_store(&p[i].shm->armed, 1);
 	san_sock_doorbell(all, p[i].id);
@@ -266,13 +262,11 @@ UNIT_CASE(wake__rung_while_there_is_something)
 
 UNIT_CASE(wake__closed_before_it_was_told)
 {
-	const struct san_inet_dgram d = dgram("10.0.0.2", 7, "10.0.0.1", 5000);
-
 	add("10.0.0.1", 5000, NULL, 0);
 	add("10.0.0.1", 5001, NULL, 0);
 	atomic_store(&p[1].shm->armed, 1);
 	atomic_store(&p[0].shm->armed, 1);
-	arrives(&d);
+	arrives(&usual);
 	san_sock_dgram_fail(all, p[1].id, ECONNREFUSED);
 	san_sock_doorbell(all, p[1].id);
 	sock_close(all, &p[--nb]);

@@ -250,12 +250,12 @@ UNIT_CASE(add_text__refused)
 		{"log all", "1: log: \"all\" is not off, error or info"},
 	};
 
-	for (size_t i = 0; i < DIM(table); i++) {
+	UNIT_EACH(row, table) {
 		san_rules_read_init(&rules);
-		assert_text_refused(table[i].text);
+		assert_text_refused(row->text);
 		if (strncmp(err, SOCK_ENV_RULES ":", strlen(SOCK_ENV_RULES) + 1) != 0 ||
-		    strstr(err, table[i].says) == NULL)
-			fail_msg("\"%s\" gives: %s", table[i].text, err);
+		    strstr(err, row->says) == NULL)
+			fail_msg("\"%s\" gives: %s", row->text, err);
 	}
 }
 
@@ -443,12 +443,12 @@ UNIT_CASE(match__program)
 	struct sock_query q = {.proto = IPPROTO_UDP};
 	char text[64];
 
-	for (size_t i = 0; i < DIM(table); i++) {
-		snprintf(text, sizeof(text), "carry program %s", table[i].glob);
+	UNIT_EACH(row, table) {
+		snprintf(text, sizeof(text), "carry program %s", row->glob);
 		read_rules(text);
-		q.program = table[i].name;
-		if ((san_rules_match(&rules, &q).action == SOCK_CARRY) != table[i].is_match)
-			fail_msg("%s and %s", table[i].glob, table[i].name);
+		q.program = row->name;
+		if ((san_rules_match(&rules, &q).action == SOCK_CARRY) != row->is_match)
+			fail_msg("%s and %s", row->glob, row->name);
 	}
 	/* also by the name of a link, such as redis-server */
 	read_rules("carry program redis-server");
@@ -509,15 +509,15 @@ UNIT_CASE(match__addresses)
 	};
 	char text[64];
 
-	for (size_t i = 0; i < DIM(table); i++) {
-		snprintf(text, sizeof(text), "carry local %s", table[i].range);
+	UNIT_EACH(row, table) {
+		snprintf(text, sizeof(text), "carry local %s", row->range);
 		read_rules(text);
-		expect(table[i].address, NULL, table[i].is_match, table[i].is_match);
-		expect(NULL, table[i].address, SOCK_KERNEL, 0);
-		snprintf(text, sizeof(text), "carry remote %s", table[i].range);
+		expect(row->address, NULL, row->is_match, row->is_match);
+		expect(NULL, row->address, SOCK_KERNEL, 0);
+		snprintf(text, sizeof(text), "carry remote %s", row->range);
 		read_rules(text);
-		expect(NULL, table[i].address, table[i].is_match, table[i].is_match);
-		expect(table[i].address, NULL, SOCK_KERNEL, 0);
+		expect(NULL, row->address, row->is_match, row->is_match);
+		expect(row->address, NULL, SOCK_KERNEL, 0);
 	}
 }
 
@@ -571,9 +571,9 @@ UNIT_CASE(match__wildcard)
 	};
 	struct sock_verdict v;
 
-	for (size_t i = 0; i < DIM(table); i++) {
-		read_rules(table[i].text);
-		expect(table[i].local, NULL, table[i].action, table[i].line);
+	UNIT_EACH(row, table) {
+		read_rules(row->text);
+		expect(row->local, NULL, row->action, row->line);
 	}
 	/* a remote end is no wildcard */
 	read_rules("carry remote 10.0.0.1");
@@ -623,13 +623,13 @@ UNIT_CASE(rule_misses__first)
 	};
 	const char *misses;
 
-	for (size_t i = 0; i < DIM(table); i++) {
-		read_rules(table[i].text);
+	UNIT_EACH(row, table) {
+		read_rules(row->text);
 		misses = san_rules_rule_misses(&rules.rules[0], &q);
-		if (table[i].misses == NULL)
+		if (row->misses == NULL)
 			assert_null(misses);
 		else
-			assert_string_equal(misses, table[i].misses);
+			assert_string_equal(misses, row->misses);
 	}
 }
 
@@ -672,13 +672,12 @@ UNIT_CASE(shadow__table)
 	};
 	char text[256];
 
-	for (size_t i = 0; i < DIM(table); i++) {
+	UNIT_EACH(row, table) {
 		/* the rule in between is for another program */
-		snprintf(text, sizeof(text), "%s;carry program other;%s", table[i].first,
-			 table[i].second);
+		snprintf(text, sizeof(text), "%s;carry program other;%s", row->first, row->second);
 		read_rules(text);
 		if (san_rules_shadow(&rules, &rules.rules[2]) !=
-		    (table[i].is_shadowed ? &rules.rules[0] : NULL))
+		    (row->is_shadowed ? &rules.rules[0] : NULL))
 			fail_msg("%s", text);
 	}
 }

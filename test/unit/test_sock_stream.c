@@ -33,8 +33,6 @@ static uint32_t
 post(struct san_core *core, uint32_t number, const struct san_ulp_wr *wr, uint32_t n,
      uint64_t now_ns)
 {
-	(void)core;
-	(void)now_ns;
 	assert_int_equal(number, QP);
 	assert_int_equal(n, 1);
 	if (qp.nb_wr == qp.room)
@@ -47,8 +45,6 @@ static uint32_t
 post_recv(struct san_core *core, uint32_t number, const struct san_ulp_recv *r, uint32_t n,
 	  uint64_t now_ns)
 {
-	(void)core;
-	(void)now_ns;
 	assert_int_equal(number, QP);
 	assert_int_equal(n, 1);
 	qp.recv[qp.nb_recv++] = *r;
@@ -59,8 +55,6 @@ static void
 set_timeouts(struct san_core *core, uint32_t number, const struct san_sock_timeouts *p,
 	     uint64_t now_ns)
 {
-	(void)core;
-	(void)now_ns;
 	assert_int_equal(number, QP);
 	qp.timeouts = *p;
 	qp.nb_timeout_changes++;
@@ -83,6 +77,13 @@ setup(void)
 	memset(shm, 0, san_sock_shm_stream_bytes(RING, RING));
 	assert_int_equal(san_sock_add(all, shm, RING, RING, 100, &id), 0);
 	san_sock_stream(all, id, QP);
+}
+
+static void
+setup_up(void)
+{
+	setup();
+	san_sock_stream_up(all, id, 0);
 }
 
 static void
@@ -147,6 +148,8 @@ done(uint8_t op, uint8_t status, uint32_t bytes)
 		.byte_len = bytes,
 	};
 
+	if (op == RTSAN_WC_RECV)
+		qp.nb_recv = 0;
 	san_sock_stream_done(all, id, &wc, 0);
 }
 
@@ -179,7 +182,6 @@ receives(uint32_t n)
 		for (uint32_t k = 0; k < r.sge[i].length && sum < n; k++, sum++)
 			((uint8_t *)r.sge[i].addr)[k] = byte_at(at + sum);
 	assert_int_equal(sum, n);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, n);
 }
 
@@ -198,6 +200,9 @@ room_posted(void)
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);
 
+/* The connection is up. */
+#define UP_CASE(name) UNIT_CASE_IN(name, setup_up)
+
 /* Nothing is sent before the connection is up; earlier data is sent then. */
 UNIT_CASE(up__then_it_goes)
 {
@@ -211,11 +216,10 @@ UNIT_CASE(up__then_it_goes)
 }
 
 /* All bytes in order, whatever the sizes of sends and receives, several times round. */
-UNIT_CASE(bytes__in_order)
+UP_CASE(bytes__in_order)
 {
 	uint32_t sent = 0, n;
 
-	san_sock_stream_up(all, id, 0);
 	srand(1);
 	for (uint32_t i = 0; i < 500; i++) {
 		n = RING - (atomic_load(&shm->tx_tail) - atomic_load(&shm->tx_head));
@@ -234,9 +238,8 @@ UNIT_CASE(bytes__in_order)
 }
 
 /* Data written while sends are in flight is combined. */
-UNIT_CASE(send__few_at_a_time)
+UP_CASE(send__few_at_a_time)
 {
-	san_sock_stream_up(all, id, 0);
 	for (uint32_t i = 0; i < 100; i++)
 		program_writes(10);
 	assert_int_equal(qp.nb_wr, 4);
@@ -246,9 +249,8 @@ UNIT_CASE(send__few_at_a_time)
 }
 
 /* No receive is posted for little room; a reader that makes room rings, and only then. */
-UNIT_CASE(recv__waits_for_room)
+UP_CASE(recv__waits_for_room)
 {
-	san_sock_stream_up(all, id, 0);
 	receives(RING - 100);
 	assert_int_equal(qp.nb_recv, 0);
 	assert_int_equal(atomic_load(&shm->rx_waits), 1);
@@ -260,9 +262,8 @@ UNIT_CASE(recv__waits_for_room)
 }
 
 /* A waiter in the kernel is notified of data, of the end, and of room. */
-UNIT_CASE(mirror__what_there_is)
+UP_CASE(mirror__what_there_is)
 {
-	san_sock_stream_up(all, id, 0);
 	receives(1);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
@@ -279,9 +280,8 @@ UNIT_CASE(mirror__what_there_is)
 }
 
 /* After shutdown() there is nothing to wait for, with room or without. (UDP-10) */
-UNIT_CASE(room__not_behind_an_end)
+UP_CASE(room__not_behind_an_end)
 {
-	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
 	ring();
@@ -340,9 +340,8 @@ UNIT_CASE(timeouts__as_it_is_asked_for)
 /* ---- ends ---- */
 
 /* Our end follows the data written before, and the peer's end is reported after its data. */
-UNIT_CASE(end__orderly)
+UP_CASE(end__orderly)
 {
-	san_sock_stream_up(all, id, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		program_writes(10);
 	atomic_store(&shm->shut, SHUT_WR + 1);
@@ -357,7 +356,6 @@ UNIT_CASE(end__orderly)
 	assert_true(san_sock_stream_is_drained(all, id));
 	receives(7);
 	assert_int_equal(atomic_load(&shm->fin), 0);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(atomic_load(&shm->fin), 1);
 	assert_int_equal(atomic_load(&shm->error), 0);
@@ -387,9 +385,8 @@ UNIT_CASE(end__abandoned)
 }
 
 /* Data of an application that has ended is sent, although its doorbells are removed. */
-UNIT_CASE(bytes__without_a_bell)
+UP_CASE(bytes__without_a_bell)
 {
-	san_sock_stream_up(all, id, 0);
 	atomic_store(&shm->tx_tail, 10);
 	memset(san_sock_shm_tx_ring(shm, RING), 0, 10);
 	san_sock_doorbell_all(all);
@@ -399,14 +396,12 @@ UNIT_CASE(bytes__without_a_bell)
 }
 
 /* The kernel gets one end, once: even for a socket with unread data. */
-UNIT_CASE(end__is_told_as_one)
+UP_CASE(end__is_told_as_one)
 {
-	san_sock_stream_up(all, id, 0);
 	atomic_store(&shm->armed, 1);
 	receives(9);
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_false(ends);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(san_sock_wake_next(all, &ends), 100);
 	assert_true(ends);
@@ -415,10 +410,8 @@ UNIT_CASE(end__is_told_as_one)
 }
 
 /* A waiter that comes after the end is notified, too. */
-UNIT_CASE(end__told_later)
+UP_CASE(end__told_later)
 {
-	san_sock_stream_up(all, id, 0);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
 	assert_int_equal(san_sock_wake_next(all, &ends), -1);
 	atomic_store(&shm->armed, 1);
@@ -428,14 +421,12 @@ UNIT_CASE(end__told_later)
 }
 
 /* The peer failed: reads return the earlier data, then the error; no call waits for room. */
-UNIT_CASE(end__reset)
+UP_CASE(end__reset)
 {
-	san_sock_stream_up(all, id, 0);
 	receives(9);
 	program_writes(RING);
 	atomic_store(&shm->full, 1);
 	atomic_store(&shm->armed, 1);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, RTSAN_WC_FLUSHED, 0);
 	done(RTSAN_WC_SEND, RTSAN_WC_FLUSHED, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
@@ -448,21 +439,17 @@ UNIT_CASE(end__reset)
 }
 
 /* Sends before a reset may be reported after it: there is room nevertheless. */
-UNIT_CASE(end__reset_before_sent)
+UP_CASE(end__reset_before_sent)
 {
-	san_sock_stream_up(all, id, 0);
 	program_writes(RING);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, RTSAN_WC_FLUSHED, 0);
 	done(RTSAN_WC_SEND, 0, RING);
 	assert_int_equal(atomic_load(&shm->tx_head), atomic_load(&shm->tx_tail));
 }
 
 /* After the peer's end a lost connection is an error for senders only. */
-UNIT_CASE(end__reset_behind_the_end)
+UP_CASE(end__reset_behind_the_end)
 {
-	san_sock_stream_up(all, id, 0);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
 	program_writes(1);
 	done(RTSAN_WC_SEND, RTSAN_WC_FLUSHED, 0);
@@ -471,23 +458,18 @@ UNIT_CASE(end__reset_behind_the_end)
 }
 
 /* After the ends of both directions it is none. */
-UNIT_CASE(end__reset_behind_both_ends)
+UP_CASE(end__reset_behind_both_ends)
 {
-	san_sock_stream_up(all, id, 0);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 0);
 	atomic_store(&shm->shut, SHUT_WR + 1);
-	san_sock_doorbell(all, id);
-	san_sock_dgram_pump(all, NULL, 0);
+	ring();
 	done(RTSAN_WC_STREAM_SHUTDOWN, RTSAN_WC_FLUSHED, 0);
 	assert_int_equal(atomic_load(&shm->state), SAN_SOCK_OVER);
 	assert_int_equal(atomic_load(&shm->error), 0);
 }
 
-UNIT_CASE(end__silence)
+UP_CASE(end__silence)
 {
-	san_sock_stream_up(all, id, 0);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, RTSAN_WC_RETRY_EXC, 0);
 	assert_int_equal(atomic_load(&shm->error), ETIMEDOUT);
 }
@@ -525,9 +507,8 @@ UNIT_CASE(aside__behind_the_ring)
 }
 
 /* Impossible indices end the stream, and nothing beyond the ring is accessed (SYS-5). */
-UNIT_CASE(hostile__positions)
+UP_CASE(hostile__positions)
 {
-	san_sock_stream_up(all, id, 0);
 	receives(10);
 	assert_int_equal(qp.nb_recv, 1);
 	atomic_store(&shm->tx_tail, RING + 1);
@@ -535,23 +516,20 @@ UNIT_CASE(hostile__positions)
 	assert_int_equal(qp.nb_wr, 0);
 	assert_int_equal(atomic_load(&shm->error), EIO);
 	assert_int_equal(atomic_load(&shm->fin), 1);
-	qp.nb_recv = 0;
 	done(RTSAN_WC_RECV, 0, 10);
 	assert_int_equal(atomic_load(&shm->rx_tail), 10);
 }
 
-UNIT_CASE(hostile__goes_back)
+UP_CASE(hostile__goes_back)
 {
-	san_sock_stream_up(all, id, 0);
 	program_writes(10);
 	atomic_store(&shm->tx_tail, 5);
 	ring();
 	assert_int_equal(atomic_load(&shm->error), EIO);
 }
 
-UNIT_CASE(hostile__reads_ahead)
+UP_CASE(hostile__reads_ahead)
 {
-	san_sock_stream_up(all, id, 0);
 	receives(RING - 10);
 	atomic_store(&shm->rx_head, RING + 10);
 	ring();
