@@ -113,8 +113,7 @@ static uint32_t nb_taken;
 static inline void
 take_mbufs(void)
 {
-	while (nb_taken < TEST_INET_MBUFS &&
-	       (taken[nb_taken] = rte_pktmbuf_alloc(pool)) != NULL)
+	while (nb_taken < TEST_INET_MBUFS && (taken[nb_taken] = rte_pktmbuf_alloc(pool)) != NULL)
 		nb_taken++;
 }
 
@@ -140,6 +139,34 @@ resolve(const char *text, struct rte_ether_addr *mac)
 	struct san_ip ip = inet_ip(text);
 
 	return san_inet_route_resolve(h.in, &ip, h.now_ns, mac);
+}
+
+static inline int
+resolves(const char *text)
+{
+	struct rte_ether_addr mac;
+
+	return resolve(text, &mac);
+}
+
+/** *text* is a neighbour with the MAC address *want*. */
+static inline void
+assert_at(const char *text, const uint8_t want[6])
+{
+	struct rte_ether_addr mac;
+
+	assert_int_equal(resolve(text, &mac), 0);
+	assert_memory_equal(&mac, want, 6);
+}
+
+/** The text of address *i* behind *prefix*, until the next call. */
+static inline const char *
+numbered(const char *prefix, unsigned int i)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "%s%u", prefix, i);
+	return text;
 }
 
 static inline int

@@ -11,8 +11,7 @@
 #include "inet.h"
 
 struct good_row {
-	const char *text;
-	const char *canonical;
+	const char *text, *canonical;
 	uint8_t prefix_len;
 	uint8_t b[16];
 };
@@ -60,9 +59,8 @@ UNIT_CASE(parse__bad)
 {
 	struct san_inet_addr a;
 
-	UNIT_EACH(r, bad) {
+	UNIT_EACH(r, bad)
 		FAIL_IF(san_inet_addr_parse(*r, &a) != -EINVAL, "'%s'", *r);
-	}
 }
 
 /* Of a host on a link: a link of two has no broadcast address. */
@@ -78,12 +76,10 @@ UNIT_CASE(parse_own__hosts)
 					    "ff02::1/64"};
 	struct san_inet_addr a;
 
-	for (size_t i = 0; i < RTE_DIM(right); i++)
-		if (san_inet_addr_parse_own(right[i], &a) != 0)
-			fail_msg("'%s'", right[i]);
-	for (size_t i = 0; i < RTE_DIM(wrong); i++)
-		if (san_inet_addr_parse_own(wrong[i], &a) != -EINVAL)
-			fail_msg("'%s'", wrong[i]);
+	UNIT_EACH(r, right)
+		FAIL_IF(san_inet_addr_parse_own(*r, &a) != 0, "'%s'", *r);
+	UNIT_EACH(r, wrong)
+		FAIL_IF(san_inet_addr_parse_own(*r, &a) != -EINVAL, "'%s'", *r);
 }
 
 UNIT_CASE(text__canonical)

@@ -81,17 +81,15 @@ INET_CASE(refuse__v6)
 INET_CASE(refuse__never_to_many)
 {
 	static const char *const dst[] = {"255.255.255.255", "10.0.0.255", "239.1.1.1"};
-	struct san_ip group = inet_ip("239.1.1.1");
 
-	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
+	assert_int_equal(join("239.1.1.1"), 0);
 	drain();
 	UNIT_EACH(r, dst) {
 		inet_make_udp(&f, "10.0.0.2", *r, 9);
 		refuse();
 		assert_no_tx();
 	}
-	group = inet_ip("ff02::77");
-	assert_int_equal(san_inet_group_join(h.in, &group, h.now_ns), 0);
+	assert_int_equal(join("ff02::77"), 0);
 	drain();
 	inet_make_udp(&f, "fd00::2", "ff02::77", 9);
 	refuse();
@@ -148,20 +146,16 @@ INET_CASE(refuse__no_mbuf)
 
 /* ---- others' ---- */
 
-/**
- * Make an error of router *from* with *type*, *code*, *info*, which quotes *n* bytes of the packet
- * of ours in *q*.
- */
+/** Make an error of a router, which quotes *n* bytes of the packet of ours in *q*. */
 static void
-make_error(const char *from, uint8_t type, uint8_t code, uint32_t info,
-	   const struct inet_frame *q, uint16_t n)
+make_error(uint8_t type, uint8_t code, uint32_t info, const struct inet_frame *q, uint16_t n)
 {
 	bool v6 = q->b[12] == 0x86;
 
 	if (v6)
-		inet_make_echo_v6(&f, from, "fd00::1", 0);
+		inet_make_echo_v6(&f, "fd00::fe", "fd00::1", 0);
 	else
-		inet_make_echo_v4(&f, from, "10.0.0.1", 0);
+		inet_make_echo_v4(&f, "10.0.0.254", "10.0.0.1", 0);
 	f.len -= 8;
 	inet_put8(&f, type);
 	inet_put8(&f, code);
@@ -224,9 +218,7 @@ static const struct {
 INET_CASE(error__what_it_means)
 {
 	UNIT_EACH(r, error_rows) {
-		const char *from = r->v6 ? "fd00::fe" : "10.0.0.254";
-
-		make_error(from, r->type, r->code, 0, make_ours(r->v6), r->v6 ? 48 : 28);
+		make_error(r->type, r->code, 0, make_ours(r->v6), r->v6 ? 48 : 28);
 		if (inet_host_rx(&h, &f) != (r->err ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
 		    h.r.what != (r->err ? SAN_INET_ERROR : SAN_INET_NOTHING) ||
 		    h.r.err != r->err || h.r.hard != r->hard)
@@ -235,7 +227,7 @@ INET_CASE(error__what_it_means)
 			continue;
 		assert_int_equal(h.r.type, r->type);
 		assert_int_equal(h.r.code, r->code);
-		assert_memory_equal(h.r.ip.b, inet_ip(from).b, 16);
+		assert_memory_equal(h.r.ip.b, inet_ip(r->v6 ? "fd00::fe" : "10.0.0.254").b, 16);
 		assert_memory_equal(h.r.d.src.b, inet_ip(r->v6 ? "fd00::1" : "10.0.0.1").b, 16);
 		assert_memory_equal(h.r.d.dst.b, inet_ip(r->v6 ? "fd01::9" : "192.168.9.9").b, 16);
 		assert_int_equal(h.r.d.sport, 1000);
@@ -279,16 +271,15 @@ INET_CASE(error__not_believed)
 		q = *make_ours(r->v6);
 		if (r->at >= 0)
 			q.b[14 + r->at] = r->value;
-		make_error(r->v6 ? "fd00::fe" : "10.0.0.254", r->v6 ? 1 : 3, r->v6 ? 4 : 3, 0, &q,
-			   r->len);
+		make_error(r->v6 ? 1 : 3, r->v6 ? 4 : 3, 0, &q, r->len);
 		if (inet_host_rx(&h, &f) != SAN_DROP_INET_UNWANTED)
 			fail_msg("%s, IPv%d", r->what, r->v6 ? 6 : 4);
 	}
 	/* a wrong checksum */
-	make_error("10.0.0.254", 3, 3, 0, make_ours(false), 28);
+	make_error(3, 3, 0, make_ours(false), 28);
 	f.b[36] ^= 1;
 	assert_rx(SAN_DROP_INET_MALFORMED);
-	make_error("fd00::fe", 1, 4, 0, make_ours(true), 48);
+	make_error(1, 4, 0, make_ours(true), 48);
 	f.b[56] ^= 1;
 	assert_rx(SAN_DROP_INET_MALFORMED);
 }
@@ -302,11 +293,11 @@ INET_CASE(error__of_a_fragment)
 	q.b[20] = 44;
 	memmove(q.b + 62, q.b + 54, 40);
 	memcpy(q.b + 54, frag, 8);
-	make_error("fd00::fe", 1, 4, 0, &q, 56);
+	make_error(1, 4, 0, &q, 56);
 	assert_rx(SAN_DROP_NONE);
 	assert_int_equal(h.r.d.sport, 1000);
 	q.b[57] = 8; /* a later fragment */
-	make_error("fd00::fe", 1, 4, 0, &q, 56);
+	make_error(1, 4, 0, &q, 56);
 	assert_rx(SAN_DROP_INET_UNWANTED);
 }
 
@@ -344,8 +335,8 @@ INET_CASE(path__as_routers_say)
 		const char *peer = r->v6 ? "fd01::9" : "192.168.9.9";
 
 		h.now_ns += 600 * SAN_NS_PER_S;
-		make_error(r->v6 ? "fd00::fe" : "10.0.0.254", r->v6 ? 2 : 3, r->v6 ? 0 : 4, r->said,
-			   make_ours(r->v6), r->v6 ? 48 : 28);
+		make_error(r->v6 ? 2 : 3, r->v6 ? 0 : 4, r->said, make_ours(r->v6),
+			   r->v6 ? 48 : 28);
 		if (inet_host_rx(&h, &f) != (r->want ? SAN_DROP_NONE : SAN_DROP_INET_UNWANTED) ||
 		    path_mtu(peer) != 1500)
 			fail_msg("%u", r->said); /* before a socket has sent it */
@@ -357,12 +348,12 @@ INET_CASE(path__as_routers_say)
 	/* for a short packet not less than the minimum of every path */
 	h.now_ns += 600 * SAN_NS_PER_S;
 	inet_make_udp(&q, "10.0.0.1", "192.168.9.9", 800);
-	make_error("10.0.0.254", 3, 4, 0, &q, 28);
+	make_error(3, 4, 0, &q, 28);
 	assert_rx(SAN_DROP_NONE);
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 	assert_int_equal(path_mtu("192.168.9.9"), 552);
 	/* only for packets that must not be fragmented */
-	make_error("10.0.0.254", 3, 4, 600, make_ours(false), 28);
+	make_error(3, 4, 600, make_ours(false), 28);
 	f.b[42 + 6] = 0;
 	inet_seal_v4(&f);
 	assert_rx(SAN_DROP_INET_UNWANTED);
@@ -375,7 +366,7 @@ say(const char *peer, uint16_t mtu)
 	struct inet_frame q;
 
 	inet_make_udp(&q, v6 ? "fd00::1" : "10.0.0.1", peer, 1400);
-	make_error(v6 ? "fd00::fe" : "10.0.0.254", v6 ? 2 : 3, v6 ? 0 : 4, mtu, &q, v6 ? 48 : 28);
+	make_error(v6 ? 2 : 3, v6 ? 0 : 4, mtu, &q, v6 ? 48 : 28);
 	assert_rx(SAN_DROP_NONE);
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 }
@@ -405,19 +396,14 @@ INET_CASE(path__is_forgotten)
 /* With more paths than entries the most recent ones are kept. */
 INET_CASE(path__bounded)
 {
-	char text[32];
-
 	for (unsigned int i = 1; i <= 10; i++) {
-		snprintf(text, sizeof(text), "192.168.9.%u", i);
-		say(text, 1000);
+		say(numbered("192.168.9.", i), 1000);
 		h.now_ns += SAN_NS_PER_S;
 	}
 	assert_int_equal(path_mtu("192.168.9.1"), 1500);
 	assert_int_equal(path_mtu("192.168.9.2"), 1500);
-	for (unsigned int i = 3; i <= 10; i++) {
-		snprintf(text, sizeof(text), "192.168.9.%u", i);
-		assert_int_equal(path_mtu(text), 1000);
-	}
+	for (unsigned int i = 3; i <= 10; i++)
+		assert_int_equal(path_mtu(numbered("192.168.9.", i)), 1000);
 }
 
 INET_CASE(path__bounds_what_is_sent)

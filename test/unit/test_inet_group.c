@@ -271,12 +271,8 @@ INET_CASE(join__again_at_once)
 /* A group that was just left makes room for one that is joined. */
 INET_CASE(join__bounded)
 {
-	char text[32];
-
-	for (unsigned int i = 1; i <= 4; i++) {
-		snprintf(text, sizeof(text), "239.1.1.%u", i);
-		assert_int_equal(join(text), 0);
-	}
+	for (unsigned int i = 1; i <= 4; i++)
+		assert_int_equal(join(numbered("239.1.1.", i)), 0);
 	assert_int_equal(join("239.1.1.5"), -ENOSPC);
 	assert_int_equal(leave("239.1.1.2"), 0);
 	assert_int_equal(join("239.1.1.5"), 0);

@@ -21,14 +21,6 @@ setup(void)
 	test_inet_start();
 }
 
-static int
-resolves(const char *text)
-{
-	struct rte_ether_addr mac;
-
-	return resolve(text, &mac);
-}
-
 /** 10.0.0.2 is a neighbour that we have asked for. */
 static void
 learn(void)
@@ -100,8 +92,7 @@ INET_CASE(is_local__ours_only)
 }
 
 static const struct {
-	const char *peer;
-	const char *src;
+	const char *peer, *src;
 } sources[] = {
 	{"10.0.0.9", "10.0.0.1"},
 	{"10.0.1.200", "10.0.1.1"},
@@ -157,16 +148,6 @@ INET_CASE(source__no_route)
 	assert_int_equal(san_inet_route_source(h.in, &own, &src), 0);
 }
 
-/* The next frame asks for the MAC address of *hop*. */
-static void
-asked_for(const char *hop)
-{
-	struct san_ip ip = inet_ip(hop);
-
-	assert_tx();
-	assert_memory_equal(&out.b[ARP_TARGET], &ip.b[12], 4);
-}
-
 static const struct {
 	const char *peer, *hop, *src;
 } routed[] = {
@@ -179,7 +160,7 @@ static const struct {
 /* A router is on one of our links; of several routes the one with the longest prefix is used. */
 INET_CASE(source__by_routes)
 {
-	struct san_ip peer, src, want;
+	struct san_ip peer, hop, src, want;
 
 	test_inet_conf();
 	conf.nb_addrs = 2;
@@ -195,7 +176,9 @@ INET_CASE(source__by_routes)
 		assert_int_equal(san_inet_route_source(h.in, &peer, &src), 0);
 		assert_memory_equal(src.b, want.b, 16);
 		assert_int_equal(resolves(r->peer), -EAGAIN);
-		asked_for(r->hop);
+		assert_tx();
+		hop = inet_ip(r->hop);
+		assert_memory_equal(&out.b[ARP_TARGET], &hop.b[12], 4);
 	}
 	want = inet_ip("10.0.1.9");
 	assert_true(san_inet_route_is_on_link(&conf, &want));
@@ -244,10 +227,9 @@ INET_CASE(resolve__asks_and_learns)
 		2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2,
 	};
 	/* clang-format on */
-	struct rte_ether_addr mac;
 
-	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
-	assert_int_equal(resolve("10.0.0.2", &mac), -EAGAIN);
+	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
+	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	assert_tx();
 	assert_int_equal(out.len, sizeof(want));
 	assert_memory_equal(out.b, want, sizeof(want));
@@ -256,33 +238,26 @@ INET_CASE(resolve__asks_and_learns)
 	assert_true(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
 	assert_memory_equal(&h.learned_mac, inet_peer_mac, 6);
-	assert_int_equal(resolve("10.0.0.2", &mac), 0);
-	assert_memory_equal(&mac, inet_peer_mac, 6);
+	assert_at("10.0.0.2", inet_peer_mac);
 	assert_int_equal(drain(), 0);
 }
 
 INET_CASE(resolve__ourselves)
 {
-	struct rte_ether_addr mac;
-
-	assert_int_equal(resolve("10.0.0.1", &mac), 0);
-	assert_memory_equal(&mac, inet_our_mac, 6);
+	assert_at("10.0.0.1", inet_our_mac);
 	assert_int_equal(drain(), 0);
 }
 
 INET_CASE(resolve__through_the_gateway)
 {
-	struct rte_ether_addr mac;
-
-	assert_int_equal(resolve("192.168.5.5", &mac), -EAGAIN);
+	assert_int_equal(resolves("192.168.5.5"), -EAGAIN);
 	assert_tx();
 	assert_memory_equal(out.b + 38, inet_ip("10.0.0.254").b + 12, 4);
 	answer("10.0.0.254", inet_peer_mac);
-	assert_int_equal(resolve("192.168.5.5", &mac), 0);
-	assert_memory_equal(&mac, inet_peer_mac, 6);
-	assert_int_equal(resolve("8.8.8.8", &mac), 0);
+	assert_at("192.168.5.5", inet_peer_mac);
+	assert_int_equal(resolves("8.8.8.8"), 0);
 	/* there is no default route for IPv6 */
-	assert_int_equal(resolve("fd01::1", &mac), -EHOSTUNREACH);
+	assert_int_equal(resolves("fd01::1"), -EHOSTUNREACH);
 	assert_int_equal(drain(), 0);
 }
 
@@ -322,21 +297,19 @@ INET_CASE(resolve__nobody_answers)
 
 INET_CASE(age__used_is_refreshed)
 {
-	struct rte_ether_addr mac;
-
 	learn();
 	for (unsigned int i = 0; i < 5; i++) {
-		assert_int_equal(resolve("10.0.0.2", &mac), 0);
+		assert_int_equal(resolves("10.0.0.2"), 0);
 		pass(5 * SAN_NS_PER_S);
 		assert_tx();
 		/* unicast: no other host is disturbed */
 		assert_memory_equal(out.b, inet_peer_mac, 6);
 		assert_int_equal(drain(), 0);
 		/* valid meanwhile */
-		assert_int_equal(resolve("10.0.0.2", &mac), 0);
+		assert_int_equal(resolves("10.0.0.2"), 0);
 		answer("10.0.0.2", inet_peer_mac);
 	}
-	assert_int_equal(resolve("10.0.0.2", &mac), 0);
+	assert_int_equal(resolves("10.0.0.2"), 0);
 }
 
 /* However often a neighbour is to be verified, it gets one request, at once. (RT-38) */
@@ -394,57 +367,45 @@ INET_CASE(age__gone)
 INET_CASE(learn__new_mac)
 {
 	static const uint8_t mac2[6] = {2, 0, 0, 0, 0, 9}, mac3[6] = {2, 0, 0, 0, 0, 10};
-	struct rte_ether_addr mac;
 
 	resolves("10.0.0.2");
 	answer("10.0.0.2", inet_peer_mac);
 	answer("10.0.0.2", mac2);
 	assert_memory_equal(&h.learned_mac, mac2, 6);
-	assert_int_equal(resolve("10.0.0.2", &mac), 0);
-	assert_memory_equal(&mac, mac2, 6);
+	assert_at("10.0.0.2", mac2);
 	inet_make_arp(&f, 1, mac3, "10.0.0.2", "10.0.0.2");
 	assert_rx(SAN_DROP_NONE);
-	assert_int_equal(resolve("10.0.0.2", &mac), 0);
-	assert_memory_equal(&mac, mac3, 6);
+	assert_at("10.0.0.2", mac3);
 }
 
 /* ---- a table of bounded size ---- */
 
-static const char *
-host_text(unsigned int i)
-{
-	static char text[32];
-
-	snprintf(text, sizeof(text), "10.0.0.%u", i);
-	return text;
-}
-
 INET_CASE(table__replaces_the_oldest)
 {
 	for (unsigned int i = 2; i < 10; i++) {
-		assert_int_equal(resolves(host_text(i)), -EAGAIN);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), -EAGAIN);
 		h.now_ns += 1000;
-		answer(host_text(i), inet_peer_mac);
+		answer(numbered("10.0.0.", i), inet_peer_mac);
 		h.now_ns += 1000;
-		assert_int_equal(resolves(host_text(i)), 0);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), 0);
 	}
 	/* full: .2 has the oldest confirmation */
 	assert_int_equal(resolves("10.0.0.20"), -EAGAIN);
 	for (unsigned int i = 3; i < 10; i++)
-		assert_int_equal(resolves(host_text(i)), 0);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), 0);
 	assert_int_equal(resolves("10.0.0.2"), -EAGAIN);
 	/* an entry that is not looked up any more is replaced first */
 	pass(5 * SAN_NS_PER_S);
 	answer("10.0.0.9", inet_peer_mac);
 	for (unsigned int i = 5; i < 9; i++) {
-		answer(host_text(i), inet_peer_mac);
-		assert_int_equal(resolves(host_text(i)), 0);
+		answer(numbered("10.0.0.", i), inet_peer_mac);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), 0);
 	}
 	pass(5 * SAN_NS_PER_S);
 	for (unsigned int i = 20; i < 24; i++)
-		assert_int_equal(resolves(host_text(i)), -EAGAIN);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), -EAGAIN);
 	for (unsigned int i = 5; i < 9; i++)
-		assert_int_equal(resolves(host_text(i)), 0);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), 0);
 	assert_int_equal(resolves("10.0.0.9"), -EAGAIN);
 }
 
@@ -480,7 +441,7 @@ INET_CASE(table__strangers_do_not_evict)
 	resolves("10.0.0.2");
 	drain();
 	for (unsigned int i = 10; i < 250; i++) {
-		inet_make_arp(&f, 1, inet_peer_mac, host_text(i), "10.0.0.1");
+		inet_make_arp(&f, 1, inet_peer_mac, numbered("10.0.0.", i), "10.0.0.1");
 		h.now_ns += 1000;
 		assert_rx(SAN_DROP_NONE);
 		assert_int_equal(drain(), 1);
@@ -500,7 +461,6 @@ INET_CASE(arp__request_is_answered)
 		2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2,
 	};
 	/* clang-format on */
-	struct rte_ether_addr mac;
 
 	inet_make_arp(&f, 1, inet_peer_mac, "10.0.0.2", "10.0.0.1");
 	assert_answered();
@@ -509,7 +469,7 @@ INET_CASE(arp__request_is_answered)
 	/* the sender of the request is known from now on; no packet waited for it */
 	assert_false(h.r.was_pending);
 	assert_memory_equal(h.learned.b, inet_ip("10.0.0.2").b, 16);
-	assert_int_equal(resolve("10.0.0.2", &mac), 0);
+	assert_int_equal(resolves("10.0.0.2"), 0);
 	assert_int_equal(drain(), 0);
 }
 

@@ -266,8 +266,7 @@ insert(const char *bytes, uint16_t n, uint8_t next)
 }
 
 static const struct {
-	const char *what;
-	const char *bytes;
+	const char *what, *bytes;
 	uint16_t n;
 	uint8_t next; /* 0xff: IPv4 */
 	enum san_drop drop;
@@ -600,17 +599,10 @@ INET_CASE(wait__nobody_answers)
 /* When an entry is replaced, its waiting packets are dropped. */
 INET_CASE(wait__evicted)
 {
-	char text[32];
-
 	assert_int_equal(send_to("10.0.0.2", 5), 0);
 	for (unsigned int i = 10; i < 18; i++) {
-		struct rte_ether_addr mac;
-		struct san_ip ip;
-
 		h.now_ns += 1000;
-		snprintf(text, sizeof(text), "10.0.0.%u", i);
-		ip = inet_ip(text);
-		assert_int_equal(san_inet_route_resolve(h.in, &ip, h.now_ns, &mac), -EAGAIN);
+		assert_int_equal(resolves(numbered("10.0.0.", i)), -EAGAIN);
 	}
 	assert_int_equal(san_inet_drops(h.in)[SAN_DROP_INET_NEIGH], 1);
 	drain();
