@@ -181,15 +181,13 @@ UNIT_CASE(san_bitmap_clear_range__ends_within_a_word)
 
 			san_bitmap_clear_range(&b, *base, *length);
 			for (uint32_t i = 0; i < SAN_BITMAP_BITS; i++)
-				assert_int_equal(san_bitmap_test(&b, *base + i),
-						 i >= *length);
+				assert_int_equal(san_bitmap_test(&b, *base + i), i >= *length);
 			if (*length > SAN_BITMAP_NARROW)
 				continue;
 			san_bitmap_or64(&narrow, 0, UINT32_MAX);
 			san_bitmap_clear_range(&narrow, *base, *length);
 			for (uint32_t i = 0; i < SAN_BITMAP_NARROW; i++)
-				assert_int_equal(san_bitmap_test(&narrow, *base + i),
-						 i >= *length);
+				assert_int_equal(san_bitmap_test(&narrow, *base + i), i >= *length);
 		}
 	}
 }

@@ -108,8 +108,7 @@ UNIT_CASE(san_doorbells_ring__from_threads)
 	while (sum < THREADS * RINGS) {
 		n = san_doorbells_take(doorbells, MAX, &cursor, rang, 64);
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t now = atomic_load_explicit(&posted[rang[i]],
-							    memory_order_relaxed);
+			uint32_t now = atomic_load_explicit(&posted[rang[i]], memory_order_relaxed);
 
 			sum += now - seen[rang[i]];
 			seen[rang[i]] = now;

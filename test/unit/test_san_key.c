@@ -118,8 +118,7 @@ UNIT_CASE(san_key_set__values)
 		FAIL_IF(set(r->name, r->text) != 0, "%s", err);
 		assert_true(san_key_value(k, &conf, text, sizeof(text)));
 		if (strcmp(text, r->written) != 0)
-			fail_msg("%s=%s is %s, not %s", r->name, r->text, text,
-				 r->written);
+			fail_msg("%s=%s is %s, not %s", r->name, r->text, text, r->written);
 		assert_int_equal(set(k->name, text), 0);
 		assert_true(san_key_value(k, &conf, again, sizeof(again)));
 		assert_string_equal(again, text);

@@ -6,11 +6,8 @@
 UNIT_CASE(san_prng_u64__published_values)
 {
 	/* The first outputs of SplitMix64 for seed 1234567. */
-	static const uint64_t expected[] = {
-		6457827717110365317ULL,
-		3203168211198807973ULL,
-		9817491932198370423ULL,
-	};
+	static const uint64_t expected[] = {6457827717110365317ULL, 3203168211198807973ULL,
+					    9817491932198370423ULL};
 	struct san_prng g;
 
 	san_prng_seed(&g, 1234567);

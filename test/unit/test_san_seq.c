@@ -23,24 +23,19 @@ static const struct {
 	/* 12 */ {0x00ffffff, 0x01000000, -1},
 };
 
-#define NB_ROWS (sizeof(table) / sizeof(table[0]))
-
 UNIT_CASE(san_seq_diff__table)
 {
-	for (size_t i = 0; i < NB_ROWS; i++)
-		assert_int_equal(san_seq_diff(table[i].a, table[i].b), table[i].diff);
+	UNIT_EACH(r, table)
+		assert_int_equal(san_seq_diff(r->a, r->b), r->diff);
 }
 
 UNIT_CASE(san_seq_lt__agrees_with_diff)
 {
-	for (size_t i = 0; i < NB_ROWS; i++) {
-		uint32_t a = table[i].a;
-		uint32_t b = table[i].b;
-
-		assert_int_equal(san_seq_lt(a, b), table[i].diff < 0);
-		assert_int_equal(san_seq_le(a, b), table[i].diff <= 0);
-		assert_int_equal(san_seq_gt(a, b), table[i].diff > 0);
-		assert_int_equal(san_seq_ge(a, b), table[i].diff >= 0);
+	UNIT_EACH(r, table) {
+		assert_int_equal(san_seq_lt(r->a, r->b), r->diff < 0);
+		assert_int_equal(san_seq_le(r->a, r->b), r->diff <= 0);
+		assert_int_equal(san_seq_gt(r->a, r->b), r->diff > 0);
+		assert_int_equal(san_seq_ge(r->a, r->b), r->diff >= 0);
 	}
 }
 

@@ -16,14 +16,22 @@
 #include "users.h"
 
 static void
+write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
 read_text(const char *text)
 {
 	char path[] = "/tmp/test_users.XXXXXX";
-	int fd = mkstemp(path);
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	close(fd);
+	assert_int_equal(close(mkstemp(path)), 0);
+	write_text(path, text);
 	san_users_read(path);
 	unlink(path);
 }
@@ -50,24 +58,13 @@ UNIT_CASE(san_users_owner__of_ranges)
 	assert_int_equal(san_users_owner(100000, false), 100000);
 }
 
-static void
-write_text(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* A change is seen without a restart. The file is looked at ten times a second at most. */
 UNIT_CASE(san_users_follow__changes)
 {
 	char path[] = "/tmp/test_users.XXXXXX";
 	uint64_t now_ns = SAN_NS_PER_S;
-	int fd = mkstemp(path);
 
-	close(fd);
+	assert_int_equal(close(mkstemp(path)), 0);
 	san_users_read(path);
 	write_text(path, "1000:100000:65536\n");
 	for (int i = 0; i < 1000 && san_users_owner(100000, false) != 1000; i++) {
