@@ -41,8 +41,7 @@ struct tl_pkt {
 struct tl_link {
 	uint8_t net; /* of the peer: other hosts are in other ones */
 	bool ordered, relaxed, pack;
-	uint16_t req_win, data_win, msg_limit, n, mtu;
-	uint16_t rnr_ms;
+	uint16_t req_win, data_win, msg_limit, n, mtu, rnr_ms;
 	uint32_t first_rsn;
 };
 

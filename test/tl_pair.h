@@ -256,34 +256,32 @@ static inline int
 pair_add(uint64_t cookie, uint64_t addend)
 {
 	const struct san_tl_req req = {
-		.type = SAN_TL_ATOMIC,
-		.op = SAN_ATOMIC_FETCH_ADD,
-		.cookie = cookie,
-	};
+		.type = SAN_TL_ATOMIC, .op = SAN_ATOMIC_FETCH_ADD, .cookie = cookie};
 
 	pair.f[0].addend = addend;
 	return pair_submit(0, &req);
 }
 
+/** *n* pushes or sends of *length* bytes, named from *first* on. */
 static inline void
-pair_requests(uint8_t kind, uint32_t first, uint32_t n)
+pair_requests(uint8_t kind, uint8_t solicit, uint32_t length, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		SAN_VERIFY(pair_push(first + i, kind, SAN_SOLICIT_NEVER, 100) == 0);
+		SAN_VERIFY(pair_push(first + i, kind, solicit, length) == 0);
 }
 
 /** *n* pushes of 100 bytes, named from *first* on, that need no grant. */
 static inline void
 pair_pushes(uint32_t first, uint32_t n)
 {
-	pair_requests(SAN_KIND_PUSH, first, n);
+	pair_requests(SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100, first, n);
 }
 
 /** Likewise sends, each of which needs a receive. */
 static inline void
 pair_sends(uint32_t first, uint32_t n)
 {
-	pair_requests(SAN_KIND_SEND, first, n);
+	pair_requests(SAN_KIND_SEND, SAN_SOLICIT_NEVER, 100, first, n);
 }
 
 /** RSN number *i* of side 0, from its first one on. */
@@ -312,19 +310,26 @@ pair_pkt(uint32_t i)
 	return &san_wire_pkt(pair.out[i].m)->w;
 }
 
+/** *k*, which is *side*'s from now on, arrives there. */
+static inline enum san_drop
+pair_arrive(int side, struct tl_pkt k)
+{
+	enum san_drop drop = tl_host_rx(&pair.h[side], &k, pair.now);
+
+	san_tl_check(pair.h[side].tl);
+	san_pdl_check(pair.h[side].pdl);
+	return drop;
+}
+
 /** A copy of packet *i* arrives at *side*. */
 static inline enum san_drop
 pair_rx(int side, uint32_t i)
 {
 	struct tl_pkt k = pair.out[i];
-	enum san_drop drop;
 
 	SAN_VERIFY(i < pair.nb_out);
 	k.m = tl_host_copy(&pair.h[side], k.m);
-	drop = tl_host_rx(&pair.h[side], &k, pair.now);
-	san_tl_check(pair.h[side].tl);
-	san_pdl_check(pair.h[side].pdl);
-	return drop;
+	return pair_arrive(side, k);
 }
 
 /** Packets of pair.out arrive at *side*: all, those of kind *op*, or all but those. */

@@ -6,25 +6,19 @@
 
 static uint16_t slots[CONNS][2]; /* of every connection, side 0 and side 1 */
 
-struct setting {
-	uint8_t policy;
-	uint32_t budget, grant, expired; /* bytes */
-};
-
 static void
-open_with(const struct setting *x)
+open_with(uint8_t policy, uint32_t budget, uint32_t grant, uint32_t expired)
 {
 	struct tl_link l = pair_link(true);
 	struct san_tl_conf tl;
 
 	san_tl_conf_default(&tl);
-	tl.budget_bytes = x->budget;
-	tl.expired_bytes = x->expired;
-	tl.grant_bytes = x->grant;
-	tl.policy = x->policy;
+	tl.budget_bytes = budget;
+	tl.expired_bytes = expired;
+	tl.grant_bytes = grant;
+	tl.policy = policy;
 	pair_open(&l, &tl);
-	slots[0][0] = pair.slot[0];
-	slots[0][1] = pair.slot[1];
+	memcpy(slots[0], pair.slot, sizeof(slots[0]));
 	for (int i = 1; i < CONNS; i++)
 		pair_connect(&l, slots[i]);
 }
@@ -32,34 +26,16 @@ open_with(const struct setting *x)
 static void
 setup_usual(void)
 {
-	open_with(&(struct setting){SAN_GRANT_RR, 8000, 4000, 3000});
+	open_with(SAN_GRANT_RR, 8000, 4000, 3000);
 }
 
 UNIT_FIXTURE(.setup = setup_usual, .teardown = pair_close);
-
-static void
-setup_srpt(void)
-{
-	open_with(&(struct setting){SAN_GRANT_SRPT, 8000, 4000, 3000});
-}
-
-static void
-setup_pieces(void)
-{
-	open_with(&(struct setting){SAN_GRANT_RR, 64000, 16000, 64000});
-}
-
-static void
-setup_tiny_grants(void)
-{
-	open_with(&(struct setting){SAN_GRANT_RR, 8000, 1, 3000});
-}
 
 /* No grant expires: everything must move by itself. A quarter is less than a packet. */
 static void
 setup_no_expiry(void)
 {
-	open_with(&(struct setting){SAN_GRANT_RR, 2000, 4000, 0});
+	open_with(SAN_GRANT_RR, 2000, 4000, 0);
 }
 
 static void
@@ -116,9 +92,8 @@ UNIT_CASE(san_tl_admit_run__a_quarter_each)
 	for (uint32_t i = 1; i < CONNS; i++)
 		push_on(i, i, 100000);
 	pair_xfer(0); /* all granted data, and the other requests */
-	for (uint32_t i = 0; i < 200; i++) {
+	for (uint32_t i = 0; i < 200; i++)
 		pair_turn();
-	}
 	for (uint32_t i = 0; i < CONNS; i++)
 		assert_true(target(i)->charged <= 2000);
 }
@@ -127,8 +102,9 @@ UNIT_CASE(san_tl_admit_run__a_quarter_each)
  * RT-13: the rest of a push must be worth a grant. The budget could hold so many tiny grants that
  * their headers and retransmissions fill a switch with room for twice the budget.
  */
-UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
+UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, NULL)
 {
+	open_with(SAN_GRANT_RR, 64000, 16000, 64000);
 	for (uint32_t i = 0; i < CONNS; i++)
 		push_on(i, i, 17000);
 	for (uint32_t i = 0; i < 3000 && pair.f[0].nb_cmpl < CONNS; i++) {
@@ -145,8 +121,9 @@ UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, setup_pieces)
 }
 
 /* Shortest remaining first, over all connections. */
-UNIT_CASE_IN(san_tl_admit_run__shortest_first, setup_srpt)
+UNIT_CASE_IN(san_tl_admit_run__shortest_first, NULL)
 {
+	open_with(SAN_GRANT_SRPT, 8000, 4000, 3000);
 	for (uint32_t i = 0; i < CONNS; i++)
 		push_on(i, i, 20000);
 	pair_xfer(0);
@@ -423,11 +400,7 @@ UNIT_CASE(san_tl_admit_expire__pulls)
 {
 	const struct san_tl_req pull = {.type = SAN_TL_PULL, .length = 1000, .cookie = 1};
 	const struct san_tl_req push = {
-		.type = SAN_TL_PUSH,
-		.solicit = SAN_SOLICIT_ALWAYS,
-		.length = 3000,
-		.cookie = 2,
-	};
+		.type = SAN_TL_PUSH, .solicit = SAN_SOLICIT_ALWAYS, .length = 3000, .cookie = 2};
 	struct san_tl *tl = pair.h[0].tl;
 
 	assert_int_equal(pair_pull(0, 2000), 0);
@@ -453,17 +426,13 @@ UNIT_CASE(san_tl_admit_expire__pulls)
 	assert_int_equal(pair_pull(1, 100), 0);
 }
 
+static const struct san_tl_req solicited_send = {
+	.type = SAN_TL_PUSH, .kind = SAN_KIND_SEND, .solicit = SAN_SOLICIT_ALWAYS, .length = 100};
+
 /* Its receive was posted in time; since then it waits for the budget, which is no RNR. */
 UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 {
-	const struct san_tl_req send = {
-		.type = SAN_TL_PUSH,
-		.kind = SAN_KIND_SEND,
-		.solicit = SAN_SOLICIT_ALWAYS,
-		.length = 100,
-	};
-
-	assert_int_equal(pair_submit(0, &send), 0);
+	assert_int_equal(pair_submit(0, &solicited_send), 0);
 	pair_xfer(0);
 	assert_true(target(0)->grant_wait);
 	push_on(1, 1, 10000);
@@ -481,18 +450,10 @@ UNIT_CASE_IN(san_tl_solicit_grant_timer__waits_for_budget, setup_no_expiry)
 /* Connections that wait for a receive leave the list, so they do not block others. */
 UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 {
-	const struct san_tl_req send = {
-		.type = SAN_TL_PUSH,
-		.kind = SAN_KIND_SEND,
-		.solicit = SAN_SOLICIT_ALWAYS,
-		.length = 100,
-	};
-
 	push_on(0, 0, 10000);
 	pair_xfer(0); /* takes all of it */
 	for (uint32_t i = 1; i < CONNS - 1; i++)
-		assert_int_equal(
-			san_tl_initiator_submit(pair.h[0].tl, slots[i][0], &send, pair.now), 0);
+		assert_int_equal(pair_submit_at(0, slots[i][0], &solicited_send), 0);
 	push_on(CONNS - 1, 1, 500);
 	pair_xfer(0);
 	assert_int_equal(pair.h[1].tl->nb_admit, CONNS);
@@ -501,8 +462,9 @@ UNIT_CASE_IN(san_tl_admit_run__past_those_without_receive, setup_no_expiry)
 }
 
 /* A grant of less than a packet would be useless: only last packets could be sent. */
-UNIT_CASE_IN(san_tl_admit_run__at_least_a_packet, setup_tiny_grants)
+UNIT_CASE_IN(san_tl_admit_run__at_least_a_packet, NULL)
 {
+	open_with(SAN_GRANT_RR, 8000, 1, 3000);
 	push_on(0, 0, 3000);
 	push_on(1, 1, 3000);
 	pair_xfer(0);
@@ -515,11 +477,7 @@ UNIT_CASE_IN(san_tl_admit_run__at_least_a_packet, setup_tiny_grants)
 /* ---- received ahead of its turn ---- */
 
 static const struct san_tl_req unsolicited_send = {
-	.type = SAN_TL_PUSH,
-	.kind = SAN_KIND_SEND,
-	.solicit = SAN_SOLICIT_NEVER,
-	.length = 100,
-};
+	.type = SAN_TL_PUSH, .kind = SAN_KIND_SEND, .solicit = SAN_SOLICIT_NEVER, .length = 100};
 
 /* Deliver everything that side 0 sends, except the data of the send. */
 static void

@@ -54,8 +54,7 @@ UNIT_CASE(san_tl_initiator_submit__solicited_or_not)
 	tl->conf.solicit_level = 100;
 	for (uint32_t i = 0; i < RTE_DIM(table); i++) {
 		pair.c[0]->cc.level = table[i].level;
-		assert_int_equal(
-			pair_push(i, SAN_KIND_PUSH, table[i].solicit, table[i].length), 0);
+		assert_int_equal(pair_push(i, SAN_KIND_PUSH, table[i].solicit, table[i].length), 0);
 		nb += table[i].expected;
 		assert_int_equal(tl->stats.nb_push_solicited, nb);
 	}
@@ -175,9 +174,9 @@ UNIT_CASE(san_tl_tx_fill__again_the_same)
 	assert_int_equal(pair_tx(0), 2);
 	first = *pair_pkt(1);
 	memcpy(bytes, rte_pktmbuf_mtod(pair.out[1].m, char *), first.payload_len);
-	do {
+	do
 		pair_wait(100 * SAN_NS_PER_US);
-	} while (pair_tx(0) < 2);
+	while (pair_tx(0) < 2);
 	p = pair_pkt(1);
 	assert_int_equal(p->psn, first.psn);
 	assert_int_equal(p->rsn, first.rsn);

@@ -163,9 +163,8 @@ UNIT_CASE(san_tl_nack_rnr_timer__gives_up)
 
 	assert_int_equal(SEND(0), 0);
 	assert_int_equal(PUSH(1), 0);
-	while (pair.f[0].nb_cmpl < 2) {
+	while (pair.f[0].nb_cmpl < 2)
 		pair_turn();
-	}
 	assert_int_equal(pair.f[0].status[0], SAN_ST_RNR);
 	assert_int_equal(pair.f[0].status[1], SAN_ST_OK);
 	assert_in_range(pair.now - start, 5 * SAN_NS_PER_MS, 6 * SAN_NS_PER_MS);
@@ -393,8 +392,7 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 		pool->nb = pool->max = 0;
 		pair.f[1].bad = SAN_ST_ACCESS;
 		pair.f[1].bad_rsn = pair_rsn(0);
-		assert_int_equal(PUSH(0), 0);
-		assert_int_equal(PUSH(1), 0);
+		pair_pushes(0, 2);
 		assert_settles(i);
 		assert_false(pair.c[1]->failed);
 		pool->nb = pool->max = max;
@@ -406,11 +404,8 @@ UNIT_CASE_ALONE(san_tl_nack_refused_note__no_memory_waits)
 }
 
 /* Not if a part of the push is placed: without its status it would become a success. */
-UNIT_CASE_IN(san_tl_nack_refused_note__no_memory_ends_it, NULL)
+UNIT_CASE(san_tl_nack_refused_note__no_memory_ends_it)
 {
-	struct tl_link l = pair_link(true);
-
-	pair_open(&l, NULL);
 	pair.h[1].tl->free_refused.nb = pair.h[1].tl->free_refused.max = 0;
 	pair.f[1].push_place = SAN_ST_REVOKED;
 	assert_int_equal(PUSH(0), 0);
@@ -422,14 +417,12 @@ UNIT_CASE_IN(san_tl_nack_refused_note__no_memory_ends_it, NULL)
 }
 
 /* RT-35: a connection whose peer does not answer refusals ends when others find no memory. */
-UNIT_CASE_IN(san_tl_nack_refused_note__stale_holders, NULL)
+UNIT_CASE(san_tl_nack_refused_note__stale_holders)
 {
 	struct tl_link l = pair_link(true);
-	struct san_tl *tl;
+	struct san_tl *tl = pair.h[1].tl;
 	uint16_t other[2];
 
-	pair_open(&l, NULL);
-	tl = pair.h[1].tl;
 	pair_connect(&l, other);
 	tl->free_refused.nb = tl->free_refused.max = 1;
 	pair.f[1].push_req = SAN_ST_ACCESS;

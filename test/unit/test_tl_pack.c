@@ -81,11 +81,7 @@ UNIT_CASE(san_tl_pack__what_ends_a_run)
 	assert_int_equal(pair_pkt(pair_find(PACKED, 0))->length, 2);
 	assert_int_equal(pair_pkt(pair_find(PACKED, 1))->rsn, pair_rsn(3));
 	assert_int_equal(pair_pkt(pair_find(PACKED, 1))->length, 2);
-	pair_rx(1, 0);
-	pair_rx(1, 1);
-	pair_rx(1, 2);
-	pair_rx(1, 3);
-	pair_rx(1, 4);
+	pair_rx_all(1);
 	pair_settle();
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 4); /* 6 and 7, 9 and 10 */
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx_messages, 8);
@@ -265,8 +261,7 @@ UNIT_CASE(san_tl_pack_rx__behind_a_pull)
 
 /* What the target received and what the initiator was told. */
 struct outcome {
-	uint32_t nb_done, nb_cmpl, nb_pkts;
-	uint32_t done[PAIR_LOG];
+	uint32_t nb_done, nb_cmpl, nb_pkts, done[PAIR_LOG];
 	uint64_t cookie[PAIR_LOG];
 	uint8_t status[PAIR_LOG];
 };
@@ -293,9 +288,8 @@ run_workload(uint64_t seed, bool pack, struct outcome *o)
 		if (san_prng_below(&g, 8) == 0)
 			pair_xfer(0);
 	}
-	for (uint32_t i = 0; i < 100; i++) { /* as far as there are receives */
+	for (uint32_t i = 0; i < 100; i++) /* as far as there are receives */
 		pair_turn();
-	}
 	pair.f[1].nb_recvs += 40;
 	san_tl_on_recv_posted(pair.h[1].tl, pair.slot[1], pair.now);
 	pair_settle();

@@ -18,8 +18,7 @@ open_two(uint32_t path_bytes)
 	tl.path_bytes = path_bytes;
 	tl.grant_bytes = 4000;
 	pair_open(&l, &tl);
-	slots[0][0] = pair.slot[0];
-	slots[0][1] = pair.slot[1];
+	memcpy(slots[0], pair.slot, sizeof(slots[0]));
 	pair_connect(&l, slots[1]);
 }
 
@@ -27,12 +26,6 @@ static void
 setup(void)
 {
 	open_two(1 << 20);
-}
-
-static void
-setup_bound(void)
-{
-	open_two(6000);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = pair_close);
@@ -134,12 +127,14 @@ UNIT_CASE(san_tl_path_add__shrinks)
 }
 
 /* All hosts together have at most path_bytes, and one at most what is left. */
-UNIT_CASE_IN(san_tl_path_left__bound, setup_bound)
+UNIT_CASE_IN(san_tl_path_left__bound, NULL)
 {
-	struct san_tl *tl = pair.h[1].tl;
 	struct san_tl_path wide = {.room = 5000, .charged = 1000};
+	struct san_tl *tl;
 	uint32_t beyond;
 
+	open_two(6000);
+	tl = pair.h[1].tl;
 	push_on(0, 0, 200000);
 	rounds_until(1, 1, RTT_NS, &beyond);
 	assert_in_range(beyond, 2000, 4000);

@@ -4,8 +4,9 @@
 
 #include "tl_pack.h"
 
-#define LEN   900
-#define THIRD (LEN / 3)
+#define LEN       900
+#define THIRD     (LEN / 3)
+#define PUSHES(n) pair_requests(SAN_KIND_PUSH, NEVER, LEN, 0, n)
 
 UNIT_FIXTURE(.setup = setup_packed, .teardown = pair_close);
 
@@ -15,7 +16,6 @@ rx_piece(int side, uint32_t i, uint16_t from, uint16_t len)
 {
 	struct tl_pkt k = pair.out[i];
 	struct san_wire_pkt *p;
-	enum san_drop drop;
 
 	k.m = tl_host_copy(&pair.h[side], k.m);
 	p = &san_wire_pkt(k.m)->w;
@@ -25,10 +25,7 @@ rx_piece(int side, uint32_t i, uint16_t from, uint16_t len)
 	rte_pktmbuf_trim(k.m, p->payload_len - from - len);
 	rte_pktmbuf_adj(k.m, from);
 	p->payload_len = len;
-	drop = tl_host_rx(&pair.h[side], &k, pair.now);
-	san_tl_check(pair.h[side].tl);
-	san_pdl_check(pair.h[side].pdl);
-	return drop;
+	return pair_arrive(side, k);
 }
 
 static enum san_drop
@@ -66,7 +63,7 @@ UNIT_CASE_AGAIN(piece__any_order_once, _unordered, setup_packed_unordered)
 /* The path has changed again: pieces of another size are useless. */
 UNIT_CASE(piece__cut_elsewhere)
 {
-	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(1);
 	pair_tx(0);
 	rx_piece(1, 0, 0, 400);
 	rx_piece(1, 0, 400, 400);
@@ -84,8 +81,7 @@ UNIT_CASE(piece__cut_elsewhere)
 /* The whole packet arrives: its pieces are dropped by later ones, or after a time. */
 UNIT_CASE(piece__whole_after_all)
 {
-	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
-	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(2);
 	assert_int_equal(pair_tx(0), 2);
 	rx_third(0, 0);
 	pair_rx(1, 0);
@@ -105,8 +101,7 @@ UNIT_CASE(piece__bounded)
 {
 	struct san_tl *tl = pair.h[1].tl;
 
-	for (uint32_t i = 0; i < 40; i++)
-		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(40);
 	assert_int_equal(pair_tx(0), 32);
 	for (uint32_t i = 1; i < 32; i++)
 		assert_int_equal(rx_third(i, 0), SAN_DROP_NONE);
@@ -133,8 +128,7 @@ UNIT_CASE(piece__red)
 	struct san_tl_conn *other = &tl->conns[TL_HOST_CONNS - 1];
 
 	tl->conf.max_held_conn = 1;
-	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
-	pair_push(1, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(2);
 	assert_int_equal(pair_tx(0), 2);
 	assert_int_equal(rx_third(1, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(1, 1), SAN_DROP_RED_ZONE);
@@ -158,7 +152,7 @@ UNIT_CASE(piece__red)
 UNIT_CASE(piece__joiner_too_slow)
 {
 	pair.h[1].tl->conf.max_held = 0;
-	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(1);
 	pair_tx(0);
 	assert_int_equal(rx_third(0, 0), SAN_DROP_NONE);
 	assert_int_equal(rx_third(0, 1), SAN_DROP_NONE);
@@ -172,8 +166,7 @@ UNIT_CASE(piece__of_a_packed_packet)
 {
 	uint32_t len;
 
-	for (uint32_t i = 0; i < 3; i++)
-		pair_push(i, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
+	pair_pushes(0, 3);
 	assert_int_equal(pair_tx(0), 1);
 	assert_int_equal(pair_pkt(0)->op, SAN_OP_PUSH_PACKED);
 	len = pair_pkt(0)->payload_len;
@@ -182,8 +175,7 @@ UNIT_CASE(piece__of_a_packed_packet)
 	assert_int_equal(rx_piece(1, 0, 0, 100), SAN_DROP_NONE);
 	assert_int_equal(pair.f[1].nb_done, 3);
 	/* one with invalid contents is refused, and was never requested */
-	pair_push(3, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
-	pair_push(4, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, 100);
+	pair_pushes(3, 2);
 	assert_int_equal(pair_tx(0), 1);
 	rte_pktmbuf_mtod(pair.out[0].m, uint8_t *)[0] = 7;
 	len = pair_pkt(0)->payload_len;
@@ -215,7 +207,7 @@ UNIT_CASE(piece__of_pull_data)
 /* RT-23: the PSN was withdrawn meanwhile; its pieces are never completed. */
 UNIT_CASE(piece__withdrawn)
 {
-	pair_push(0, SAN_KIND_PUSH, SAN_SOLICIT_NEVER, LEN);
+	PUSHES(1);
 	pair_tx(0);
 	rx_third(0, 0);
 	rx_third(0, 2);

@@ -2,7 +2,8 @@
 
 #include "tl_pair.h"
 
-#define SLCTD(n, kind, len) pair_push(n, kind, SAN_SOLICIT_ALWAYS, len)
+#define SLCTD(n, kind, len)  pair_push(n, kind, SAN_SOLICIT_ALWAYS, len)
+#define SLCTDS(n, kind, len) pair_requests(kind, SAN_SOLICIT_ALWAYS, len, 0, n)
 
 /* Grants of 1000 bytes, one at a time. */
 static void
@@ -50,8 +51,7 @@ UNIT_CASE(solicited_push__figure_5)
 /* RT-27, RT-35: a request that cannot be accepted is granted nothing; those behind it continue. */
 UNIT_CASE(san_tl_solicit_grant_refuse__before_the_first_grant)
 {
-	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 1500), 0);
+	SLCTDS(3, SAN_KIND_PUSH, 1500);
 	assert_int_equal(pair_tx(0), 3);
 	pair_rx(1, 0);
 	pair.f[1].push_check = SAN_ST_ACCESS;
@@ -74,8 +74,7 @@ UNIT_CASE_AGAIN(san_tl_solicit_grant_refuse__before_the_first_grant, _unordered,
 /* The same ahead of its turn among the SSNs. */
 UNIT_CASE(san_tl_solicit_grant_refuse__ahead_of_its_turn)
 {
-	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 1500), 0);
-	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 1500), 0);
+	SLCTDS(2, SAN_KIND_PUSH, 1500);
 	assert_int_equal(pair_tx(0), 2);
 	pair.f[1].push_check = SAN_ST_ACCESS;
 	pair_rx(1, 1);
@@ -90,8 +89,7 @@ UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 {
 	struct san_tl_conn *tc = pair_tc(1);
 
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
+	SLCTDS(4, SAN_KIND_PUSH, 100);
 	assert_int_equal(pair_tx(0), 4);
 	for (uint32_t i = 3; i > 0; i--) {
 		assert_int_equal(pair_rx(1, i), SAN_DROP_NONE);
@@ -111,8 +109,7 @@ UNIT_CASE(san_tl_solicit_ssn_join__grants_in_ssn_order)
 /* Unordered: granted in order of arrival. */
 UNIT_CASE_IN(san_tl_solicit_ssn_join__unordered, pair_setup_hasty_unordered)
 {
-	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
-	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
+	SLCTDS(2, SAN_KIND_PUSH, 100);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 1);
 	pair_tx(1);
@@ -126,8 +123,7 @@ UNIT_CASE(san_tl_initiator_rx_grant__data_in_rsn_order)
 	struct san_tl_conn *tc = pair_tc(0);
 	uint32_t i;
 
-	for (i = 0; i < 3; i++)
-		assert_int_equal(SLCTD(i, SAN_KIND_PUSH, 100), 0);
+	SLCTDS(3, SAN_KIND_PUSH, 100);
 	pair_xfer(0);
 	pair_tx(1);
 	assert_int_equal(pair_rx(0, pair_find(SAN_OP_PUSH_GRNT, 2)), SAN_DROP_NONE);
@@ -250,8 +246,7 @@ UNIT_CASE_IN(solicited_data__not_granted, setup_steps)
 UNIT_CASE(san_tl_solicit_grant_one__reserves_first)
 {
 	pair.f[1].nb_recvs = 1;
-	assert_int_equal(SLCTD(0, SAN_KIND_SEND, 100), 0);
-	assert_int_equal(SLCTD(1, SAN_KIND_SEND, 100), 0);
+	SLCTDS(2, SAN_KIND_SEND, 100);
 	pair_xfer(0);
 	assert_int_equal(pair.h[1].tl->stats.nb_grants, 1);
 	assert_int_equal(pair.f[1].nb_set_aside, 1);
@@ -368,8 +363,7 @@ UNIT_CASE(san_tl_solicit_ssn_valid__each_once)
 {
 	struct san_wire_pkt *p;
 
-	assert_int_equal(SLCTD(0, SAN_KIND_PUSH, 100), 0);
-	assert_int_equal(SLCTD(1, SAN_KIND_PUSH, 100), 0);
+	SLCTDS(2, SAN_KIND_PUSH, 100);
 	assert_int_equal(pair_tx(0), 2);
 	pair_rx(1, 0);
 	p = pair_pkt(1);

@@ -99,7 +99,7 @@ UNIT_CASE(san_tl_pack_replay__refused)
 	psn = pair_pkt(0)->psn;
 	assert_int_equal(pair_rx(1, 0), SAN_DROP_NONE);
 	assert_int_equal(pair.h[1].tl->nb_held, 1);
-	assert_int_equal(arrive(first), SAN_DROP_NONE);
+	assert_int_equal(pair_arrive(1, first), SAN_DROP_NONE);
 	assert_int_equal(pair.h[1].tl->nb_held, 0);
 	assert_int_equal(pair.h[1].tl->drops[SAN_DROP_RNR], 1);
 	assert_int_equal(pair.h[1].tl->stats.nb_unpack_tx, 1);
@@ -182,7 +182,7 @@ UNIT_CASE(san_tl_pack_rx__stale)
 	assert_int_equal(pair.f[1].nb_recvs, 6);
 	assert_settles(4);
 	san_wire_pkt(late.m)->w.psn++;
-	assert_int_equal(arrive(late), SAN_DROP_FINISHED);
+	assert_int_equal(pair_arrive(1, late), SAN_DROP_FINISHED);
 	assert_int_equal(pair.f[1].nb_done, 4);
 }
 
@@ -255,7 +255,7 @@ UNIT_CASE(san_tl_pack_rx__rsns_not_new)
 	san_wire_pkt(abort.m)->w.status = SAN_RESYNC_ABORT;
 	san_wire_pkt(abort.m)->w.psn += 1;
 	san_wire_pkt(abort.m)->w.rsn = pair_rsn(2);
-	assert_int_equal(arrive(abort), SAN_DROP_NONE);
+	assert_int_equal(pair_arrive(1, abort), SAN_DROP_NONE);
 	assert_int_equal(arrive_copy(&k), SAN_DROP_RSN);
 	assert_int_equal(pair.f[1].nb_push_req, 0);
 	assert_int_equal(pair.f[1].nb_done, 0);

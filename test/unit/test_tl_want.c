@@ -29,18 +29,6 @@ open_wide(uint32_t max_txns, uint32_t max_wide)
 }
 
 static void
-open_all(uint32_t max_txns)
-{
-	open_wide(max_txns, CONNS + 1);
-}
-
-static void
-setup_narrow(void)
-{
-	open_wide(MANY, 1);
-}
-
-static void
 setup_scarce(void)
 {
 	open_wide(1, 1);
@@ -49,13 +37,13 @@ setup_scarce(void)
 static void
 setup(void)
 {
-	open_all(COMMON);
+	open_wide(COMMON, CONNS + 1);
 }
 
 static void
 setup_many(void)
 {
-	open_all(MANY);
+	open_wide(MANY, CONNS + 1);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = pair_close);
@@ -122,9 +110,8 @@ begin_waiting(void)
 {
 	for (int i = 0; i < 1 + COMMON; i++)
 		assert_int_equal(ASK(0), 0);
-	for (int i = 1; i < CONNS; i++) {
+	for (int i = 1; i < CONNS; i++)
 		assert_asks(i, "+-");
-	}
 	assert_int_equal(pair.h[0].tl->nb_promised, 0);
 	assert_called(0, 0);
 }
@@ -336,10 +323,12 @@ UNIT_CASE(san_tl_want__the_record_first)
 /* ---- more connections than reservations ---- */
 
 /* RT-26: without a free ring a connection runs one transaction at a time. */
-UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, setup_narrow)
+UNIT_CASE_IN(san_tl_initiator_submit__one_at_a_time_without_a_ring, NULL)
 {
-	struct san_tl *tl = pair.h[0].tl;
+	struct san_tl *tl;
 
+	open_wide(MANY, 1);
+	tl = pair.h[0].tl;
 	for (int i = 0; i < 3; i++) {
 		assert_asks(0, "+");
 		assert_asks(2, "+");
@@ -412,9 +401,10 @@ UNIT_CASE_IN(san_tl_wake__first_before_new, setup_scarce)
 
 #define SILENT 3 /* connections of a host that acknowledges nothing; the last is of another host */
 
-static void
-setup_hosts(void)
+/* RT-35: a host has an eighth of what is left. The others need not wait for it. */
+UNIT_CASE_IN(san_tl_want__share_of_a_host, NULL)
 {
+	const struct san_tl_host *h;
 	struct tl_link l = pair_link(true);
 	uint16_t slot[2];
 
@@ -424,13 +414,7 @@ setup_hosts(void)
 	pair_connect(&l, slot);
 	conn[SILENT] = slot[0];
 	assert_int_equal(pair.h[0].pdl->nb_hosts, 2);
-}
-
-/* RT-35: a host has an eighth of what is left. The others need not wait for it. */
-UNIT_CASE_IN(san_tl_want__share_of_a_host, setup_hosts)
-{
-	const struct san_tl_host *h = pair.h[0].tl->conns[conn[0]].host;
-
+	h = pair.h[0].tl->conns[conn[0]].host;
 	for (int i = 0; i < SILENT; i++)
 		while (ASK(i) == 0)
 			;
