@@ -53,8 +53,7 @@ struct cm_host {
 	bool dead;                         /**< hears and says nothing */
 	uint32_t nb[SAN_CM_EV_CLOSED + 1]; /**< events by type */
 	struct san_cm_event last[SAN_CM_EV_CLOSED + 1];
-	uint32_t nb_rx[SAN_CM_MSG_MAX];
-	uint32_t nb_tx[SAN_CM_MSG_MAX];
+	uint32_t nb_rx[SAN_CM_MSG_MAX], nb_tx[SAN_CM_MSG_MAX];
 	uint64_t drops[SAN_DROP_MAX];
 };
 
@@ -489,11 +488,7 @@ cm_net_forge(struct cm_net *net, int from, const struct san_wire_cm *msg)
 {
 	struct san_wire_path path = cm_net_path(net, from);
 	struct san_wire_pkt p = {
-		.op = SAN_OP_CM,
-		.dcid = SAN_WIRE_CID_CM,
-		.pkey = CM_NET_PKEY,
-		.tag = msg->dst_tag,
-	};
+		.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM, .pkey = CM_NET_PKEY, .tag = msg->dst_tag};
 
 	return cm_net_rx(net, 1 - from, cm_net_build(net, &path, &p, msg));
 }

@@ -18,6 +18,10 @@ static struct cm_net net;
 static struct san_wire_path path; /* of what was sent last, or is forged */
 static struct san_wire_pkt pkt;
 
+/** Header of a connection message. */
+static const struct san_wire_pkt cm_pkt = {
+	.op = SAN_OP_CM, .dcid = SAN_WIRE_CID_CM, .pkey = CM_NET_PKEY};
+
 /** Nobody listens. */
 static inline void
 cm_idle(void)
@@ -102,6 +106,15 @@ cm_twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct 
 
 /* ---- requests ---- */
 
+/** Host 0 requests a connection to *to* with these parameters. */
+static inline int
+cm_connect(const struct san_ip *to, const struct san_cm_param *param, uint16_t *slot)
+{
+	struct cm_host *h = &net.h[0];
+
+	return san_cm_fsm_connect(h->cm, &h->ip, to, CM_NET_SERVICE, param, 0, net.now_ns, slot);
+}
+
 /** The slot at host 1 of the last request. */
 static inline uint16_t
 cm_requested(void)
@@ -144,6 +157,14 @@ cm_reject(uint16_t slot, const char *text)
 		assert_events(i, type, 1);                         \
 		assert_int_equal(net.h[i].last[type].reason, why); \
 	} while (0)
+
+/** Host 1 has no connection. */
+static inline void
+cm_assert_nothing_kept(void)
+{
+	assert_int_equal(net.h[1].pdl->nb_conns, 0);
+	cm_net_check(&net);
+}
 
 /** Connections that host 0 and host 1 have seen established. */
 #define assert_established(n0, n1)                           \

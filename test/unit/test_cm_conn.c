@@ -111,9 +111,7 @@ UNIT_CASE(resolving__lists_are_short)
 
 	for (uint32_t i = 0; i < 60; i++) {
 		peer.b[15] = (uint8_t)i;
-		assert_int_equal(san_cm_fsm_connect(cm, &net.h[0].ip, &peer, 1, &param, 0,
-						    net.now_ns, &slot),
-				 0);
+		assert_int_equal(cm_connect(&peer, &param, &slot), 0);
 	}
 	for (uint32_t i = 0; i < CM_RESOLVING; i++) {
 		nb = 0;

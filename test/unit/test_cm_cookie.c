@@ -56,8 +56,7 @@ UNIT_CASE(valid__own_cookie)
 
 struct field {
 	const char *name;
-	size_t off;
-	size_t len;
+	size_t off, len;
 	bool pkt;
 };
 
@@ -97,13 +96,10 @@ UNIT_CASE(valid__covers_every_bit)
 	assert_true(is_valid(5 * SLOT_NS));
 }
 
-struct age_row {
-	uint64_t made_ns;
-	uint64_t now_ns;
+static const struct {
+	uint64_t made_ns, now_ns;
 	bool valid;
-};
-
-static const struct age_row ages[] = {
+} ages[] = {
 	{0, 0, true},
 	{0, SLOT_NS - 1, true},
 	{0, SLOT_NS, true}, /* previous slot */

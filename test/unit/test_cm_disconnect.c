@@ -377,17 +377,14 @@ UNIT_CASE(restart__connects_anew) /* RT-24 */
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
 }
 
-struct reset_row {
+/* Invalid RESETs, which change nothing but a counter. */
+static const struct {
 	const char *what;
 	int32_t psn; /* distance from the outstanding PSN */
-	uint32_t tag_xor;
-	uint32_t cid_xor;
+	uint32_t tag_xor, cid_xor;
 	uint8_t src_xor; /* changes the source address */
 	uint16_t pkey_xor;
-};
-
-/* Invalid RESETs, which change nothing but a counter. */
-static const struct reset_row stale_resets[] = {
+} stale_resets[] = {
 	{"below", -1, 0, 0, 0, 0},
 	{"never sent", 1, 0, 0, 0, 0},
 	{"far away", INT32_MIN, 0, 0, 0, 0},
@@ -412,11 +409,8 @@ UNIT_CASE(reset__stale_changes_nothing) /* RT-24, RT-29 */
 		unit_row(r->what);
 		path = cm_net_path(&net, 1);
 		path.src.b[15] ^= r->src_xor;
-		pkt = (struct san_wire_pkt){
-			.op = SAN_OP_CM,
-			.dcid = SAN_WIRE_CID_CM,
-			.pkey = CM_NET_PKEY ^ r->pkey_xor,
-		};
+		pkt = cm_pkt;
+		pkt.pkey ^= r->pkey_xor;
 		msg = reset_for(psn + (uint32_t)r->psn);
 		msg.src_tag ^= r->tag_xor;
 		msg.src_cid ^= r->cid_xor;
@@ -506,17 +500,13 @@ setup_with_xid(void)
 	cm_net_open(&net, slot);
 }
 
-struct forged_row {
+static const struct {
 	uint8_t msg;
-	uint32_t dst_tag_xor;
-	uint32_t src_tag_xor;
-	uint32_t xid_xor;
+	uint32_t dst_tag_xor, src_tag_xor, xid_xor;
 	uint16_t pkey_xor;
 	uint8_t src_xor;
 	enum san_drop drop;
-};
-
-static const struct forged_row forged_rows[] = {
+} forged_rows[] = {
 	{SAN_CM_DREQ, 1, 0, 0, 0, 0, SAN_DROP_TAG},
 	{SAN_CM_DREQ, 0, 1, 0, 0, 0, SAN_DROP_CM_STALE},
 	{SAN_CM_DREQ, 0, 0, 1, 0, 0, SAN_DROP_CM_STALE},
@@ -541,11 +531,8 @@ UNIT_CASE_IN(forged__changes_nothing, setup_with_xid) /* RT-24, RT-29 */
 	UNIT_EACH(r, forged_rows) {
 		path = cm_net_path(&net, 0);
 		path.src.b[15] ^= (uint8_t)(r->src_xor << 4);
-		pkt = (struct san_wire_pkt){
-			.op = SAN_OP_CM,
-			.dcid = SAN_WIRE_CID_CM,
-			.pkey = CM_NET_PKEY ^ r->pkey_xor,
-		};
+		pkt = cm_pkt;
+		pkt.pkey ^= r->pkey_xor;
 		msg = (struct san_wire_cm){
 			.msg = r->msg,
 			.flags = r->msg == SAN_CM_COOKIE ? SAN_CM_F_COOKIE : 0,

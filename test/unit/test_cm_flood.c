@@ -7,20 +7,7 @@
 #define MILLION 1000000u
 #define XID_OFF 4 /* offset in the message */
 
-static const struct san_wire_pkt cm_pkt = {
-	.op = SAN_OP_CM,
-	.dcid = SAN_WIRE_CID_CM,
-	.pkey = CM_NET_PKEY,
-};
-
 UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
-
-static void
-assert_nothing_kept(void)
-{
-	assert_int_equal(net.h[1].pdl->nb_conns, 0);
-	cm_net_check(&net);
-}
 
 static void
 put_be32(uint8_t *at, uint32_t v)
@@ -62,7 +49,7 @@ UNIT_CASE(flood__million_requests)
 	assert_int_equal(nb_answers + nb_limited, MILLION);
 	/* 100 per ms, and the initial burst */
 	assert_in_range(nb_answers, 99000, 100 * ((net.now_ns - begin_ns) / MS) + 100);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 	assert_int_equal(rte_mempool_in_use_count(test_pool()), in_use - 1);
 	/* an honest peer can connect */
 	cm_net_connect(&net, 0, 1);
@@ -89,7 +76,7 @@ UNIT_CASE(flood__wrong_cookies)
 	}
 	/* RT-36: each check costs a MAC; at one instant one host gets half a burst */
 	assert_int_equal(nb_checked, 200);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 }
 
 UNIT_CASE(flood__resets_are_limited)

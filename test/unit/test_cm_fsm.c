@@ -191,16 +191,14 @@ UNIT_CASE(connect__crosswise)
 	assert_established(2, 2);
 }
 
-struct param_row {
-	const char *what;
-	struct san_cm_param param;
-	int rc;
-};
-
 #define OK           .pkey = 1, .msg_limit = 1
 #define WIN(r, d, f) .req_win = r, .data_win = d, .first_win = f
 
-static const struct param_row param_rows[] = {
+static const struct {
+	const char *what;
+	struct san_cm_param param;
+	int rc;
+} param_rows[] = {
 	{"smallest", {OK, WIN(2, 2, 2), .mtu = 64, .max_txn = 1}, 0},
 	{"largest", {OK, WIN(256, 1024, 65535), .mtu = 65535, .max_txn = 65535}, 0},
 	{"request window", {OK, WIN(1, 2, 2), .mtu = 64, .max_txn = 1}, -EINVAL},
@@ -220,16 +218,13 @@ static const struct param_row param_rows[] = {
 
 UNIT_CASE(connect__parameters) /* RULE-7 */
 {
-	struct cm_host *h = &net.h[0];
 	uint16_t slot;
 
 	UNIT_EACH(r, param_rows) {
 		unit_row(r->what);
-		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1,
-						    &r->param, 0, net.now_ns, &slot),
-				 r->rc);
+		assert_int_equal(cm_connect(&net.h[1].ip, &r->param, &slot), r->rc);
 	}
-	assert_int_equal(h->pdl->nb_conns, 2);
+	assert_int_equal(net.h[0].pdl->nb_conns, 2);
 }
 
 UNIT_CASE(connect__bad_addresses)
@@ -246,9 +241,7 @@ UNIT_CASE(connect__bad_addresses)
 
 	UNIT_EACH(r, bad) {
 		memcpy(ip.b, *r, sizeof(ip.b));
-		assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &ip, 1, &h->param, 0, net.now_ns,
-						    &slot),
-				 -EINVAL);
+		assert_int_equal(cm_connect(&ip, &h->param, &slot), -EINVAL);
 	}
 	memset(&ip, 0, sizeof(ip));
 	assert_int_equal(san_cm_fsm_connect(h->cm, &v6, &ip, 1, &h->param, 0, net.now_ns, &slot),
@@ -261,14 +254,11 @@ UNIT_CASE(connect__bad_addresses)
 
 UNIT_CASE(connect__no_slot)
 {
-	struct cm_host *h = &net.h[0];
 	uint16_t slot;
 
 	for (uint16_t i = 0; i < 16; i++)
 		cm_net_connect(&net, 0, i);
-	assert_int_equal(
-		san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, 1, &h->param, 0, net.now_ns, &slot),
-		-ENOSPC);
+	assert_int_equal(cm_connect(&net.h[1].ip, &net.h[0].param, &slot), -ENOSPC);
 }
 
 UNIT_CASE(resolved__sends_what_waits)

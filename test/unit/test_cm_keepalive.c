@@ -115,12 +115,7 @@ UNIT_CASE(probe__not_while_draining)
 UNIT_CASE(connect__agrees_on_features)
 {
 	static const uint32_t table[][3] = {
-		{0x1, 0x1, 0x1},
-		{0x1, 0x0, 0x0},
-		{0x0, 0x1, 0x0},
-		{0x80000001, 0x1, 0x1},
-		{0x1, 0xf0, 0x0},
-	};
+		{1, 1, 1}, {1, 0, 0}, {0, 1, 0}, {0x80000001, 1, 1}, {1, 0xf0, 0}};
 
 	assert_int_equal(net.h[0].cm->conf.features, SAN_CM_FEAT_PACK);
 	for (unsigned int i = 0; i < RTE_DIM(table); i++) {

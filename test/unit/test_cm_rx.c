@@ -7,12 +7,6 @@
 
 #include "test_cm.h"
 
-static const struct san_wire_pkt cm_pkt = {
-	.op = SAN_OP_CM,
-	.dcid = SAN_WIRE_CID_CM,
-	.pkey = CM_NET_PKEY,
-};
-
 UNIT_FIXTURE(.setup = cm_setup, .teardown = cm_teardown);
 
 static void
@@ -34,13 +28,6 @@ only_answer(void)
 	assert_true(cm_next(1, &msg));
 	assert_no_answer();
 	return msg;
-}
-
-static void
-assert_nothing_kept(void)
-{
-	assert_int_equal(net.h[1].pdl->nb_conns, 0);
-	cm_net_check(&net);
 }
 
 UNIT_CASE(req__gets_a_cookie)
@@ -69,7 +56,7 @@ UNIT_CASE(req__gets_a_cookie)
 	assert_true(rte_is_same_ether_addr(&path.src_mac, &net.h[1].mac));
 	assert_int_equal(path.src_port, 50001);
 	assert_int_equal(path.dst_port, SAN_WIRE_PORT);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 }
 
 /** Exchange REQ and COOKIE, and put the cookie into *msg* for the second REQ. */
@@ -170,13 +157,13 @@ UNIT_CASE(req__cookie_for_another_request) /* RT-24 */
 	ask_cookie(&msg);
 	msg.first_win ^= 1;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 	/* it can try again with the right one */
 	assert_int_equal(only_answer().msg, SAN_CM_COOKIE);
 	msg.first_win ^= 1;
 	msg.cookie[3] ^= 0x10;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 }
 
 UNIT_CASE(req__cookie_from_another_address)
@@ -189,7 +176,7 @@ UNIT_CASE(req__cookie_from_another_address)
 	pkt = cm_pkt;
 	assert_int_equal(cm_net_rx(&net, 1, cm_net_build(&net, &path, &pkt, &msg)),
 			 SAN_DROP_CM_COOKIE);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 }
 
 /* An expired cookie is refused and replaced, so that a slow peer succeeds. */
@@ -200,7 +187,7 @@ UNIT_CASE(req__old_cookie)
 	ask_cookie(&msg);
 	net.now_ns += 8 * SAN_NS_PER_S; /* two slots */
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_COOKIE);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 	memcpy(msg.cookie, only_answer().cookie, sizeof(msg.cookie));
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
 	assert_int_equal(net.h[1].pdl->nb_conns, 1);
@@ -448,9 +435,9 @@ UNIT_CASE(ghost__late_req)
 	assert_int_equal(cm_accept(ev.slot), 0);
 	san_cm_fsm_failed(net.h[1].cm, ev.slot, RTSAN_R_TIMEOUT, net.now_ns);
 	cm_net_settle(&net);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_NONE);
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 	assert_int_equal(san_cm_state(net.h[1].cm, ev.slot), SAN_CM_IDLE);
 	/* another attempt with the same CID is another connection */
 	msg.xid++;
@@ -472,7 +459,7 @@ UNIT_CASE(ghost__slots_are_reused)
 		assert_true(san_cm_event_next(net.h[1].cm, &ev));
 		assert_int_equal(cm_reject(ev.slot, ""), 0);
 		cm_net_settle(&net);
-		assert_nothing_kept();
+		cm_assert_nothing_kept();
 		net.now_ns += 100 * MS;
 	}
 }
@@ -564,5 +551,5 @@ UNIT_CASE(rx__malformed)
 	msg.reason = SAN_CM_R_MAX;
 	assert_int_equal(cm_net_forge(&net, 0, &msg), SAN_DROP_CM_MALFORMED);
 	assert_no_answer();
-	assert_nothing_kept();
+	cm_assert_nothing_kept();
 }

@@ -86,8 +86,7 @@ UNIT_CASE(softrss__known_hashes)
 	UNIT_EACH(r, known) {
 		src = ip(r->src);
 		dst = ip(r->dst);
-		assert_int_equal(softrss(&src, &dst, r->src_port, r->dst_port),
-				 r->hash);
+		assert_int_equal(softrss(&src, &dst, r->src_port, r->dst_port), r->hash);
 	}
 }
 

@@ -103,13 +103,9 @@ UNIT_CASE(connect__not_in_order)
 
 	h->param.stream = true;
 	h->param.relaxed = true;
-	assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
-					    42, net.now_ns, &slot),
-			 -EINVAL);
+	assert_int_equal(cm_connect(&net.h[1].ip, &h->param, &slot), -EINVAL);
 	h->param.ordered = h->param.relaxed = false;
-	assert_int_equal(san_cm_fsm_connect(h->cm, &h->ip, &net.h[1].ip, CM_NET_SERVICE, &h->param,
-					    42, net.now_ns, &slot),
-			 -EINVAL);
+	assert_int_equal(cm_connect(&net.h[1].ip, &h->param, &slot), -EINVAL);
 	/* a peer that requests it nevertheless */
 	h->param.stream = false;
 	slot = cm_net_connect(&net, 0, 42);

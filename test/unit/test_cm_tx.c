@@ -8,19 +8,13 @@ static struct san_wire_cm msg;
 
 UNIT_FIXTURE(.setup = cm_idle, .teardown = cm_teardown);
 
-static bool
-next(void)
-{
-	return cm_next(0, &msg);
-}
-
 UNIT_CASE(tx_next__fills_all)
 {
 	uint16_t slot = cm_net_connect(&net, 0, 1);
 	const struct san_pdl_conn *c = &net.h[0].pdl->conns[slot];
 
 	memset(&pkt, 0xee, sizeof(pkt));
-	assert_true(next());
+	assert_true(cm_next(0, &msg));
 	assert_int_equal(pkt.op, SAN_OP_CM);
 	assert_int_equal(pkt.dcid, SAN_WIRE_CID_CM);
 	assert_int_equal(pkt.pkey, CM_NET_PKEY);
@@ -39,7 +33,7 @@ UNIT_CASE(tx_next__fills_all)
 	assert_int_equal(msg.nb_ports, 2);
 	assert_int_equal(msg.ports[0], 50001);
 	assert_int_equal(msg.service, CM_NET_SERVICE);
-	assert_false(next());
+	assert_false(cm_next(0, &msg));
 }
 
 /* Retries: after 20 ms, doubled each time up to 500; at most one message waits. */
@@ -49,18 +43,18 @@ UNIT_CASE(tx_next__retries_double)
 	uint16_t slot = cm_net_connect(&net, 0, 1);
 	uint64_t due_ns = 0;
 
-	assert_true(next());
+	assert_true(cm_next(0, &msg));
 	for (uint32_t i = 0; i < 7; i++) {
 		due_ns += RTE_MIN(20 * MS << i, 500 * MS);
 		net.now_ns = begin_ns + due_ns - 1;
 		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
-		assert_false(next());
+		assert_false(cm_next(0, &msg));
 		net.now_ns++;
 		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
 		san_cm_fsm_on_timer(net.h[0].cm, slot, net.now_ns);
-		assert_true(next());
+		assert_true(cm_next(0, &msg));
 		assert_int_equal(msg.msg, SAN_CM_REQ);
-		assert_false(next());
+		assert_false(cm_next(0, &msg));
 	}
 }
 
@@ -77,10 +71,10 @@ UNIT_CASE(reply__ring_is_full)
 	assert_false(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
 	cm_net_check(&net);
 	for (uint32_t i = 0; i < CM_OUT_MAX; i++) {
-		assert_true(next());
+		assert_true(cm_next(0, &msg));
 		assert_int_equal(msg.xid, i);
 	}
-	assert_false(next());
+	assert_false(cm_next(0, &msg));
 	assert_true(san_cm_tx_reply(net.h[0].cm, &p, 1, &m));
 }
 
