@@ -27,8 +27,7 @@ struct fake_tl {
 	uint32_t nb_txns;
 	uint32_t room;       /**< submits that still succeed */
 	uint32_t nb_refused; /**< refused submits */
-	uint32_t nb_recv_posted;
-	uint32_t nb_unwanted;
+	uint32_t nb_recv_posted, nb_unwanted;
 	bool room_inside; /**< call room() from within the submit that refuses */
 	struct san_ulp *ulp;
 };
@@ -144,10 +143,7 @@ static inline uint32_t
 test_post_recv(uint64_t wr_id, void *addr, uint32_t len)
 {
 	struct san_ulp_recv r = {
-		.wr_id = wr_id,
-		.nb_sge = 1,
-		.sge = {{.addr = addr, .length = len}},
-	};
+		.wr_id = wr_id, .nb_sge = 1, .sge = {{.addr = addr, .length = len}}};
 
 	return san_ulp_qp_post_recv(t.ulp, t.qp, &r, 1, 0);
 }

@@ -28,8 +28,7 @@ add(void)
 {
 	uint32_t key;
 
-	assert_int_equal(
-		san_ulp_mr_add(t.ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, BASE, RTSAN_REMOTE_PULL, PKEY, &key), 0);
 	return key;
 }
 
@@ -158,8 +157,7 @@ UNIT_CASE(guess__stream)
 
 	spend(key);
 	reconnect();
-	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PULL, &own),
-			 0);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PULL, &own), 0);
 	assert_int_equal(pull_at(own, 0), SAN_ST_OK);
 	assert_int_equal(pull(key), SAN_ST_ACCESS);
 	assert_int_equal(pull_at(own, 0), SAN_ST_OK);
@@ -213,15 +211,11 @@ UNIT_CASE(guess__remembered)
 UNIT_CASE(guess__express)
 {
 	struct san_wire_pkt p = {
-		.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT,
-		.addr = BASE,
-		.length = 8,
-	};
+		.flags = SAN_KIND_PUSH << SAN_F_KIND_SHIFT, .addr = BASE, .length = 8};
 	struct san_ulp_express x;
 
 	assert_int_equal(san_ulp_mr_add(t.ulp, mem, LEN, BASE,
-					RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH,
-					PKEY, &p.key),
+					RTSAN_REMOTE_PULL | RTSAN_REMOTE_PUSH, PKEY, &p.key),
 			 0);
 	san_ulp_place_express_start(t.ulp, SLOT, &x);
 	assert_false(san_ulp_place_express(t.ulp, &p, &x));

@@ -69,8 +69,7 @@ UNIT_CASE(san_ulp_mr_add__refuses_bad_arguments)
 
 UNIT_CASE(san_ulp_mr_add__fills_the_table)
 {
-	uint32_t keys[16];
-	uint32_t key;
+	uint32_t keys[16], key;
 
 	for (uint32_t i = 0; i < 16; i++) {
 		keys[i] = add(0, PKEY);
@@ -275,8 +274,7 @@ UNIT_CASE(san_ulp_mr_add_stream__peer_only)
 	uint32_t key, program, other;
 
 	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, 0, 0, &key), -EINVAL);
-	assert_int_equal(
-		san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PULL, &key), 0);
+	assert_int_equal(san_ulp_mr_add_stream(t.ulp, t.qp, mem, LEN, RTSAN_REMOTE_PULL, &key), 0);
 	assert_int_equal(try_pull(key, 0, LEN), SAN_ST_OK);
 	assert_int_equal(try_pull(key, 1, LEN), SAN_ST_ACCESS);
 	assert_null(san_ulp_mr_find(t.ulp, key, 0, 0, 1));

@@ -6,12 +6,6 @@ static uint8_t mem[64];
 
 UNIT_FIXTURE(.setup = test_ulp_setup, .teardown = test_ulp_close);
 
-static struct san_tl_rxn
-send_of(uint32_t length)
-{
-	return test_push(SAN_KIND_SEND, length, 0, 0);
-}
-
 /** Post receives wr_id = first .. first + n - 1. */
 static void
 post_recvs(uint64_t first, uint32_t n)
@@ -23,7 +17,7 @@ post_recvs(uint64_t first, uint32_t n)
 static uint8_t
 take(struct san_tl_rxn *r)
 {
-	*r = send_of(8);
+	*r = test_push(SAN_KIND_SEND, 8, 0, 0);
 	return san_tl_ulp_push_req(t.ulp, r);
 }
 
@@ -356,7 +350,7 @@ UNIT_CASE(san_ulp_qp_names_key__until_completed)
 {
 	struct san_ulp_wr wr = test_wr(RTSAN_WR_SEND, 1, 0);
 	struct san_ulp_recv recv = {.nb_sge = 2, .sge = {{mem, 4, 50}, {mem + 4, 4, 60}}};
-	struct san_tl_rxn r = send_of(8);
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND, 8, 0, 0);
 
 	wr.nb_sge = 2;
 	wr.sge[0] = (struct rtsan_sge){mem, 4, 70};
@@ -394,7 +388,7 @@ UNIT_CASE(san_ulp_qp_post_recv__takes_what_fits)
 	assert_int_equal(san_ulp_qp_post_recv(t.ulp, 99, r, 1, 0), 0);
 	assert_int_equal(fake.nb_recv_posted, 1);
 	/* a receive in use keeps its room until it completes */
-	taken = send_of(0);
+	taken = test_push(SAN_KIND_SEND, 0, 0, 0);
 	assert_int_equal(san_tl_ulp_push_req(t.ulp, &taken), SAN_ST_OK);
 	assert_int_equal(san_ulp_qp_post_recv(t.ulp, t.qp, r, 1, 0), 0);
 	assert_int_equal(san_tl_ulp_push_done(t.ulp, &taken), SAN_ST_OK);
@@ -416,13 +410,7 @@ UNIT_CASE(san_ulp_qp_take_recv__in_posting_order)
 UNIT_CASE(san_ulp_qp_return_recv__keeps_posting_order)
 {
 	static const uint8_t orders[][3] = {
-		{0, 1, 2},
-		{0, 2, 1},
-		{1, 0, 2},
-		{1, 2, 0},
-		{2, 0, 1},
-		{2, 1, 0},
-	};
+		{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
 	for (uint32_t i = 0; i < 6; i++) {
 		struct san_tl_rxn r[3];

@@ -499,8 +499,7 @@ UNIT_CASE(san_ulp_wr_place__atomic_result)
 	assert_int_equal(san_tl_ulp_pull_place(t.ulp, &fake.txns[0], 0, m, 1, 8), SAN_ST_OK);
 	assert_int_equal(result, 0x0102030405060708);
 	/* a packet shorter than it claims */
-	assert_int_equal(san_tl_ulp_pull_place(t.ulp, &fake.txns[0], 0, m, 2, 8),
-			 SAN_ST_LENGTH);
+	assert_int_equal(san_tl_ulp_pull_place(t.ulp, &fake.txns[0], 0, m, 2, 8), SAN_ST_LENGTH);
 	rte_pktmbuf_free(m);
 	fake_cmpl(0, SAN_ST_OK);
 }
