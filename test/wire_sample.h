@@ -24,17 +24,14 @@
 
 struct wire_sample {
 	const char *name;
-	uint8_t op;
-	uint8_t flags;
-	uint8_t status;
+	uint8_t op, flags, status;
 	uint8_t nb_req;    /**< ACK */
 	uint8_t nb_data;   /**< ACK */
 	uint8_t cm_msg;    /**< CM */
 	uint8_t cm_flags;  /**< CM */
 	uint8_t cm_reason; /**< CM */
 	uint16_t payload;
-	uint32_t length;
-	uint32_t offset;
+	uint32_t length, offset;
 };
 
 #define WIRE_SAMPLE_KIND(k) (SAN_KIND_##k << SAN_F_KIND_SHIFT)

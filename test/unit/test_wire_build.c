@@ -180,8 +180,7 @@ UNIT_CASE(build__bytes_of_unslctd_data) /* RT-3, RT-24, RT-29, PCB-5 */
 
 struct ext_row {
 	const char *name;
-	uint8_t len;
-	uint8_t bytes[20];
+	uint8_t len, bytes[20];
 };
 
 /* Extended headers, byte by byte. */
@@ -222,8 +221,7 @@ UNIT_CASE(build__bytes_of_extended_headers)
 			m = wire_sample_build(test_pool(), s, v6);
 			off = v6 ? 74 + 28 : 54 + 28;
 			assert_int_equal(san_wire_op_hdr_len(s->op, v6), off + r->len);
-			assert_memory_equal(byte_at(m, off),
-					    r->bytes, r->len);
+			assert_memory_equal(byte_at(m, off), r->bytes, r->len);
 			rte_pktmbuf_free(m);
 		}
 	}

@@ -6,14 +6,11 @@
 
 UNIT_FIXTURE(.teardown = teardown);
 
-struct cm_row {
+static const struct {
 	const char *sample;
-	uint8_t off;
-	uint8_t value;
+	uint8_t off, value;
 	enum san_drop want;
-};
-
-static const struct cm_row cm_rows[] = {
+} cm_rows[] = {
 	{"cm_req", 0, 0, SAN_DROP_CM_MALFORMED}, /* message */
 	{"cm_req", 0, 9, SAN_DROP_CM_MALFORMED},
 	{"cm_req", 0, 255, SAN_DROP_CM_MALFORMED},

@@ -62,9 +62,7 @@ struct refusal {
 	const char *sample;
 	uint8_t how;
 	enum base base;
-	uint8_t off;
-	uint8_t keep;
-	uint8_t set;
+	uint8_t off, keep, set;
 	enum san_drop want;
 };
 
@@ -434,14 +432,11 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 	}
 }
 
-struct status_row {
+static const struct {
 	const char *name;
 	uint8_t off; /* in the extended header */
-	uint8_t first;
-	uint8_t last;
-};
-
-static const struct status_row status_rows[] = {
+	uint8_t first, last;
+} status_rows[] = {
 	{"push_grnt", 8, 0, 10},
 	{"pull_data", 4, 0, 10},
 	{"nack_rnr", 4, 1, 10},

@@ -25,8 +25,7 @@ UNIT_CASE(peek__cid_of_every_type)
 		for (unsigned int v6 = 0; v6 < 2; v6++) {
 			m = build(s, v6);
 			assert_true(san_wire_peek(m, SAN_WIRE_PORT, &peek));
-			assert_int_equal(peek.cid,
-					 s->op == SAN_OP_CM ? SAN_WIRE_CID_CM : 0xabcdef);
+			assert_int_equal(peek.cid, s->op == SAN_OP_CM ? SAN_WIRE_CID_CM : 0xabcdef);
 			assert_int_equal(peek.cm_msg, s->cm_msg);
 			if (s->op == SAN_OP_CM)
 				assert_int_equal(peek.cm_cid, 0x313233);

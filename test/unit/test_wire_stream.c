@@ -103,14 +103,12 @@ UNIT_CASE(get__every_length)
 	}
 }
 
-struct row {
+/* Invalid values, with their place in the header and the parts. */
+static const struct {
 	const char *sample;
 	uint16_t at;
 	uint8_t value;
-};
-
-/* Invalid values, with their place in the header and the parts. */
-static const struct row rows[] = {
+} rows[] = {
 	{"data", 0, 0}, /* version */
 	{"data", 0, 2},
 	{"data", 1, SAN_SM_MODES},
