@@ -323,8 +323,7 @@ inet_make_nd(struct inet_frame *f, uint8_t type, const char *src, const char *ds
 
 /** Ethernet and IP header of either family, then a UDP header; its length and sum are to be set. */
 static inline void
-inet_put_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t sport,
-	     uint16_t dport)
+inet_put_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t sport, uint16_t dport)
 {
 	struct san_ip d = inet_ip(dst);
 

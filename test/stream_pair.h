@@ -52,8 +52,7 @@ struct pair_end {
 	struct san_stream *s;
 	uint64_t recv_cookie[PAIR_REQS];
 	void *recv_buf[PAIR_REQS];
-	uint32_t recv_len[PAIR_REQS];
-	uint32_t recv_head, recv_tail;
+	uint32_t recv_len[PAIR_REQS], recv_head, recv_tail;
 	struct pair_req req[PAIR_REQS];
 	uint32_t nb_req;
 	uint32_t max_req; /* more are refused */

@@ -25,8 +25,7 @@ struct model_rtx_item {
 
 /** Items by PSN - first PSN: no wrap, no ring. */
 struct model_rtx {
-	uint32_t first_psn;
-	uint32_t nb;
+	uint32_t first_psn, nb;
 	struct model_rtx_item item[MODEL_RTX_MAX];
 };
 

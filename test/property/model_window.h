@@ -16,8 +16,7 @@
 #define MODEL_WINDOW_MAX 3000
 
 struct model_window {
-	uint32_t first_psn;
-	uint32_t size;
+	uint32_t first_psn, size;
 	uint32_t nb; /**< PSNs assigned by the sender */
 	/* receiver */
 	bool received[MODEL_WINDOW_MAX]; /**< includes acknowledged */
@@ -30,10 +29,8 @@ struct model_window {
 
 /** An ACK as the receiver would say it at some time. */
 struct model_ack {
-	uint32_t serial;
-	uint32_t base;
-	bool received[MODEL_WINDOW_MAX];
-	bool acked[MODEL_WINDOW_MAX];
+	uint32_t serial, base;
+	bool received[MODEL_WINDOW_MAX], acked[MODEL_WINDOW_MAX];
 };
 
 static inline uint32_t

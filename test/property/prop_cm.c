@@ -26,8 +26,7 @@ struct end {
 	bool passive;
 	uint16_t slot;
 	uint32_t tag; /* ours: unique */
-	uint32_t nb_est;
-	uint32_t nb_final;
+	uint32_t nb_est, nb_final;
 	bool is_matched; /* connecting: an accepting end was established for it */
 };
 
@@ -60,16 +59,6 @@ link_hook(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct
 		if (san_prng_below(&g, 32) == 0)
 			fate->delay_ns[i] += san_prng_below(&g, 3000) * MS;
 	}
-}
-
-static struct end *
-end_of_tag(uint32_t tag)
-{
-	for (uint32_t i = 0; i < nb_ends; i++) {
-		if (ends[i].tag == tag)
-			return &ends[i];
-	}
-	return NULL;
 }
 
 static uint32_t
@@ -119,11 +108,12 @@ static void
 match(const struct end *e)
 {
 	const struct san_cm_agreed *a = san_cm_agreed(net.h[e->host].cm, e->slot);
-	struct end *peer;
+	struct end *peer = ends;
 
 	PROP_CHECK(a != NULL);
-	peer = end_of_tag(a->pdl.dtag);
-	PROP_CHECK(peer != NULL && !peer->passive && peer->host != e->host);
+	while (peer < ends + nb_ends && peer->tag != a->pdl.dtag)
+		peer++;
+	PROP_CHECK(peer < ends + nb_ends && !peer->passive && peer->host != e->host);
 	PROP_CHECK(peer->nb_est == 1 && !peer->is_matched);
 	peer->is_matched = true;
 }

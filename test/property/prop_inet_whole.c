@@ -43,12 +43,6 @@ enum verdict {
 	WHOLE,
 };
 
-static bool
-is_same(const struct model_frag *a, const struct model_frag *b)
-{
-	return a->at == b->at && a->end == b->end && a->more == b->more;
-}
-
 /** Can both be of one packet? */
 static bool
 agree(const struct model_frag *a, const struct model_frag *b)
@@ -85,9 +79,11 @@ model_rx(struct model *m, const struct model_frag *f, uint64_t wait_ns)
 	if (m->is_broken)
 		return DROPPED;
 	for (uint32_t i = 0; i < m->nb; i++) {
-		if (is_same(&m->frags[i], f))
+		const struct model_frag *o = &m->frags[i];
+
+		if (o->at == f->at && o->end == f->end && o->more == f->more)
 			return DROPPED;
-		if (!agree(&m->frags[i], f)) {
+		if (!agree(o, f)) {
 			m->is_broken = true;
 			return DROPPED;
 		}

@@ -92,15 +92,6 @@ decide(const struct san_wire_pkt *p)
 	return SAN_RX_ACKED;
 }
 
-/* RT-5: what the receiver has not got. */
-static bool
-is_wanted(struct model_rtx *m, uint32_t psn)
-{
-	uint32_t i = psn - m->first_psn;
-
-	return !m->item[i].acked && !m->item[i].held;
-}
-
 static void
 arrive(int to, const struct pair_pkt *k)
 {
@@ -116,7 +107,8 @@ arrive(int to, const struct pair_pkt *k)
 	}
 	it = model_rtx_item(&model[1 - to][win], k->p.psn);
 	PROP_CHECK(it != NULL && it->rsn == k->p.rsn);
-	PROP_CHECK((drop == SAN_DROP_NONE) == is_wanted(&model[1 - to][win], k->p.psn));
+	/* RT-5: the receiver takes what it has not got */
+	PROP_CHECK((drop == SAN_DROP_NONE) == (!it->acked && !it->held));
 	PROP_CHECK(drop == SAN_DROP_NONE || drop == SAN_DROP_OLD || drop == SAN_DROP_DUPLICATE);
 	if (drop != SAN_DROP_NONE || verdict == SAN_RX_REFUSED)
 		return;

@@ -129,8 +129,7 @@ step(struct san_prng *g, uint32_t len, uint32_t offset, uint32_t n)
 		want = n < want ? n : want;
 		fill_random(g, bytes, n);
 		done = san_ulp_sgl_scatter_mbuf(&list, offset,
-						make_packet(g, off, (uint16_t)n), off,
-						(uint16_t)n);
+						make_packet(g, off, (uint16_t)n), off, (uint16_t)n);
 		PROP_CHECK(done <= want);
 		/* what does not fit may end at a segment */
 		PROP_CHECK(done == want || want < n);

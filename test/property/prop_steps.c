@@ -408,8 +408,7 @@ rings(uint32_t base)
 	}
 	memset(used, 0, sizeof(used));
 	for (uint32_t i = 0; i < SAN_WIN_DATA_MAX; i++) {
-		struct san_pdl_entry *e =
-			san_pdl_win_tx_entry(&wide.b, SAN_WIN_DATA, base + i);
+		struct san_pdl_entry *e = san_pdl_win_tx_entry(&wide.b, SAN_WIN_DATA, base + i);
 
 		PROP_CHECK(!used[e - wide.data]);
 		used[e - wide.data] = true;

@@ -19,8 +19,7 @@
 #define NB_SLOTS  16         /* buffers of a program's sends or receives */
 
 struct send {
-	uint32_t len;
-	uint32_t seed;
+	uint32_t len, seed;
 	bool cancelled; /* it was asked for: it may have gone in part */
 	bool ended;
 	bool urgent; /* its last byte is, and not part of the stream */
@@ -134,12 +133,6 @@ memory(struct app *a, uint32_t len)
 	return a->arena + a->used - len;
 }
 
-static uint32_t
-under_way(const struct app *a)
-{
-	return a->nb_sends - a->nb_ended;
-}
-
 /* Bytes that are still named by posted sends. */
 static bool
 has_memory(const struct app *a, uint32_t len)
@@ -172,13 +165,10 @@ do_send(struct app *a)
 	uint32_t len = random_size();
 	struct send *s = &a->send[a->nb_sends];
 	struct san_ulp_wr wr = {
-		.wr_id = a->nb_sends,
-		.op = RTSAN_WR_SEND,
-		.flags = RTSAN_WR_SIGNALED,
-	};
+		.wr_id = a->nb_sends, .op = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED};
 	uint8_t *buf;
 
-	if (a->fin || a->nb_sends == NB_SENDS || under_way(a) >= NB_SLOTS)
+	if (a->fin || a->nb_sends == NB_SENDS || a->nb_sends - a->nb_ended >= NB_SLOTS)
 		return;
 	if (!has_memory(a, len))
 		len = 1 + below(500);
@@ -270,14 +260,6 @@ do_ctl(struct app *a)
 	default:
 		break;
 	}
-}
-
-static void
-end_sending(struct app *a)
-{
-	if (!a->fin)
-		PROP_CHECK(pair_ctl(a->e, UINT64_MAX, SAN_WR_SHUTDOWN, 0, 0) == 1);
-	a->fin = true;
 }
 
 /* ---- what it hears ---- */
@@ -451,8 +433,11 @@ look(void)
 static void
 drain(void)
 {
-	for (uint32_t i = 0; i < 2; i++)
-		end_sending(&app[i]);
+	for (uint32_t i = 0; i < 2; i++) {
+		if (!app[i].fin)
+			PROP_CHECK(pair_ctl(app[i].e, UINT64_MAX, SAN_WR_SHUTDOWN, 0, 0) == 1);
+		app[i].fin = true;
+	}
 	for (uint32_t rounds = 0; rounds < 200000; rounds++) {
 		for (uint32_t i = 0; i < 2; i++)
 			if (!app[i].got_fin && app[i].recv_head == app[i].recv_tail)

@@ -32,8 +32,7 @@ static struct {
 	struct tl_link link[MODEL_CONNS];
 	uint32_t abort; /* per 1000 steps */
 	bool slow_recvs;
-	uint64_t start_ns, close_ns;
-	uint64_t next_recv_ns;
+	uint64_t start_ns, close_ns, next_recv_ns;
 } w;
 
 static struct rte_mempool *pool;

@@ -25,14 +25,12 @@
 static struct item {
 	uint32_t qp;
 	bool silent; /* may complete without an entry */
-	bool done;
-	bool is_recv;
+	bool done, is_recv;
 } items[MAX_WRS];
 
 static struct {
 	struct san_tl_txn txns[MAX_WRS]; /* of all connections; completed from the head */
-	uint32_t head, tail;
-	uint32_t room;
+	uint32_t head, tail, room;
 } tl;
 
 static struct {
