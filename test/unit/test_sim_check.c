@@ -116,16 +116,10 @@ receive(const struct sim_op *op)
 		"load.cmp_swap=1", "load.size_max=1000", "load.size_min=1000"
 
 static void
-talkers(void)
-{
-	world(WORDS(ALL_KINDS));
-}
-
-static void
 setup_ordered(void)
 {
 	setup();
-	talkers();
+	world(WORDS(ALL_KINDS));
 }
 
 static void
@@ -384,7 +378,7 @@ SIM_CASE(sim_check_complete__statuses_have_reasons)
 					SAN_ST_ABORTED, RTSAN_WC_LOC_LENGTH};
 
 	UNIT_EACH(r, never) {
-		talkers();
+		world(WORDS(ALL_KINDS));
 		complete(post(RTSAN_WR_PULL), *r);
 		assert_fails("complete", "pull 0 completed with");
 	}
@@ -468,7 +462,7 @@ SIM_CASE(sim_check_place__before_and_behind)
 	UNIT_EACH(r, cases) {
 		struct sim_op *op;
 
-		talkers();
+		world(WORDS(ALL_KINDS));
 		assert_int_equal(w->load->slot_bytes, 1024);
 		op = post(RTSAN_WR_PUSH);
 		place(op)[r->at] ^= 1;

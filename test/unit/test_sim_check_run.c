@@ -117,15 +117,6 @@ SIM_CASE(san_sim_fault_may_break__causes)
 
 /* ---- place, leak: after the end ---- */
 
-static void
-ran(const char *const *words)
-{
-	world(words);
-	san_sim_world_run(w);
-	assert_fine();
-	assert_true(w->stats.nb_ops > 0);
-}
-
 #define SHORT "run.duration=100 us"
 
 SIM_CASE(sim_check_place__after_the_end)

@@ -79,8 +79,7 @@ assert_says(const char *text)
 
 /* "[section]", "# meaning (range)", "# key = default". */
 struct listed {
-	char key[64];
-	char range[160];
+	char key[64], range[160];
 };
 
 static size_t

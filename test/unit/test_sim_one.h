@@ -73,6 +73,16 @@ run_ns(uint64_t ns)
 	assert_fine();
 }
 
+/* A whole run, with a load that does something. */
+static inline void
+ran(const char *const *words)
+{
+	world(words);
+	san_sim_world_run(w);
+	assert_fine();
+	assert_true(w->stats.nb_ops > 0);
+}
+
 /* A round of a host's checkers fails. */
 static inline void
 assert_round_fails(uint32_t host, const char *check, const char *text)

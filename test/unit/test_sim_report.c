@@ -4,14 +4,6 @@
 
 #include "test_sim_one.h"
 
-static void
-ran(const char *const *words)
-{
-	world(words);
-	san_sim_world_run(w);
-	assert_fine();
-}
-
 static uint64_t
 figure(const char *key)
 {

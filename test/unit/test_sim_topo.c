@@ -57,8 +57,7 @@ NET_CASE(san_sim_topo_create__links_both_ways)
 			assert_int_not_equal(l->from, l->to);
 			assert_ptr_equal(l->conf, at_host ? &w->conf.edge : &w->conf.core);
 			for (uint32_t k = 0; k < i; k++)
-				assert_true(w->links[k].from != l->from ||
-					    w->links[k].to != l->to);
+				assert_true(w->links[k].from != l->from || w->links[k].to != l->to);
 		}
 		for (uint32_t i = 0; i < w->nb_hosts; i++)
 			assert_int_equal(san_sim_topo_uplink(w, i)->from, i);
