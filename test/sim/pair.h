@@ -80,6 +80,21 @@ pair_teardown(void)
 	}
 }
 
+/** All packets from now on go through *filter*, which gets *arg*. */
+static inline void
+pair_filter(world_filter filter, void *arg)
+{
+	pair.w->filter = filter;
+	pair.w->filter_arg = arg;
+}
+
+/** Set conf.tune: all hosts use express or not, by the bool at *arg*. */
+static inline void
+pair_tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	conf->express = *(const bool *)arg;
+}
+
 /** A case with a pair of default configuration. It opens the pair, which is closed behind it. */
 #define PAIR_CASE(name) UNIT_CASE_OWN(name, pair_setup, pair_teardown)
 

@@ -166,32 +166,27 @@ PAIR_CASE(sim_deadlock__pushes_behind_pulls_both_ways)
 	}
 }
 
-struct no_pull_data {
-	bool stop;
-};
-
+/* Until the argument is true. */
 static int
 drop_pull_data(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
-	const struct no_pull_data *f = arg;
+	const bool *stop = arg;
 	struct san_wire_pkt pkt;
 
-	return f->stop || !world_parse(m, &pkt) ||
-		pkt.op != SAN_OP_PULL_DATA;
+	return *stop || !world_parse(m, &pkt) || pkt.op != SAN_OP_PULL_DATA;
 }
 
 /* RT-26: a connection that opens while others use all shared records gets its own. */
 PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 {
-	struct no_pull_data f = {0};
 	struct san_ulp_wr wr;
 	uint32_t qa, qb;
+	bool stop = false;
 
 	pair.conf.max_conns = 2;
 	pair.conf.tune = tune_claims_only;
 	pair_open(CHUNK);
-	pair.w->filter = drop_pull_data;
-	pair.w->filter_arg = &f;
+	pair_filter(drop_pull_data, &stop);
 	for (uint32_t k = 0; k < 8; k++)
 		pair_post(true, RTSAN_WR_PULL, 0, 100, k, 0);
 	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
@@ -199,11 +194,10 @@ PAIR_CASE(sim_deadlock__opens_when_records_are_scarce)
 	world_wr(&wr, RTSAN_WR_PULL, pair.a, 100, (uint64_t)(uintptr_t)pair.b, pair.kb, 99, 0);
 	world_post(pair.w, qa, &wr);
 	world_run_for(pair.w, 10 * SAN_NS_PER_MS);
-	f.stop = true;
+	stop = true;
 	world_wait_ok(pair.w, qa, false, &pair.wc, PAIR_LIMIT);
 	pair_done(true, 8);
 	world_disconnect(pair.w, qa, qb);
-	pair_close();
 }
 
 /* RT-23, RULE-4: a send waits for a receive that is posted after the other direction is done. */
@@ -233,8 +227,7 @@ PAIR_CASE(sim_deadlock__no_receive_until_own_push_done)
 /* Drops the first copy of every distinct packet of one kind. */
 struct drop_once {
 	uint8_t op;
-	uint32_t nb;
-	uint32_t seen[65536];
+	uint32_t nb, seen[65536];
 };
 
 static int
@@ -267,8 +260,7 @@ lost_once(uint8_t op, bool ordered)
 	d->op = op;
 	pair.param.ordered = ordered;
 	pair_open(3 * CHUNK);
-	pair.w->filter = drop_first_of_kind;
-	pair.w->filter_arg = d;
+	pair_filter(drop_first_of_kind, d);
 	/* sends that find no receive at first, to cause NACKs */
 	for (unsigned int k = 0; k < 5; k++)
 		pair_post(true, RTSAN_WR_SEND, 0, 3000, k, RTSAN_WR_UNSOLICITED);

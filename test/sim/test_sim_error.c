@@ -15,8 +15,7 @@ open_default(bool ordered)
 }
 
 static void
-post_raw(enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr, uint32_t key,
-	 uint8_t flags)
+post_raw(enum rtsan_wr_opcode op, uint32_t len, uint64_t raddr, uint32_t key, uint8_t flags)
 {
 	struct san_ulp_wr wr;
 
@@ -303,8 +302,7 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 	struct san_wire_pkt pkt;
 	struct rte_mbuf *copy;
 
-	if (f->done || from != 0 || !world_parse(m, &pkt) ||
-	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (f->done || from != 0 || !world_parse(m, &pkt) || pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	f->done = true;
 	memset(&path, 0, sizeof(path));
@@ -327,8 +325,7 @@ forge_copy(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 PAIR_CASE(sim_error__forged_packets)
 {
 	static const enum san_drop wants[] = {SAN_DROP_CID, SAN_DROP_TAG, SAN_DROP_PKEY,
-					      SAN_DROP_PEER,
-					      SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
+					      SAN_DROP_PEER, SAN_DROP_BEYOND, SAN_DROP_ACK_BEYOND};
 	uint64_t drops[SAN_DROP_MAX];
 	struct forge f;
 
@@ -336,8 +333,7 @@ PAIR_CASE(sim_error__forged_packets)
 		open_default(true);
 		f.want = *r;
 		f.done = false;
-		pair.w->filter = forge_copy;
-		pair.w->filter_arg = &f;
+		pair_filter(forge_copy, &f);
 		for (unsigned int k = 0; k < 10; k++)
 			pair_post(true, RTSAN_WR_PUSH, 0, 1000, k, 0);
 		pair_done(true, 10);
@@ -478,18 +474,17 @@ PAIR_CASE(sim_error__ended_before_it_opened)
 #define MAC_MOVED 7 /* last byte but one of the new address; the last one is the node's number */
 #define MAC_BYTE  4
 
-struct moved {
-	uint32_t nb_asked; /* ARP requests of other nodes */
-};
-
-/* Node 1 has a new MAC address: frames to the old one are lost, ARP returns the new one. */
+/*
+ * Node 1 has a new MAC address: frames to the old one are lost, ARP returns the new one. The
+ * argument counts ARP requests of other nodes.
+ */
 static int
 move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_arp_hdr *arp = (struct rte_arp_hdr *)(eth + 1);
 	bool is_arp = eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_ARP);
-	struct moved *mv = arg;
+	uint32_t *nb_asked = arg;
 
 	if (from == 1) {
 		eth->src_addr.addr_bytes[MAC_BYTE] = MAC_MOVED;
@@ -497,7 +492,7 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 			arp->arp_data.arp_sha.addr_bytes[MAC_BYTE] = MAC_MOVED;
 		return 1;
 	}
-	mv->nb_asked += is_arp;
+	*nb_asked += is_arp;
 	return to != 1 || rte_is_broadcast_ether_addr(&eth->dst_addr) ||
 		eth->dst_addr.addr_bytes[MAC_BYTE] == MAC_MOVED;
 }
@@ -505,38 +500,36 @@ move_node_1(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, voi
 /* A peer with a new MAC address is found again; one that answers is not asked for. (RT-38) */
 PAIR_CASE(sim_error__neighbour_moves)
 {
-	struct moved mv = {0};
 	uint64_t start_ns;
+	uint32_t nb_asked = 0;
 
 	open_default(true);
 	pair_do(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
-	pair.w->filter = move_node_1;
-	pair.w->filter_arg = &mv;
+	pair_filter(move_node_1, &nb_asked);
 	start_ns = pair.w->now_ns;
 	pair_do(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_in_range(pair.w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
-	assert_in_range(mv.nb_asked, 1, 4);
-	mv.nb_asked = 0;
+	assert_in_range(nb_asked, 1, 4);
+	nb_asked = 0;
 	for (start_ns = pair.w->now_ns; pair.w->now_ns < start_ns + SAN_NS_PER_S;) {
 		pair_do(true, RTSAN_WR_PUSH, 0, LEN, 3, 0);
 		world_run_for(pair.w, 10 * SAN_NS_PER_MS);
 	}
-	assert_int_equal(mv.nb_asked, 0);
+	assert_int_equal(nb_asked, 0);
 	pair_close();
 }
 
 /* A peer whose MAC address has changed is found during connection setup, too. (RT-38) */
 PAIR_CASE(sim_error__connect_to_who_moved)
 {
-	struct moved mv = {0};
 	uint64_t start_ns;
-	uint32_t qa, qb;
+	uint32_t nb_asked = 0, qa, qb;
 	struct world *w = world_create(&pair.conf);
 
 	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 	world_disconnect(w, qa, qb);
 	w->filter = move_node_1;
-	w->filter_arg = &mv;
+	w->filter_arg = &nb_asked;
 	start_ns = w->now_ns;
 	world_connect(w, 0, 1, &pair.param, &pair.param, &qa, &qb);
 	assert_in_range(w->now_ns - start_ns, 0, 2 * SAN_NS_PER_S);
@@ -579,8 +572,7 @@ PAIR_CASE(sim_error__own_mac_changes)
 	mac = san_core_pdl(pair.w->node[0].core)->conns[0].path.src_mac;
 	mac.addr_bytes[MAC_BYTE] = MAC_MOVED;
 	san_core_mac_set(pair.w->node[0].core, &mac, true);
-	pair.w->filter = only_new_mac;
-	pair.w->filter_arg = &own;
+	pair_filter(only_new_mac, &own);
 	start_ns = pair.w->now_ns;
 	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1, 0);
 	pair_post(false, RTSAN_WR_PUSH, 0, LEN, 2, 0);

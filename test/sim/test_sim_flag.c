@@ -11,8 +11,7 @@
 /* Loses packets of one kind while *hold* is set. */
 struct lose {
 	uint8_t op;
-	uint32_t from;
-	uint32_t offset;
+	uint32_t from, offset;
 	bool hold;
 	uint32_t nb;
 };
@@ -23,8 +22,7 @@ lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	struct lose *l = arg;
 	struct san_wire_pkt pkt;
 
-	if (!l->hold || from != l->from ||
-	    !world_parse(m, &pkt) || pkt.op != l->op ||
+	if (!l->hold || from != l->from || !world_parse(m, &pkt) || pkt.op != l->op ||
 	    pkt.offset != l->offset)
 		return 1;
 	l->nb++;
@@ -34,8 +32,7 @@ lose(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 struct row {
 	const char *name;
 	enum rtsan_wr_opcode op;
-	uint8_t flags;
-	uint8_t wire_op;
+	uint8_t flags, wire_op;
 	bool from_b; /* B sends the data */
 };
 
@@ -59,8 +56,7 @@ shows_last_byte(const struct row *row, bool ordered, bool relaxed, uint32_t lost
 	pair.param.ordered = ordered;
 	pair.param.relaxed = relaxed;
 	pair_open(65536);
-	pair.w->filter = lose;
-	pair.w->filter_arg = &l;
+	pair_filter(lose, &l);
 	memset(row->from_b ? pair.b : pair.a, 0x55, LEN);
 	to = row->from_b ? pair.a : pair.b;
 	world_post_recv(pair.w, pair.qb, pair.b + 8192, 64, 1);
@@ -103,8 +99,7 @@ PAIR_CASE(sim_flag__end_in_between)
 		l.op = row->wire_op;
 		l.from = row->from_b;
 		pair_open(65536);
-		pair.w->filter = lose;
-		pair.w->filter_arg = &l;
+		pair_filter(lose, &l);
 		world_post_recv(pair.w, pair.qb, pair.b + 8192, 64, 1);
 		pair_post(true, row->op, 0, LEN, 7, row->flags);
 		world_run_for(pair.w, 2 * SAN_NS_PER_MS);
@@ -193,12 +188,6 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	return from == 0 || !is_resync_sent || pkt.op != SAN_OP_ACK;
 }
 
-static void
-tune_express(struct san_core_conf *conf, uint32_t node, void *arg)
-{
-	conf->express = *(const bool *)arg;
-}
-
 /*
  * RT-40, RT-42: a push that brings the ACK by which the queue pair ends is refused, by express as
  * well.
@@ -208,7 +197,7 @@ PAIR_CASE(sim_flag__not_with_the_end)
 	bool express[] = {false, true};
 
 	for (uint32_t i = 0; i < RTE_DIM(express); i++) {
-		pair.conf.tune = tune_express;
+		pair.conf.tune = pair_tune_express;
 		pair.conf.tune_arg = &express[i];
 		pair.param.ends = true;
 		pair_open(65536);

@@ -211,8 +211,7 @@ expected(const struct wire_sample *s, enum wrong w)
 {
 	if (s->op == SAN_OP_CNP && w == W_TAG)
 		return SAN_DROP_MAX; /* it has no tag */
-	if (w == W_PSN && s->op != SAN_OP_CM &&
-	    san_pdl_rx_win_of(s->op, s->flags) == SAN_WIN_MAX)
+	if (w == W_PSN && s->op != SAN_OP_CM && san_pdl_rx_win_of(s->op, s->flags) == SAN_WIN_MAX)
 		return SAN_DROP_MAX;
 	if (s->op != SAN_OP_CM)
 		return drop_of[w];

@@ -75,8 +75,7 @@ drop_all_but_first(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf 
 {
 	struct san_wire_pkt pkt;
 
-	if (!is_silent || from < 2 ||
-	    !world_parse(m, &pkt))
+	if (!is_silent || from < 2 || !world_parse(m, &pkt))
 		return 1;
 	return pkt.op != SAN_OP_PUSH_SLCTD_DATA &&
 		(pkt.op != SAN_OP_PUSH_UNSLCTD_DATA || pkt.offset == 0);
@@ -224,8 +223,7 @@ drop_acks(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 {
 	struct san_wire_pkt pkt;
 
-	return !is_deaf || from != 2 ||
-		!world_parse(m, &pkt) ||
+	return !is_deaf || from != 2 || !world_parse(m, &pkt) ||
 		pkt.op == SAN_OP_PULL_REQ || pkt.op == SAN_OP_ATOMIC_REQ;
 }
 
@@ -293,8 +291,7 @@ drop_bases(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void
 		return 1;
 	if (f->mute)
 		return 0;
-	if (!world_parse(m, &pkt) ||
-	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (!world_parse(m, &pkt) || pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	for (i = 0; f->seen[i] && f->dcid[i] != pkt.dcid; i++)
 		;

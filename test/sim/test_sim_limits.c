@@ -85,8 +85,7 @@ tune_shared(struct san_core_conf *conf, uint32_t node, void *arg)
 /* Many to one host with two lcores: first to one of them, then also to the other. */
 struct lcores_run {
 	struct world *w;
-	uint32_t qa[SENDERS];
-	uint32_t done[LCORES];
+	uint32_t qa[SENDERS], done[LCORES];
 	uint64_t worst;
 };
 
@@ -178,13 +177,11 @@ PAIR_CASE(sim_limits__incast_on_two_lcores)
 /* PCB-2, PCB-3, PCB-5: never more packets or messages in flight than the limits. */
 PAIR_CASE(sim_limits__virtual_window_and_message_limit)
 {
-	struct san_cm_param pa, pb;
+	struct san_cm_param pa = pair.param, pb = pair.param;
 	uint32_t nb_done = 0, high_pkts = 0, high_msgs = 0;
 	uint64_t end;
 
 	world_conf_bad_link(&pair.conf, 6);
-	world_param_default(&pa);
-	world_param_default(&pb);
 	pa.msg_limit = 5;
 	pb.first_win = 11; /* gives a virtual window of 10 */
 	pair_open_param(&pa, &pb, 65536);
@@ -333,13 +330,11 @@ PAIR_CASE(sim_limits__path_change)
 
 	pair_open(1 << 20);
 	bad = pair_conn(true)->path.src_port;
-	pair.w->filter = drop_port;
-	pair.w->filter_arg = &bad;
+	pair_filter(drop_port, &bad);
 	for (unsigned int i = 0; i < 50; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 100000, i, 0);
 	assert_true(san_core_pdl(pair.w->node[0].core)->stats.nb_path_changes > 0);
 	assert_int_not_equal(pair_conn(true)->path.src_port, bad);
-	pair_close();
 }
 
 /* RT-22: losses are repaired before the timeout: by the bitmap, at the tail by the probe. */
@@ -360,15 +355,13 @@ PAIR_CASE(sim_limits__timeout_is_the_last_resort)
 
 	pair.conf.link.mbps = 40000;
 	pair_open(1 << 20);
-	pair.w->filter = drop_sometimes;
-	pair.w->filter_arg = &n;
+	pair_filter(drop_sometimes, &n);
 	for (unsigned int i = 0; i < 100; i++)
 		pair_do(true, RTSAN_WR_PUSH, 0, 50000 + i, i, RTSAN_WR_UNSOLICITED);
 	pdl = san_core_pdl(pair.w->node[0].core);
 	assert_true(pdl->stats.nb_fast_rtx > 20);
 	assert_true(pdl->stats.nb_tlp > 0);
 	assert_true(pdl->stats.nb_rto * 10 < pdl->stats.nb_fast_rtx);
-	pair_close();
 }
 
 /* Without losses and delays nothing is sent twice, whatever is in flight. */
@@ -416,8 +409,7 @@ PAIR_CASE(sim_limits__silence_is_no_loss)
 			assert_int_equal(pair_wait(i % 4 < 2, false), SAN_ST_OK);
 		for (uint32_t i = 0; i < 2; i++)
 			stats[i] = &san_core_pdl(pair.w->node[i].core)->stats;
-		assert_in_range(stats[0]->nb_rtx, r->nb_rto,
-				16 * r->nb_rto);
+		assert_in_range(stats[0]->nb_rtx, r->nb_rto, 16 * r->nb_rto);
 		assert_true(stats[0]->nb_rtx <= stats[0]->nb_rto + stats[0]->nb_tlp);
 		assert_in_range(stats[0]->nb_tlp, 0, SAN_WIN_MAX * 4);
 		assert_int_equal(stats[1]->nb_rtx + stats[1]->nb_rto + stats[1]->nb_tlp, 0);

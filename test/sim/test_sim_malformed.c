@@ -96,11 +96,9 @@ static void
 effect_of(const struct push *first, const struct push *h, struct effect *e)
 {
 	uint32_t psn = conn->rx[SAN_WIN_DATA].base, rsn = target->tl->conns[conn->slot].rx_base;
-	struct rte_mbuf *burst[3] = {
-		push_build(first, psn, rsn, SAN_F_LAST),
-		push_build(h, psn + 1, rsn + 1, SAN_F_LAST),
-		push_build(first, psn + 1, rsn + 1, SAN_F_LAST),
-	};
+	struct rte_mbuf *burst[3] = {push_build(first, psn, rsn, SAN_F_LAST),
+				     push_build(h, psn + 1, rsn + 1, SAN_F_LAST),
+				     push_build(first, psn + 1, rsn + 1, SAN_F_LAST)};
 
 	memset(e, 0, sizeof(*e));
 	for (; nb_recvs < NB_RECVS; nb_recvs++)
@@ -146,15 +144,9 @@ pushes_draw(uint32_t i, struct push *first, struct push *h)
 }
 
 static void
-hostile_tune(struct san_core_conf *conf, uint32_t node, void *arg)
-{
-	conf->express = *(const bool *)arg;
-}
-
-static void
 target_open(bool express)
 {
-	pair.conf.tune = hostile_tune;
+	pair.conf.tune = pair_tune_express;
 	pair.conf.tune_arg = &express;
 	memset(region, 0, DATA);
 	memset(recvs, 0, sizeof(recvs));

@@ -89,8 +89,7 @@ PAIR_CASE(sim_mtu__wide_path)
 		assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 		nb_pkts = pair_conn(true)->nb_tx_pkts;
 		move(RTSAN_WR_PUSH, LEN);
-		assert_in_range(pair_conn(true)->nb_tx_pkts - nb_pkts, LEN / both,
-				LEN / both + 40);
+		assert_in_range(pair_conn(true)->nb_tx_pkts - nb_pkts, LEN / both, LEN / both + 40);
 		/* the other direction probes for itself */
 		assert_true(pair_conn(false)->mtu < both);
 		move(RTSAN_WR_PULL, LEN);

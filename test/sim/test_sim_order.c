@@ -112,9 +112,7 @@ hold_one_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, vo
 	struct hold_rsn *h = arg;
 	struct san_wire_pkt pkt;
 
-	if (from != 0 || !h->hold ||
-	    !world_parse(m, &pkt) ||
-	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (from != 0 || !h->hold || !world_parse(m, &pkt) || pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed) {
 		h->rsn = pkt.rsn;
@@ -131,8 +129,7 @@ PAIR_CASE(sim_order__unordered_waits_for_nothing)
 
 	pair.param.ordered = false;
 	pair_open(65536);
-	pair.w->filter = hold_one_rsn;
-	pair.w->filter_arg = &h;
+	pair_filter(hold_one_rsn, &h);
 	start = pair.w->now_ns;
 	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
@@ -144,7 +141,6 @@ PAIR_CASE(sim_order__unordered_waits_for_nothing)
 	assert_true(pair.w->now_ns - start < 200 * SAN_NS_PER_US);
 	h.hold = false;
 	pair_wait_for(true, false, SAN_ST_OK, 0);
-	pair_close();
 }
 
 /* RT-14: on an ordered connection nothing overtakes. */
@@ -153,8 +149,7 @@ PAIR_CASE(sim_order__ordered_waits)
 	struct hold_rsn h = {.hold = true};
 
 	pair_open(65536);
-	pair.w->filter = hold_one_rsn;
-	pair.w->filter_arg = &h;
+	pair_filter(hold_one_rsn, &h);
 	memset(pair.a, 0x55, 65536);
 	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, i * 1000, 1000, i, 0);
@@ -163,7 +158,6 @@ PAIR_CASE(sim_order__ordered_waits)
 	h.hold = false;
 	for (uint32_t i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
-	pair_close();
 }
 
 /* RULE-3: relaxed placement places on arrival, and completes in order. */
@@ -173,8 +167,7 @@ PAIR_CASE(sim_order__relaxed_places_early)
 
 	pair.param.relaxed = true;
 	pair_open(65536);
-	pair.w->filter = hold_one_rsn;
-	pair.w->filter_arg = &h;
+	pair_filter(hold_one_rsn, &h);
 	memset(pair.a, 0x55, 65536);
 	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, i * 3000, 3000, i, 0);
@@ -184,5 +177,4 @@ PAIR_CASE(sim_order__relaxed_places_early)
 	h.hold = false;
 	for (uint32_t i = 0; i < 20; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
-	pair_close();
 }

@@ -79,8 +79,7 @@ open_seen(bool ordered, struct seen *s)
 	pair.param.ordered = ordered;
 	pair_open(LEN);
 	memset(s, 0, sizeof(*s));
-	pair.w->filter = look;
-	pair.w->filter_arg = s;
+	pair_filter(look, s);
 }
 
 PAIR_CASE(sim_pack__sixteen_in_one)
@@ -159,7 +158,6 @@ PAIR_CASE(sim_pack__missing_receive)
 	post_recvs(9, BATCH - 9);
 	collect(9, BATCH - 9);
 	assert_int_equal(s.nb_packed, 1);
-	pair_close();
 }
 
 /* The completion queue is full until the application polls it. */
@@ -179,7 +177,6 @@ PAIR_CASE(sim_pack__full_cq)
 	world_run_for(pair.w, SAN_NS_PER_MS);
 	assert_int_equal(s.nb_unpack, 1);
 	collect(0, 30);
-	pair_close();
 }
 
 /* RT-27: a wrong key in the middle; a send that is longer than its receive. */
@@ -191,8 +188,7 @@ PAIR_CASE(sim_pack__one_is_wrong)
 	post_recvs(0, 9);
 	post_batch(0, 9, 4);
 	for (uint32_t i = 0; i < 9; i++) {
-		assert_int_equal(pair_wait(true, false),
-				 i == 4 ? SAN_ST_ACCESS : SAN_ST_OK);
+		assert_int_equal(pair_wait(true, false), i == 4 ? SAN_ST_ACCESS : SAN_ST_OK);
 		assert_int_equal(pair.wc.wr_id, i);
 	}
 	assert_int_equal(s.nb_unpack, 1);
@@ -206,17 +202,14 @@ PAIR_CASE(sim_pack__one_is_wrong)
 			world_post_recv(pair.w, pair.qb, pair.b + i * SIZE, SIZE - (i == 12), i);
 	post_batch(9, 9, UINT32_MAX);
 	for (uint32_t i = 9; i < 18; i++)
-		assert_int_equal(pair_wait(true, false),
-				 i == 12 ? SAN_ST_LENGTH : SAN_ST_OK);
+		assert_int_equal(pair_wait(true, false), i == 12 ? SAN_ST_LENGTH : SAN_ST_OK);
 	for (uint32_t i = 9; i < 18; i++) {
 		if (i % 3 == 1)
 			continue;
-		assert_int_equal(pair_wait(false, true),
-				 i == 12 ? RTSAN_WC_LOC_LENGTH : SAN_ST_OK);
+		assert_int_equal(pair_wait(false, true), i == 12 ? RTSAN_WC_LOC_LENGTH : SAN_ST_OK);
 		assert_int_equal(pair.wc.wr_id, i);
 	}
 	assert_int_equal(s.nb_unpack, 2);
-	pair_close();
 }
 
 /* An unsignaled request, and one that ends a run, complete as they do alone. */
@@ -226,11 +219,9 @@ PAIR_CASE(sim_pack__pulls_between)
 
 	open_seen(true, &s);
 	for (uint32_t i = 0; i < 12; i++)
-		pair_post(true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i,
-			  0);
+		pair_post(true, i % 4 == 3 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i * SIZE, SIZE, i, 0);
 	for (uint32_t i = 0; i < 12; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i);
 	assert_int_equal(s.nb_packed, 3);
 	assert_int_equal(s.nb_alone, 0);
-	pair_close();
 }

@@ -98,8 +98,7 @@ lie(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 	const struct san_pdl_conn *c;
 	struct san_wire_pkt p;
 
-	if (hostile.now == NULL || from != 2 ||
-	    !world_parse(m, &p) || p.op == SAN_OP_CM)
+	if (hostile.now == NULL || from != 2 || !world_parse(m, &p) || p.op == SAN_OP_CM)
 		return 1;
 	c = conn_to(w, p.dcid);
 	if (c == NULL)
@@ -149,8 +148,7 @@ struct flow {
 	struct world *w;
 	uint32_t q[2]; /* of node 1 to node 0, and back */
 	uint64_t raddr[2];
-	uint32_t key[2];
-	uint32_t nb_out[2], nb;
+	uint32_t key[2], nb_out[2], nb;
 	uint8_t *buf;
 };
 

@@ -28,8 +28,7 @@ struct order {
 	uint32_t first[SAN_WIN_MAX], next[SAN_WIN_MAX]; /* PSNs of host 0 */
 	struct san_wire_pkt sent[SAN_WIN_MAX][PSNS];
 	bool any_ssn, any_data, any_grant;
-	uint32_t req_rsn, ssn, data_rsn, data_off;
-	uint32_t grant_psn, grant_ssn, grant_off;
+	uint32_t req_rsn, ssn, data_rsn, data_off, grant_psn, grant_ssn, grant_off;
 	uint32_t nb_again, nb_grants;
 };
 
@@ -135,15 +134,13 @@ ordered_mix(uint64_t seed)
 	/* few, so that requests wait while data could be sent */
 	pair.param.req_win = seed & 1 ? 2 : 64;
 	pair_open(LEN);
-	pair.w->filter = watch_order;
-	pair.w->filter_arg = o;
+	pair_filter(watch_order, o);
 	for (uint32_t i = 0; i < 100; i++)
 		pair_post(true, i % 5 == 4 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, 0,
 			  500 + 300 * (i % 60), i,
 			  i % 3 != 0 ? RTSAN_WR_SOLICITED : RTSAN_WR_UNSOLICITED);
-	for (uint32_t i = 0; i < 100; i++) {
+	for (uint32_t i = 0; i < 100; i++)
 		pair_wait_for(true, false, SAN_ST_OK, i); /* RT-14 */
-	}
 	assert_true(o->nb_again > 0 && o->nb_grants > 60);
 	pair.w->filter = NULL;
 	pair_close();
@@ -277,8 +274,7 @@ hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 	struct hold *h = arg;
 	struct san_wire_pkt pkt;
 
-	if (from != 0 || !world_parse(m, &pkt) ||
-	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (from != 0 || !world_parse(m, &pkt) || pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!h->armed)
 		h->first_rsn = h->top_rsn = pkt.rsn;
@@ -290,15 +286,12 @@ hold_first_rsn(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, 
 PAIR_CASE(sim_rules__received_messages_still_count)
 {
 	struct hold h = {.hold = true};
-	struct san_cm_param pa, pb;
+	struct san_cm_param pa = pair.param, pb = pair.param;
 	const struct san_pdl_conn *c;
 
-	world_param_default(&pa);
-	world_param_default(&pb);
 	pa.msg_limit = NB_MSGS;
 	pair_open_param(&pa, &pb, LEN);
-	pair.w->filter = hold_first_rsn;
-	pair.w->filter_arg = &h;
+	pair_filter(hold_first_rsn, &h);
 	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 1000, i, 0);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
@@ -309,7 +302,6 @@ PAIR_CASE(sim_rules__received_messages_still_count)
 	assert_int_equal(h.top_rsn - h.first_rsn, NB_MSGS - 1);
 	h.hold = false;
 	pair_done(true, 20);
-	pair_close();
 }
 
 /* ---- PCB-4: the limits do not slow down a single active connection ---- */

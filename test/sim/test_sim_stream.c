@@ -167,7 +167,6 @@ UNIT_CASE(sim_stream__bad_link)
 /* A stream and a queue pair on the same hosts do not affect each other. */
 UNIT_CASE(sim_stream__beside_others)
 {
-	struct san_ulp_wc wc;
 	uint32_t pa, pb;
 
 	open_streams();
@@ -175,8 +174,7 @@ UNIT_CASE(sim_stream__beside_others)
 	world_connect(t.w, 0, 1, &t.param, &t.param, &pa, &pb);
 	world_post_recv(t.w, pb, t.b, 10, 3);
 	post_write(pa, t.a, 10, RTSAN_WR_SIGNALED);
-	assert_true(world_wait(t.w, pb, true, &wc, LIMIT));
-	assert_int_equal(wc.byte_len, 10);
+	assert_int_equal(next(pb, true).byte_len, 10);
 	next(pa, false);
 	assert_null(san_core_stream(core_of(pa), t.w->qp[pa].qp));
 	transfer(t.qa, t.qb, 4);
@@ -279,7 +277,7 @@ UNIT_CASE(sim_stream__half_close)
 
 	open_streams();
 	shut(t.qa);
-	assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+	wc = next(t.qa, false);
 	assert_int_equal(wc.op, RTSAN_WC_STREAM_SHUTDOWN);
 	assert_int_equal(wc.status, SAN_ST_OK);
 	assert_int_equal(read_some(t.qb, t.b, 10), 0);
@@ -308,15 +306,13 @@ written(uint32_t len, uint32_t level)
 {
 	const struct san_tl *tl = san_core_tl(core_of(t.qa));
 	uint64_t before = tl->stats.nb_push_solicited;
-	struct san_ulp_wc wc;
 
 	world_post_recv(t.w, t.qb, t.b, len, 7);
 	world_run_for(t.w, SAN_NS_PER_MS);
 	for (uint32_t i = 0; i < tl->pdl->conf.max_conns; i++)
 		tl->pdl->conns[i].cc.level = level;
 	post_write(t.qa, t.a, len, RTSAN_WR_SIGNALED);
-	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
-	assert_int_equal(wc.byte_len, len);
+	assert_int_equal(next(t.qb, true).byte_len, len);
 	next(t.qa, false);
 	return tl->stats.nb_push_solicited - before;
 }
@@ -372,11 +368,10 @@ UNIT_CASE(sim_stream__full_queue)
 	world_run_for(t.w, SAN_NS_PER_MS);
 	world_run_for(t.w, 5 * SAN_NS_PER_MS);
 	assert_in_range(wakes_of(t.qa), 8, 40);
-	for (uint32_t i = 0; i < 2 * t.conf.sq_depth; i++) {
+	for (uint32_t i = 0; i < 2 * t.conf.sq_depth; i++)
 		assert_int_equal(next(t.qa, false).wr_id, 99);
-	}
 	for (uint32_t i = 0; i < 10; i++) {
-		assert_true(world_wait(t.w, t.qa, false, &wc, LIMIT));
+		wc = next(t.qa, false);
 		assert_int_equal(wc.wr_id, 1);
 		assert_int_equal(wc.op, RTSAN_WC_SEND);
 	}
@@ -401,8 +396,7 @@ UNIT_CASE(sim_stream__full_queue_beside)
 	post_write(t.qb, t.a, 200, RTSAN_WR_SIGNALED);
 	read_all(t.qa, t.b + 100, 200);
 	assert_true(world_pattern_ok(t.b + 100, 200, 13));
-	assert_true(world_wait(t.w, t.qb, false, &wc, LIMIT));
-	assert_int_equal(wc.op, RTSAN_WC_SEND);
+	assert_int_equal(next(t.qb, false).op, RTSAN_WC_SEND);
 	while (world_wait(t.w, t.qb, true, &wc, LIMIT) && wc.wr_id == 99)
 		;
 	assert_int_equal(wc.op, RTSAN_WC_RECV);
@@ -424,7 +418,7 @@ UNIT_CASE(sim_stream__peer_gone)
 	world_node_kill(t.w, 1);
 	t.w->qp[t.qb].send_cq = NULL;
 	for (uint32_t i = 0; i < 3; i++) {
-		assert_true(world_wait(t.w, t.qa, true, &wc, LIMIT));
+		wc = next(t.qa, true);
 		assert_int_equal(wc.wr_id, i);
 		assert_int_equal(wc.status, RTSAN_WC_RETRY_EXC);
 	}
@@ -481,8 +475,7 @@ UNIT_CASE(sim_stream__lent_after_the_end)
 	open_streams();
 	world_pattern(t.a, 500, 14);
 	post_write(t.qa, t.a, 500, RTSAN_WR_SIGNALED);
-	assert_int_equal(san_core_post_recv(core_of(t.qb), t.w->qp[t.qb].qp, &r, 1,
-					    t.w->now_ns),
+	assert_int_equal(san_core_post_recv(core_of(t.qb), t.w->qp[t.qb].qp, &r, 1, t.w->now_ns),
 			 1);
 	assert_true(world_wait(t.w, t.qb, true, &wc, LIMIT));
 	assert_int_equal(wc.byte_len, 500);

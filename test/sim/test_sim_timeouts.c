@@ -19,23 +19,16 @@ cut(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *arg)
 }
 
 static void
-set(const struct san_sock_timeouts *timeouts)
-{
-	uint32_t q[] = {pair.qa, pair.qb}, i;
-
-	for (i = 0; i < 2; i++)
-		san_core_conn_set_timeouts(pair.w->node[i].core, pair.w->qp[q[i]].qp, timeouts,
-					   pair.w->now_ns);
-}
-
-static void
 open_pair(const struct san_sock_timeouts *timeouts)
 {
 	pair.param.keepalive_ms = 1000;
 	pair_open(LEN);
 	is_cut = false;
 	pair.w->filter = cut;
-	set(timeouts);
+	for (uint32_t i = 0; i < 2; i++)
+		san_core_conn_set_timeouts(pair.w->node[i].core,
+					   pair.w->qp[i == 0 ? pair.qa : pair.qb].qp, timeouts,
+					   pair.w->now_ns);
 	pair_post(true, RTSAN_WR_PUSH, 0, 100, 0, 0); /* gives an RTT sample */
 	assert_int_equal(pair_wait(true, false), SAN_ST_OK);
 }

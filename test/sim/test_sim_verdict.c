@@ -66,8 +66,7 @@ refused_leaves_bit_clear(struct forge f, enum san_drop want)
 	uint64_t drops[SAN_DROP_MAX];
 
 	pair_open(LEN);
-	pair.w->filter = forge_first;
-	pair.w->filter_arg = &f;
+	pair_filter(forge_first, &f);
 	world_pattern(pair.a, LEN, 1);
 	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 1,
 		  f.op == SAN_OP_PUSH_UNSLCTD_DATA ? RTSAN_WR_UNSOLICITED : RTSAN_WR_SOLICITED);
@@ -110,8 +109,7 @@ PAIR_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
 	uint32_t base;
 
 	pair_open(LEN);
-	pair.w->filter = forge_first;
-	pair.w->filter_arg = &f;
+	pair_filter(forge_first, &f);
 	memset(pair.a, 0x55, LEN);
 	pair_do(true, RTSAN_WR_PUSH, 0, 1000, 1, RTSAN_WR_UNSOLICITED);
 	world_run_for(pair.w, SAN_NS_PER_MS);
@@ -124,7 +122,6 @@ PAIR_CASE(sim_verdict__finished_is_acknowledged_and_discarded)
 	assert_int_equal(san_core_tl(pair.w->node[1].core)->stats.nb_finished_data, 1);
 	assert_int_equal(pair_conn(false)->rx[SAN_WIN_DATA].base, base + 1);
 	assert_int_equal(pair.b[0], 0);
-	pair_close();
 }
 
 /* ---- RT-18: an acknowledged packet stays acknowledged ---- */
@@ -134,8 +131,7 @@ struct lose {
 	bool stop;
 	bool by_offset; /* true: the packet at offset 0; false: every packet of the first RSN */
 	bool armed;
-	uint32_t rsn;
-	uint32_t nb;
+	uint32_t rsn, nb;
 };
 
 static int
@@ -144,8 +140,7 @@ lose_some(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	struct lose *l = arg;
 	struct san_wire_pkt pkt;
 
-	if (l->stop || from != 0 || !world_parse(m, &pkt) ||
-	    pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
+	if (l->stop || from != 0 || !world_parse(m, &pkt) || pkt.op != SAN_OP_PUSH_UNSLCTD_DATA)
 		return 1;
 	if (!l->armed)
 		l->rsn = pkt.rsn;
@@ -164,8 +159,7 @@ PAIR_CASE(sim_verdict__last_waits_for_the_ulp_ack)
 
 		pair.param.ordered = ordered;
 		pair_open(LEN);
-		pair.w->filter = lose_some;
-		pair.w->filter_arg = &l;
+		pair_filter(lose_some, &l);
 		pair_post(true, RTSAN_WR_PUSH, 0, 5000, 1, RTSAN_WR_UNSOLICITED);
 		assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
 		assert_true(l.nb > 0);
@@ -185,8 +179,7 @@ PAIR_CASE(sim_verdict__held_is_not_acknowledged)
 	struct san_ulp_wr wr;
 
 	pair_open(LEN);
-	pair.w->filter = lose_some;
-	pair.w->filter_arg = &l;
+	pair_filter(lose_some, &l);
 	world_post_recv(pair.w, pair.qb, pair.b, 100, 1);
 	pair_post(true, RTSAN_WR_PUSH, 0, 1000, 0, RTSAN_WR_UNSOLICITED);
 	world_wr(&wr, RTSAN_WR_PUSH, pair.a, 1000, (uint64_t)(uintptr_t)pair.b,
@@ -201,7 +194,6 @@ PAIR_CASE(sim_verdict__held_is_not_acknowledged)
 	assert_int_equal(pair_wait(true, false), SAN_ST_ACCESS);
 	assert_int_equal(pair_wait(true, false), SAN_ST_LENGTH);
 	pair_wait_for(true, false, SAN_ST_OK, 3);
-	pair_close();
 }
 
 /* ---- RT-26; RULE-8: a full reorder buffer takes the head of the line ---- */
@@ -221,8 +213,7 @@ PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 	pair.conf.tune = tune_held;
 	pair_open(LEN);
 	tl = san_core_tl(pair.w->node[1].core);
-	pair.w->filter = lose_some;
-	pair.w->filter_arg = &l;
+	pair_filter(lose_some, &l);
 	for (uint32_t i = 0; i < 20; i++)
 		pair_post(true, RTSAN_WR_PUSH, 0, 4000, i, RTSAN_WR_UNSOLICITED);
 	assert_false(world_wait(pair.w, pair.qa, false, &pair.wc, 2 * SAN_NS_PER_MS));
@@ -231,7 +222,6 @@ PAIR_CASE(sim_verdict__full_reorder_buffer_takes_the_head)
 	l.stop = true;
 	for (uint32_t i = 0; i < 20; i++)
 		world_wait_ok(pair.w, pair.qa, false, &pair.wc, 50 * SAN_NS_PER_MS);
-	pair_close();
 }
 
 /* ---- RT-30 ---- */

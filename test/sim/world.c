@@ -108,10 +108,7 @@ set_link(struct world *w, struct world_node *n)
 	const struct world_link *l = &n->link;
 
 	n->in_conf = (struct sim_link_conf){
-		.rate_mbps = l->mbps,
-		.delay_ns = l->delay_ns,
-		.mtu = l->mtu,
-	};
+		.rate_mbps = l->mbps, .delay_ns = l->delay_ns, .mtu = l->mtu};
 	n->in.buffer_bytes = UINT32_MAX;
 	if (l->queue_pkts != 0)
 		n->in.buffer_bytes = l->queue_pkts * (w->conf.mtu + FRAME_BYTES);
@@ -341,18 +338,6 @@ world_param_default(struct san_cm_param *p)
 	p->keepalive_ms = 1000;
 }
 
-static void
-stream_create(struct world *w, uint32_t node, const struct san_ulp_qp_conf *qp, uint32_t *out)
-{
-	const struct san_core_stream_conf conf = {
-		.qp = *qp,
-		.stream = *w->conf.stream,
-		.user = SAN_CORE_ALONE,
-	};
-
-	SAN_VERIFY(san_core_stream_create(w->node[node].core, &conf, w->now_ns, out) == 0);
-}
-
 uint32_t
 world_qp_create(struct world *w, uint32_t node)
 {
@@ -371,10 +356,15 @@ world_qp_create(struct world *w, uint32_t node)
 	conf.recv_cq = q->recv_cq;
 	conf.sq_depth = w->conf.sq_depth;
 	conf.rq_depth = w->conf.rq_depth;
-	if (w->conf.stream != NULL)
-		stream_create(w, node, &conf, &q->qp);
-	else
+	if (w->conf.stream != NULL) {
+		const struct san_core_stream_conf stream = {
+			.qp = conf, .stream = *w->conf.stream, .user = SAN_CORE_ALONE};
+
+		SAN_VERIFY(san_core_stream_create(w->node[node].core, &stream, w->now_ns,
+						  &q->qp) == 0);
+	} else {
 		SAN_VERIFY(san_ulp_qp_create(ulp, &conf, &q->qp) == 0);
+	}
 	return i;
 }
 

@@ -36,8 +36,7 @@ typedef int (*world_filter)(struct world *w, uint32_t from, uint32_t to, struct 
 			    void *arg);
 
 struct world_qp {
-	uint32_t node;
-	uint32_t qp;
+	uint32_t node, qp;
 	struct san_ulp_cq *send_cq, *recv_cq;
 	bool established, disconnected, rejected, unreachable;
 	uint8_t reason;
@@ -67,8 +66,7 @@ struct world_conf {
 	uint32_t max_conns; /**< per node */
 	uint16_t mtu;
 	bool ipv6;
-	uint32_t nb_mbufs;
-	uint32_t sq_depth, rq_depth;
+	uint32_t nb_mbufs, sq_depth, rq_depth;
 	struct world_link link;
 	/** Change a node's configuration before it is created; may be NULL. */
 	void (*tune)(struct san_core_conf *conf, uint32_t node, void *arg);
