@@ -16,9 +16,8 @@
 
 #include "sim_world.h"
 
-#define ERR_MAX     512
-#define EXIT_USAGE  2
-#define WORKERS_MAX 16
+#define ERR_MAX    512
+#define EXIT_USAGE 2
 
 /* clang-format off */
 
@@ -153,7 +152,7 @@ build_conf(struct args *a)
 static int
 sansim_swarm(const struct args *a)
 {
-	const uint64_t nb_cpus = RTE_MIN((uint64_t)sysconf(_SC_NPROCESSORS_ONLN), WORKERS_MAX);
+	const uint64_t nb_cpus = RTE_MIN((uint64_t)sysconf(_SC_NPROCESSORS_ONLN), SIM_WORKERS_MAX);
 	const uint64_t nb_workers = opt_number(a, OPT_WORKERS, nb_cpus);
 	const struct sim_swarm_conf swarm = {
 		.seed = opt_number(a, OPT_SEED, 1),
@@ -168,7 +167,7 @@ sansim_swarm(const struct args *a)
 		errx(EXIT_USAGE,
 		     "--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
 		     "--shrink only");
-	if (nb_workers < 1 || nb_workers > WORKERS_MAX)
+	if (nb_workers < 1 || nb_workers > SIM_WORKERS_MAX)
 		errx(EXIT_USAGE, "--workers: 1 to 16");
 	if (swarm.nb_runs == 0 && swarm.seconds == 0)
 		errx(EXIT_USAGE, "--swarm 0 wants --seconds");

@@ -60,14 +60,13 @@ check_old_value(struct sim_world *w, struct sim_side *s, const struct sim_op *op
 	if (op->seq < o->adds_from)
 		return; /* of a process that died after its answer */
 	if (s->ordered && op->result < o->next_old)
-		san_sim_world_fail(w, "order",
-				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64,
-				   s->id, op->seq, op->result, o->next_old - 1);
+		san_sim_fail_side(w, s, "order",
+				  "atomic %" PRIu64 " saw %" PRIu64 " after %" PRIu64, op->seq,
+				  op->result, o->next_old - 1);
 	if (op->result + add > all)
-		san_sim_world_fail(w, "order",
-				   "side %u: atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64
-				   " additions",
-				   s->id, op->seq, op->result, all);
+		san_sim_fail_side(w, s, "order",
+				  "atomic %" PRIu64 " saw %" PRIu64 " of %" PRIu64 " additions",
+				  op->seq, op->result, all);
 	o->next_old = RTE_MAX(o->next_old, op->result + add);
 	o->adds_ok += add;
 	o->adds_doubtful -= add;
@@ -79,9 +78,8 @@ check_order_completed(struct sim_world *w, struct sim_side *s, const struct sim_
 	struct sim_order *o = &s->order;
 
 	if (s->ordered && op->seq < o->nb_done)
-		san_sim_world_fail(w, "order",
-				   "side %u: request %" PRIu64 " completed after %" PRIu64, s->id,
-				   op->seq, o->nb_done - 1);
+		san_sim_fail_side(w, s, "order", "request %" PRIu64 " completed after %" PRIu64,
+				  op->seq, o->nb_done - 1);
 	o->nb_done = RTE_MAX(o->nb_done, op->seq + 1);
 	o->seqs[op->seq] |= ok ? SEQ_OK : SEQ_OVER;
 	if (ok && (op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP))
@@ -97,15 +95,14 @@ check_order_received(struct sim_world *w, const struct sim_side *s, const struct
 	if (wc->op != RTSAN_WC_RECV_PUSH_IMM)
 		memcpy(&seq, san_sim_load_recv(w, s, wc->wr_id), sizeof(seq));
 	if (seq >= o->nb_seqs || (o->seqs[seq] & SEQ_RECEIVABLE) == 0) {
-		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 ", which was not sent",
-				   s->id, seq);
+		san_sim_fail_side(w, s, "order", "received %" PRIu64 ", which was not sent", seq);
 		return;
 	}
 	if ((o->seqs[seq] & SEQ_RECEIVED) != 0)
-		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " twice", s->id, seq);
+		san_sim_fail_side(w, s, "order", "received %" PRIu64 " twice", seq);
 	if (s->ordered && seq < o->nb_received)
-		san_sim_world_fail(w, "order", "side %u: received %" PRIu64 " after %" PRIu64,
-				   s->id, seq, o->nb_received - 1);
+		san_sim_fail_side(w, s, "order", "received %" PRIu64 " after %" PRIu64, seq,
+				  o->nb_received - 1);
 	o->nb_received = RTE_MAX(o->nb_received, seq + 1);
 	o->seqs[seq] |= SEQ_RECEIVED;
 }
@@ -133,14 +130,12 @@ check_order_settled(struct sim_world *w, const struct sim_side *s)
 	for (seq = o->excused; seq < s->nb_posted; seq++)
 		if ((o->seqs[seq] & (SEQ_RECEIVABLE | SEQ_RECEIVED | SEQ_OK)) ==
 		    (SEQ_RECEIVABLE | SEQ_OK))
-			san_sim_world_fail(w, "order",
-					   "side %u: %" PRIu64 " succeeded and was not received",
-					   s->id, seq);
+			san_sim_fail_side(w, s, "order",
+					  "%" PRIu64 " succeeded and was not received", seq);
 	if (value < o->adds_ok || value > o->adds_ok + o->adds_doubtful)
-		san_sim_world_fail(w, "order",
-				   "side %u: counter %" PRIu64 ", additions %" PRIu64
-				   ", perhaps %" PRIu64 " more",
-				   s->id, value, o->adds_ok, o->adds_doubtful);
+		san_sim_fail_side(w, s, "order",
+				  "counter %" PRIu64 ", additions %" PRIu64 " and perhaps %" PRIu64,
+				  value, o->adds_ok, o->adds_doubtful);
 }
 
 /* ---- a successful request has placed every byte where it should be (RT-10, RT-11) ---- */
@@ -156,8 +151,8 @@ check_bytes_equal(struct sim_world *w, const struct sim_side *s, const char *wha
 		return;
 	while (got[i] == want[i])
 		i++;
-	san_sim_world_fail(w, "bytes", "side %u: %s of %u bytes: byte %u is %#x instead of %#x",
-			   s->id, what, len, i, got[i], want[i]);
+	san_sim_fail_side(w, s, "bytes", "%s of %u bytes: byte %u is %#x instead of %#x", what, len,
+			  i, got[i], want[i]);
 }
 
 static void
@@ -168,15 +163,14 @@ check_bytes_send(struct sim_world *w, const struct sim_side *s, const struct san
 	uint32_t slice, len;
 
 	if (wc->byte_len < SIM_HEADER) {
-		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes", s->id, wc->byte_len);
+		san_sim_fail_side(w, s, "bytes", "a send of %u bytes", wc->byte_len);
 		return;
 	}
 	memcpy(header, data, sizeof(header));
 	slice = (uint32_t)(header[1] >> 32);
 	len = (uint32_t)header[1];
 	if (len != wc->byte_len || slice > w->load->block_bytes - w->load->slot_bytes)
-		san_sim_world_fail(w, "bytes", "side %u: a send of %u bytes says %u", s->id,
-				   wc->byte_len, len);
+		san_sim_fail_side(w, s, "bytes", "a send of %u bytes says %u", wc->byte_len, len);
 	else
 		check_bytes_equal(w, s, "send", data + SIM_HEADER, slice, len - SIM_HEADER);
 }
@@ -254,9 +248,9 @@ check_complete_status(struct sim_world *w, struct sim_side *s, const struct sim_
 		      uint8_t status)
 {
 	if (!has_reason(w, s, op, status))
-		san_sim_world_fail(w, "complete", "side %u: %s %" PRIu64 "%s completed with %s",
-				   s->id, san_sim_conf_kind_name(op->op - RTSAN_WR_SEND), op->seq,
-				   op->bad ? " of a wrong key" : "", san_ulp_status_name(status));
+		san_sim_fail_side(w, s, "complete", "%s %" PRIu64 "%s completed with %s",
+				  san_sim_conf_kind_name(op->op - RTSAN_WR_SEND), op->seq,
+				  op->bad ? " of a wrong key" : "", san_ulp_status_name(status));
 	s->nb_flushed += status >= RTSAN_WC_RETRY_EXC;
 }
 
@@ -265,24 +259,21 @@ check_complete_down(struct sim_world *w, struct sim_side *s)
 {
 	s->nb_flushed = 0;
 	if (s->initiates && s->nb_done != s->nb_posted)
-		san_sim_world_fail(w, "complete", "side %u: ended before %" PRIu64 " requests",
-				   s->id, s->nb_posted - s->nb_done);
+		san_sim_fail_side(w, s, "complete", "ended before %" PRIu64 " requests",
+				  s->nb_posted - s->nb_done);
 	/* receives posted now may still read what the peer of a stream sent */
 	if (s->nb_recvs != 0 && !s->stream)
-		san_sim_world_fail(w, "complete", "side %u: %u receives were not flushed", s->id,
-				   s->nb_recvs);
+		san_sim_fail_side(w, s, "complete", "%u receives were not flushed", s->nb_recvs);
 }
 
 static void
 check_complete_settled(struct sim_world *w, const struct sim_side *s)
 {
 	if (s->initiates && s->innocent && s->nb_done != s->nb_posted)
-		san_sim_world_fail(w, "complete",
-				   "side %u: %" PRIu64 " of %" PRIu64 " requests completed",
-				   s->id, s->nb_done, s->nb_posted);
+		san_sim_fail_side(w, s, "complete", "%" PRIu64 " of %" PRIu64 " requests completed",
+				  s->nb_done, s->nb_posted);
 	if (s->nb_flushed != 0)
-		san_sim_world_fail(w, "complete", "side %u: flushed, but never disconnected",
-				   s->id);
+		san_sim_fail_side(w, s, "complete", "flushed, but never disconnected");
 }
 
 /*
@@ -306,11 +297,10 @@ check_place_slot(struct sim_world *w, const struct sim_side *target, uint32_t sl
 
 	if (!is_all(p - SIM_GUARD, SIM_GUARD, SIM_GUARD_BYTE) ||
 	    !is_all(p + w->load->slot_bytes, SIM_GUARD, SIM_GUARD_BYTE))
-		san_sim_world_fail(w, "place", "side %u: bytes around slot %u written %s",
-				   target->id, slot, when);
+		san_sim_fail_side(w, target, "place", "bytes around slot %u written %s", slot,
+				  when);
 	if (!is_all(p + used, w->load->slot_bytes - used, SIM_POISON_BYTE))
-		san_sim_world_fail(w, "place", "side %u: bytes of slot %u written %s", target->id,
-				   slot, when);
+		san_sim_fail_side(w, target, "place", "bytes of slot %u written %s", slot, when);
 }
 
 static void
@@ -322,8 +312,8 @@ check_place_completed(struct sim_world *w, const struct sim_side *s, const struc
 
 	if (op->op == RTSAN_WR_PULL &&
 	    !is_all(san_sim_load_own(w, s, op->slot) + op->len, SIM_GUARD, SIM_GUARD_BYTE))
-		san_sim_world_fail(w, "place", "side %u: pull %" PRIu64 ": bytes behind it written",
-				   s->id, op->seq);
+		san_sim_fail_side(w, s, "place", "pull %" PRIu64 ": bytes behind it written",
+				  op->seq);
 	if (is_push(op))
 		check_place_slot(w, peer, op->slot, placed ? op->len : 0,
 				 placed ? "beyond the request" : "without a right to");
@@ -365,8 +355,8 @@ check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_
 	    w->conf.load.streams_ppm != 0)
 		least_left = 1;
 	if (r != NULL && r->granted != 0 && r->length - r->granted < least_left)
-		san_sim_world_fail(w, "grant", "host %u: all but %u bytes of %u granted", h->id,
-				   r->length - r->granted, r->length);
+		san_sim_fail_host(w, h, "grant", "all but %u bytes of %u granted",
+				  r->length - r->granted, r->length);
 }
 
 /*
@@ -400,14 +390,14 @@ check_peer(struct sim_world *w, const struct sim_host *h, const struct san_tl_ho
 		(uint64_t)peer->nb_conns * conf->grant_bytes;
 
 	if (peer->expired > bound)
-		san_sim_world_fail(w, "grant",
-				   "host %u: %u bytes expired of one peer; the bound is %" PRIu64,
-				   h->id, peer->expired, bound);
+		san_sim_fail_host(w, h, "grant",
+				  "%u bytes expired of one peer; the bound is %" PRIu64,
+				  peer->expired, bound);
 	if (peer->paths[true].room > path || peer->paths[false].room > path)
-		san_sim_world_fail(w, "grant",
-				   "host %u: a path has room for %u and %u bytes beyond "
-				   "the budget; it holds %" PRIu64,
-				   h->id, peer->paths[true].room, peer->paths[false].room, path);
+		san_sim_fail_host(w, h, "grant",
+				  "a path that holds %" PRIu64 " has room for %u and %u bytes "
+				  "beyond the budget",
+				  path, peer->paths[true].room, peer->paths[false].room);
 }
 
 /* Collect the sums for each peer host. Returns all expired bytes. */
@@ -461,18 +451,16 @@ check_grant_round(struct sim_world *w, struct sim_host *h)
 	}
 	free(peers);
 	if (sum > tl->conf.budget_bytes || tl->budget_used > tl->conf.budget_bytes)
-		san_sim_world_fail(w, "grant",
-				   "host %u: %" PRIu64
-				   " bytes granted, %u counted; the budget is %u",
-				   h->id, sum, tl->budget_used, tl->conf.budget_bytes);
+		san_sim_fail_host(w, h, "grant",
+				  "%" PRIu64 " bytes granted, %u counted; the budget is %u", sum,
+				  tl->budget_used, tl->conf.budget_bytes);
 	if (path > tl->conf.path_bytes)
-		san_sim_world_fail(w, "grant",
-				   "host %u: %" PRIu64
-				   " bytes granted beyond the budget, at most %u",
-				   h->id, path, tl->conf.path_bytes);
+		san_sim_fail_host(w, h, "grant",
+				  "%" PRIu64 " bytes granted beyond the budget, at most %u", path,
+				  tl->conf.path_bytes);
 	if (expired > tl->expired_used)
-		san_sim_world_fail(w, "grant", "host %u: %" PRIu64 " bytes expired, %u counted",
-				   h->id, expired, tl->expired_used);
+		san_sim_fail_host(w, h, "grant", "%" PRIu64 " bytes expired, %u counted", expired,
+				  tl->expired_used);
 }
 
 /*
@@ -491,14 +479,14 @@ check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_p
 	uint32_t vwin = RTE_MAX(1u, RTE_MIN(c->pcb.first_win - 1u, share));
 
 	if (tl->conns[c->slot].open && tl->conns[c->slot].nb_msgs > c->pcb.msg_limit)
-		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u messages, limit %u",
-				   h->id, c->slot, tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
+		san_sim_fail_host(w, h, "pcb", "connection %u has %u messages, limit %u", c->slot,
+				  tl->conns[c->slot].nb_msgs, c->pcb.msg_limit);
 	/* retransmissions need no room, and a smaller window takes nothing back (RULE-7) */
 	if (b->cid == c->cid && c->pcb.inflight > b->inflight && c->nb_rtx == b->nb_rtx &&
 	    c->pcb.inflight > vwin)
-		san_sim_world_fail(w, "pcb", "host %u: connection %u has %u packets in flight, "
-					     "virtual window %u",
-				   h->id, c->slot, c->pcb.inflight, vwin);
+		san_sim_fail_host(w, h, "pcb",
+				  "connection %u has %u packets in flight, virtual window %u",
+				  c->slot, c->pcb.inflight, vwin);
 }
 
 void
@@ -509,8 +497,8 @@ san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 	uint32_t slot, share, nb_active = 0;
 
 	if (pdl->inflight > pdl->conf.budget_pkts)
-		san_sim_world_fail(w, "pcb", "host %u: %u packets in flight, budget %u", h->id,
-				   pdl->inflight, pdl->conf.budget_pkts);
+		san_sim_fail_host(w, h, "pcb", "%u packets in flight, budget %u", pdl->inflight,
+				  pdl->conf.budget_pkts);
 	if (w->conf.run.check_every != 1)
 		return;
 	if (b == NULL)
@@ -558,9 +546,8 @@ check_leak_end(struct sim_world *w)
 		struct sim_host *h = &w->hosts[i];
 
 		if (h->core != NULL && san_core_leaks(h->core) != 0)
-			san_sim_world_fail(w, "leak",
-					   "host %u: %" PRIu64 " things in use at the end", i,
-					   san_core_leaks(h->core));
+			san_sim_fail_host(w, h, "leak", "%" PRIu64 " things in use at the end",
+					  san_core_leaks(h->core));
 		if (h->pool != w->net.pool)
 			check_leak_pool(w, "a host", h->pool);
 	}
@@ -585,11 +572,10 @@ san_sim_check_sample(struct sim_world *w)
 
 		if (s->innocent && s->nb_posted != s->nb_done && s->state == SIM_SIDE_UP &&
 		    w->now_ns > since + w->conf.run.stall_ns)
-			san_sim_world_fail(w, "progress",
-					   "side %u: of %" PRIu64
-					   " requests none is done for %" PRIu64 " ms",
-					   i, s->nb_posted - s->nb_done,
-					   (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
+			san_sim_fail_side(w, s, "progress",
+					  "of %" PRIu64 " requests none is done for %" PRIu64 " ms",
+					  s->nb_posted - s->nb_done,
+					  (uint64_t)((w->now_ns - since) / SAN_NS_PER_MS));
 	}
 }
 
@@ -620,8 +606,7 @@ san_sim_check_note(struct sim_world *w, enum sim_note note, struct sim_side *s,
 		break;
 	case SIM_NOTE_BROKEN:
 		if (!san_sim_fault_may_break(w, s))
-			san_sim_world_fail(w, "complete",
-					   "side %u: its connection broke without cause", s->id);
+			san_sim_fail_side(w, s, "complete", "its connection broke without cause");
 		break;
 	case SIM_NOTE_DOWN:
 		check_complete_down(w, s);

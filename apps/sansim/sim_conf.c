@@ -438,8 +438,7 @@ check_keys(const struct sim_conf *c, char *err, size_t err_len)
 		{!rte_is_power_of_2(host->conn.data_win), "host.window", POWER},
 		{pdl->rto_min_ns > pdl->rto_max_ns, "host.rto_min", MORE, "host.rto_max"},
 		{pdl->rto_init_ns > pdl->rto_max_ns, "host.rto", MORE, "host.rto_max"},
-		{host->cam != 0 && host->cam < CAM_MIN, "host.cam",
-		 "is not 0 or at least 8"},
+		{host->cam != 0 && host->cam < CAM_MIN, "host.cam", "is not 0 or at least 8"},
 	};
 
 	for (i = 0; i < RTE_DIM(rules) && !rules[i].is_broken; i++)

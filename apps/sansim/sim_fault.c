@@ -2,7 +2,7 @@
 
 /* Faults: kind, time and place. Faults of a link add up, and each is subtracted when it ends. */
 
-#include <errno.h>
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ change_host(struct sim_world *w, struct sim_host *h, const struct sim_fault_conf
 			return;
 		rc = san_sim_host_start(w, h);
 		if (rc != 0)
-			san_sim_world_fail(w, "sansim", "host %u: %s", h->id, strerror(-rc));
+			san_sim_fail_host(w, h, "sansim", "%s", strerror(-rc));
 		break;
 	case SIM_FAULT_MOVE: /* its end changes the address once more */
 		if (h->core == NULL)
@@ -196,11 +196,9 @@ san_sim_fault_create(struct sim_world *w)
 
 		if (kinds[f->kind].is_of_host ? fault_host_of(w, f) == NULL :
 						!san_sim_topo_is_place(w, f->where)) {
-			w->explained = true;
-			fprintf(stderr, "sansim: fault.%s.where: \"%s\" is not %s\n", f->name,
-				f->where,
-				kinds[f->kind].is_of_host ? "a host" : "a place of this topology");
-			return -EINVAL;
+			warnx("fault.%s.where: \"%s\" is not %s", f->name, f->where,
+			      kinds[f->kind].is_of_host ? "a host" : "a place of this topology");
+			return 1;
 		}
 		if (f->kind == SIM_FAULT_LIE)
 			fault_host_of(w, f)->liar = true;

@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#include <rte_ether.h>
-
 #include "sim_world.h"
 
 /* The base stays. What is ahead of it is reported as received, as acknowledged in part, or not. */
@@ -59,14 +57,7 @@ static void
 lie_rebuild(struct rte_mbuf *m, const struct san_wire_pkt *p, const struct san_wire_ack *a,
 	    uint16_t from)
 {
-	const struct san_wire_path path = {
-		.src_mac = p->src_mac,
-		.dst_mac = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)->dst_addr,
-		.src = p->src,
-		.dst = p->dst,
-		.src_port = p->src_port,
-		.dst_port = SAN_WIRE_PORT,
-	};
+	const struct san_wire_path path = san_sim_pkt_path(m, p);
 
 	m->data_off += from;
 	m->pkt_len = m->data_len = (uint16_t)(p->payload_off + p->payload_len - from);

@@ -20,6 +20,7 @@
 #include "san_prng.h"
 #include "san_time.h"
 #include "sim_trace.h"
+#include "wire.h"
 
 #define SIM_PPM 1000000u
 
@@ -153,6 +154,8 @@ uint64_t san_sim_pkt_flow(const struct rte_mbuf *m);
 bool san_sim_pkt_mark_ce(struct rte_mbuf *m);
 /** Invert one random bit. */
 void san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
+/** The path of *m*, which was parsed into *p*. */
+struct san_wire_path san_sim_pkt_path(const struct rte_mbuf *m, const struct san_wire_pkt *p);
 /**
  * A CNP to the receiver of *m* that seems to come from its sender, as an attacker on the path could
  * forge it. NULL: *m* belongs to no connection, or *pool* is empty.

@@ -72,13 +72,11 @@ alloc_side(struct sim_world *w, struct sim_side *s)
 		s->free[s->nb_free++] = (uint16_t)(lc->depth - 1 - i);
 	if (s->stream)
 		return s->ops == NULL || s->free == NULL ? -ENOMEM : 0;
-	s->own = lc->weights[RTSAN_WR_PULL - RTSAN_WR_SEND] == 0 ?
-		NULL :
-		calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
+	if (lc->weights[RTSAN_WR_PULL - RTSAN_WR_SEND] != 0)
+		s->own = calloc(lc->depth, w->load->slot_bytes + SIM_GUARD);
 	target->region = malloc(san_sim_load_region_bytes(w));
-	target->recv = lc->weights[RTSAN_WR_SEND - RTSAN_WR_SEND] == 0 ?
-		NULL :
-		malloc((size_t)lc->depth * san_sim_load_recv_bytes(w));
+	if (lc->weights[RTSAN_WR_SEND - RTSAN_WR_SEND] != 0)
+		target->recv = malloc((size_t)lc->depth * san_sim_load_recv_bytes(w));
 	if (s->ops == NULL || s->free == NULL || target->region == NULL)
 		return -ENOMEM;
 	memset(target->region, SIM_GUARD_BYTE, san_sim_load_region_bytes(w));
@@ -342,7 +340,7 @@ load_conn_connect(struct sim_world *w, struct sim_side *s)
 	} else if (rc == -EBUSY || rc == -ENOSPC || rc == -EISCONN) {
 		retry_later(w, s);
 	} else {
-		san_sim_world_fail(w, "complete", "side %u: connect: %s", s->id, strerror(-rc));
+		san_sim_fail_side(w, s, "complete", "connect: %s", strerror(-rc));
 	}
 }
 
@@ -359,7 +357,7 @@ load_conn_on_request(struct sim_world *w, struct sim_host *h, const struct san_c
 		memcpy(&id, ev->private_data, sizeof(id));
 	id ^= 1;
 	if (id >= w->load->nb_sides || w->load->sides[id].host != h->id) {
-		san_sim_world_fail(w, "bytes", "host %u: a request for side %u", h->id, id);
+		san_sim_fail_host(w, h, "bytes", "a request for side %u", id);
 		return;
 	}
 	s = &w->load->sides[id];
@@ -415,8 +413,8 @@ load_conn_events(struct sim_world *w, struct sim_host *h)
 		}
 		s = h->side_of_qp[SAN_QPN_INDEX(ev.qp)];
 		if (s->qp != ev.qp) {
-			san_sim_world_fail(w, "complete", "host %u: event %u of queue pair %#x",
-					   h->id, ev.type, ev.qp);
+			san_sim_fail_host(w, h, "complete", "event %u of queue pair %#x", ev.type,
+					  ev.qp);
 			return;
 		}
 		if (ev.type != RTSAN_EV_ESTABLISHED) {
@@ -571,7 +569,7 @@ san_sim_load_release(struct sim_world *w)
 		rc = s->stream ? san_core_stream_destroy(h->core, s->qp) :
 				 san_ulp_qp_destroy(san_core_ulp(h->core), s->qp);
 		if (rc != 0)
-			san_sim_world_fail(w, "leak", "side %u: qp_destroy: %s", i, strerror(-rc));
+			san_sim_fail_side(w, s, "leak", "qp_destroy: %s", strerror(-rc));
 		s->qp = SAN_QPN_NONE;
 		sim_load_deregister(w, s);
 	}

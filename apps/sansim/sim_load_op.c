@@ -95,7 +95,6 @@ static void
 fill_wr(struct sim_world *w, struct sim_side *s, struct sim_op *op, struct san_ulp_wr *wr)
 {
 	static const uint8_t solicit[] = {
-		[SIM_SOLICIT_AUTO] = 0,
 		[SIM_SOLICIT_ALWAYS] = RTSAN_WR_SOLICITED,
 		[SIM_SOLICIT_NEVER] = RTSAN_WR_UNSOLICITED,
 	};
@@ -178,7 +177,7 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 			continue;
 		}
 		if (!s->stream)
-			san_sim_world_fail(w, "complete", "side %u: a request is not taken", s->id);
+			san_sim_fail_side(w, s, "complete", "a request is not taken");
 		/* a stream still queues data after it was copied and completed */
 		op->posted = false;
 		s->free[s->nb_free++] = op->slot;
@@ -200,7 +199,7 @@ san_sim_load_op_take_recv(struct sim_world *w, struct sim_side *s, const struct 
 	struct sim_host *h = &w->hosts[s->host];
 
 	if (san_core_post_recv(h->core, s->qp, r, 1, san_sim_host_clock(h, w->now_ns)) != 1)
-		san_sim_world_fail(w, "complete", "side %u: a receive is not taken", s->id);
+		san_sim_fail_side(w, s, "complete", "a receive is not taken");
 	else
 		s->nb_recvs++;
 }
@@ -285,9 +284,8 @@ on_done(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 	}
 	if (!s->initiates || slot >= w->conf.load.depth || !s->ops[slot].posted ||
 	    s->ops[slot].seq != wc->wr_id >> SLOT_BITS) {
-		san_sim_world_fail(w, "complete",
-				   "side %u: completion of %#lx, which is not posted", s->id,
-				   (unsigned long)wc->wr_id);
+		san_sim_fail_side(w, s, "complete", "completion of %#lx, which is not posted",
+				  (unsigned long)wc->wr_id);
 		return;
 	}
 	op = &s->ops[slot];

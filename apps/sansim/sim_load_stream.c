@@ -160,15 +160,13 @@ load_stream_take_bytes(struct sim_world *w, struct sim_side *s, const uint8_t *g
 		uint32_t n;
 
 		if (f->nb == 0) {
-			san_sim_world_fail(w, "stream", "side %u: %u bytes that were not sent",
-					   s->id, len);
+			san_sim_fail_side(w, s, "stream", "%u bytes that were not sent", len);
 			return;
 		}
 		n = RTE_MIN(len, p->len - f->off);
 		if (memcmp(got, w->load->block + p->slice + f->off, n) != 0) {
-			san_sim_world_fail(w, "stream",
-					   "side %u: wrong bytes, up to %u from %u of %u", s->id, n,
-					   f->off, p->len);
+			san_sim_fail_side(w, s, "stream", "wrong bytes, up to %u from %u of %u", n,
+					  f->off, p->len);
 			return;
 		}
 		got += n;
@@ -223,7 +221,7 @@ san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s)
 		load_stream_post(w, s, 0, 1 + san_prng_below(g, SMALL_MAX));
 	} else if (f->manner == MANNER_WAITS && !f->after_wait) {
 		if (san_core_post(h->core, s->qp, &wait, 1, san_sim_host_clock(h, w->now_ns)) != 1)
-			san_sim_world_fail(w, "complete", "side %u: a wait is not taken", s->id);
+			san_sim_fail_side(w, s, "complete", "a wait is not taken");
 		f->waiting = true;
 	} else {
 		f->after_wait = false;
@@ -256,8 +254,8 @@ san_sim_load_stream_on_recv(struct sim_world *w, struct sim_side *s, const struc
 		return;
 	}
 	if (wc->status != 0 || slot >= RECVS_MAX || wc->byte_len > s->flow->len[slot]) {
-		san_sim_world_fail(w, "stream", "side %u: a receive completed with %s and %u bytes",
-				   s->id, san_ulp_status_name(wc->status), wc->byte_len);
+		san_sim_fail_side(w, s, "stream", "a receive completed with %s and %u bytes",
+				  san_ulp_status_name(wc->status), wc->byte_len);
 		return;
 	}
 	s->flow->ended |= wc->byte_len == 0;

@@ -10,7 +10,6 @@
 #include <rte_udp.h>
 
 #include "sim_link.h"
-#include "wire.h"
 
 #define BEYOND_MTU   64  /* room of a buffer for the Ethernet header */
 #define HASHED_BYTES 96u /* length of the headers */
@@ -23,9 +22,8 @@
  */
 
 static void
-sim_pkt_unmap_chunk(struct rte_mempool_memhdr *chunk, void *arg)
+sim_pkt_unmap_chunk(struct rte_mempool_memhdr *chunk, void *arg __rte_unused)
 {
-	(void)arg;
 	munmap(chunk->addr, chunk->len);
 }
 
@@ -146,10 +144,22 @@ san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng)
 	rte_pktmbuf_mtod(m, uint8_t *)[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 }
 
+struct san_wire_path
+san_sim_pkt_path(const struct rte_mbuf *m, const struct san_wire_pkt *p)
+{
+	return (struct san_wire_path){
+		.src_mac = p->src_mac,
+		.dst_mac = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)->dst_addr,
+		.src = p->src,
+		.dst = p->dst,
+		.src_port = p->src_port,
+		.dst_port = SAN_WIRE_PORT,
+	};
+}
+
 struct rte_mbuf *
 san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
 {
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 	struct san_wire_pkt seen, cnp = {.op = SAN_OP_CNP};
 	struct san_wire_ack ack;
 	struct san_wire_path path;
@@ -161,14 +171,7 @@ san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool)
 	forged = rte_pktmbuf_alloc(pool);
 	if (forged == NULL)
 		return NULL;
-	path = (struct san_wire_path){
-		.src_mac = eth->src_addr,
-		.dst_mac = eth->dst_addr,
-		.src = seen.src,
-		.dst = seen.dst,
-		.src_port = seen.src_port,
-		.dst_port = SAN_WIRE_PORT,
-	};
+	path = san_sim_pkt_path(m, &seen);
 	cnp.pkey = seen.pkey;
 	cnp.dcid = seen.dcid;
 	san_wire_build(forged, &path, &cnp);
@@ -193,10 +196,9 @@ san_sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *);
 	uint32_t i, end = RTE_MIN(m->data_len, HASHED_BYTES);
-	uint64_t h = sim_pkt_mix_hash(sim_pkt_mix_hash(hash, at_ns),
-				      (uint64_t)where << 32 | m->data_len),
-		 v;
+	uint64_t v, h = sim_pkt_mix_hash(hash, at_ns);
 
+	h = sim_pkt_mix_hash(h, (uint64_t)where << 32 | m->data_len);
 	for (i = 0; i + sizeof(v) <= end; i += sizeof(v)) {
 		memcpy(&v, &b[i], sizeof(v));
 		h = sim_pkt_mix_hash(h, v);

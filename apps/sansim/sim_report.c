@@ -271,7 +271,6 @@ san_sim_report_series(struct sim_world *w)
 	fprintf(w->series, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
 		w->now_ns - w->load_ns, queued, sum_bytes(w), inflight, cam);
 	for (i = 0; i < RTE_MIN(w->conf.load.connections, (uint32_t)SERIES_FLOWS); i++)
-		fprintf(w->series, ",%" PRIu64,
-			ld->sides[SIM_SIDES * i].bytes_done);
+		fprintf(w->series, ",%" PRIu64, ld->sides[SIM_SIDES * i].bytes_done);
 	fputc('\n', w->series);
 }

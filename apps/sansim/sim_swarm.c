@@ -17,7 +17,6 @@
 #include "san_time.h"
 #include "sim_world.h"
 
-#define WORKERS_MAX   16
 #define RUN_SECONDS   600 /* CPU time; a longer run is considered hung */
 #define SHRINK_ROUNDS 4
 #define REASON_MAX    200 /* line length of an INI file */
@@ -37,7 +36,7 @@ struct worker {
 
 struct campaign {
 	const struct sim_swarm_conf *conf;
-	struct worker workers[WORKERS_MAX];
+	struct worker workers[SIM_WORKERS_MAX];
 	struct sim_swarm_sum sum;
 	uint64_t began_s;
 };
@@ -146,9 +145,9 @@ swarm_worker_run(const struct campaign *c, int fd, uint64_t next)
 static const char *
 death_of(int status)
 {
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU ?
-		"the run does not end" :
-		"the process died; see above";
+	bool is_hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+
+	return is_hung ? "the run does not end" : "the process died; see above";
 }
 
 int
@@ -216,21 +215,10 @@ enum shrink_step {
 
 /* Settings of the plainest scenario. */
 static const char *const plain[] = {
-	"load.send=0",
-	"load.push=0",
-	"load.push_imm=0",
-	"load.pull=0",
-	"load.fetch_add=0",
-	"load.cmp_swap=0",
-	"load.both_ways=off",
-	"host.clock_drift=0",
-	"host.poll=0ns",
-	"load.revoke=0ns",
-	"load.recv_delay=0ns",
-	"load.start_step=0ns",
-	"load.bad_key=0",
-	"load.unordered=0",
-};
+	"load.send=0", "load.push=0", "load.push_imm=0", "load.pull=0", "load.fetch_add=0",
+	"load.cmp_swap=0", "load.both_ways=off", "host.clock_drift=0", "host.poll=0ns",
+	"load.revoke=0ns", "load.recv_delay=0ns", "load.start_step=0ns", "load.bad_key=0",
+	"load.unordered=0"};
 
 /* Remove something. False: there is nothing to remove. */
 static bool
@@ -391,7 +379,7 @@ take_verdict(struct campaign *c, struct worker *wk)
 static bool
 wait_some(struct campaign *c)
 {
-	struct pollfd p[WORKERS_MAX];
+	struct pollfd p[SIM_WORKERS_MAX];
 	uint32_t i, n = 0;
 
 	for (i = 0; i < c->conf->nb_workers; i++) {

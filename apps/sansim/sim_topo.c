@@ -54,11 +54,7 @@ edge_of(const struct sim_world *w, uint32_t host)
 int
 san_sim_topo_create(struct sim_world *w)
 {
-	static const uint32_t switches[] = {
-		[SIM_TOPO_PAIR] = 0,
-		[SIM_TOPO_STAR] = 1,
-		[SIM_TOPO_DUMBBELL] = 2,
-	};
+	static const uint32_t switches[] = {[SIM_TOPO_STAR] = 1, [SIM_TOPO_DUMBBELL] = 2};
 	const struct sim_topo_conf *t = &w->conf.topo;
 	uint32_t i, k, first = t->hosts;
 

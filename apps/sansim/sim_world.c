@@ -5,6 +5,7 @@
  * leaks.
  */
 
+#include <err.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -231,39 +232,32 @@ san_sim_world_mb(const struct sim_conf *conf)
 	return (uint32_t)(128 + (MBUFS_MAX + own) * 16 / 1000000 + cam / 4096);
 }
 
-static int
-explain(struct sim_world *w, int rc, const char *path)
-{
-	w->explained = true;
-	fprintf(stderr, "sansim: %s: %s\n", path, strerror(-rc));
-	return rc;
-}
-
-/* Open the files to which the run is recorded. */
+/* Open the files to which the run is recorded. 0, or 1 with a message on stderr. */
 static int
 open_watch(struct sim_world *w, const struct sim_watch *watch)
 {
 	struct sim_link *l;
 	uint32_t i = 0;
 	char name[32];
-	int rc;
 
 	if (watch->series_path != NULL) {
 		w->series = fopen(watch->series_path, "w");
-		if (w->series == NULL)
-			return explain(w, -errno, watch->series_path);
+		if (w->series == NULL) {
+			warn("%s", watch->series_path);
+			return 1;
+		}
 	}
 	if (watch->trace_path == NULL)
 		return 0;
 	if (!san_sim_topo_is_place(w, watch->trace_where)) {
-		w->explained = true;
-		fprintf(stderr, "sansim: --trace-at: \"%s\" is not a place of this topology\n",
-			watch->trace_where);
-		return -EINVAL;
+		warnx("--trace-at: \"%s\" is not a place of this topology", watch->trace_where);
+		return 1;
 	}
-	rc = san_sim_trace_open(watch->trace_path, &w->net.trace);
-	if (rc != 0)
-		return explain(w, rc, watch->trace_path);
+	errno = -san_sim_trace_open(watch->trace_path, &w->net.trace);
+	if (w->net.trace == NULL) {
+		warn("%s", watch->trace_path);
+		return 1;
+	}
 	while ((l = san_sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
 		l->trace_if = san_sim_trace_interface(w->net.trace, name, 0);
@@ -271,6 +265,7 @@ open_watch(struct sim_world *w, const struct sim_watch *watch)
 	return 0;
 }
 
+/* 0, or a negative errno; 1: a message is on stderr already. */
 static int
 world_build(struct sim_world *w, const struct sim_watch *watch)
 {
@@ -308,9 +303,8 @@ san_sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 	san_sim_link_net_init(&w->net, conf->run.seed);
 	rc = world_build(w, watch);
 	if (rc != 0) {
-		if (!w->explained)
-			fprintf(stderr, "sansim: the simulation could not be built: %s\n",
-				strerror(-rc));
+		if (rc < 0)
+			warnx("the simulation could not be built: %s", strerror(-rc));
 		san_sim_world_destroy(w);
 		return rc;
 	}

@@ -125,8 +125,7 @@ struct sim_world {
 	uint32_t nb_silencing; /**< active faults that can drop a packet repeatedly */
 	uint64_t silence_ns;   /**< total time with such faults, up to silence_at_ns */
 	uint64_t silence_at_ns;
-	FILE *series;   /**< time series, CSV; NULL: none */
-	bool explained; /**< the reason is on stderr already */
+	FILE *series; /**< time series, CSV; NULL: none */
 	bool failed;
 	char why[512]; /**< the first violation */
 };
@@ -139,7 +138,7 @@ struct sim_watch {
 
 /* ---- sim_world.c ---- */
 
-/** 0, or -errno with a message on stderr: no memory, or a file can't be written. */
+/** 0, or another value and a message on stderr: no memory, or a file can't be written. */
 int san_sim_world_create(const struct sim_conf *conf, const struct sim_watch *watch,
 			 struct sim_world **out);
 /** All phases: connect, load, settle, disconnect, check for leaks. */
@@ -150,6 +149,10 @@ uint32_t san_sim_world_mb(const struct sim_conf *conf);
 /** Report a violated invariant. The first one is kept and ends the run. */
 void san_sim_world_fail(struct sim_world *w, const char *check, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+#define san_sim_fail_side(w, s, check, text, ...) \
+	san_sim_world_fail(w, check, "side %u: " text, (s)->id, ##__VA_ARGS__)
+#define san_sim_fail_host(w, h, check, text, ...) \
+	san_sim_world_fail(w, check, "host %u: " text, (h)->id, ##__VA_ARGS__)
 void san_sim_world_at(struct sim_world *w, uint64_t at_ns, enum sim_event_kind kind, uint32_t obj,
 		      uint16_t port, void *arg);
 /** Process one event. False: none before *end_ns*, which is the time now. */
@@ -189,6 +192,7 @@ struct rte_mbuf *san_sim_lie_falsify(struct sim_world *w, struct sim_host *h, st
 
 /* ---- sim_fault.c ---- */
 
+/** 0, or 1 with a message on stderr: a fault has a place that does not exist. */
 int san_sim_fault_create(struct sim_world *w);
 void san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
 /** The load starts: times of faults count from now. */
@@ -204,10 +208,7 @@ bool san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side);
  * Jain's fairness index of shares of a resource: (sum x)^2 / (n * sum of x^2). Equal shares give 1;
  * if one has everything the index is 1/n. In integers, so that it is equal on all machines: exact
  * while the largest value and n have 54 bits together (a thousand values below 2^44); beyond that
- * all values are scaled down.
- *
- * @return
- *   Millionths, rounded down. 0: there is no value, or all are 0.
+ * all values are scaled down. In millionths, rounded down. 0: there is no value, or all are 0.
  */
 uint32_t san_sim_report_jain_ppm(const uint64_t *x, uint32_t n);
 /** Jain's index of the initiators' bytes during the measurement, in millionths. */
@@ -468,6 +469,8 @@ void san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h);
  * other. If it dies the run has failed, and the worker is replaced. A failed scenario is shrunk:
  * repeated with less as long as the same checker fails.
  */
+
+#define SIM_WORKERS_MAX 16
 
 struct sim_swarm_conf {
 	uint64_t seed;    /**< of the first run; each next run increments it */

@@ -536,7 +536,8 @@ def manual_lists_the_rest(folder):
     faults = re.split(', | or ', re.search(r'\((.*)\)\n# kind =', keys).group(1))
     check(set(terms(section(page, 'FAULTS'))) == set(faults), 'faults')
     with open(os.path.join(SOURCE, 'apps/sansim/sim_check.c'), encoding='utf-8') as f:
-        checkers = set(re.findall(r'san_sim_world_fail\(\s*w, "(\w+)"', f.read()))
+        checkers = set(re.findall(r'san_sim_(?:world_fail|fail_side|fail_host)\('
+                                  r'\s*w, (?:\w+, )?"(\w+)"', f.read()))
     checkers = checkers - {'sansim'} | {'core'}     # the layers' own checks abort
     check(set(terms(section(page, 'CHECKERS'))) == checkers, 'checkers')
     path = os.path.join(folder, 'head.csv')
