@@ -179,16 +179,13 @@ int san_cm_fsm_connect(struct san_cm *cm, const struct san_ip *local, const stru
 		       uint64_t service, const struct san_cm_param *param, uint64_t cookie,
 		       uint64_t now_ns, uint16_t *slot);
 /**
- * Answer a CONNECT_REQUEST.
- *
- * @return
- *   0, or -ENOENT: the request no longer exists. After any other error it still does: -EINVAL: a
- *   parameter is out of range; -EPROTOTYPE: one of the two sides is for a stream, and the other is
- *   not.
+ * Answer a CONNECT_REQUEST. 0, or -ENOENT: the request no longer exists. After any other error it
+ * still does: -EINVAL: a parameter is out of range; -EPROTOTYPE: one of the two sides is for a
+ * stream, and the other is not.
  */
 int san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_param *param,
 			   uint64_t cookie, uint64_t now_ns);
-int san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
+int san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, const void *private_data,
 		      uint16_t private_len, uint64_t now_ns);
 
 /**

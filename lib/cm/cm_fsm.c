@@ -265,18 +265,16 @@ act_ready(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
  * built. Then the peer has no connection, and keep-alive detects that.
  */
 static void
-act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+act_rep_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s __rte_unused)
 {
-	(void)s;
 	if (san_cm_is_setup(cm, c) && c->msg == SAN_CM_REP)
 		san_cm_tx_add(cm, c);
 }
 
 /* Our RTU was lost. */
 static void
-act_rtu_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+act_rtu_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s __rte_unused)
 {
-	(void)s;
 	if (!c->passive)
 		san_cm_tx_add(cm, c);
 }
@@ -307,9 +305,8 @@ act_drain(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 }
 
 static void
-act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
+act_dreq(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s __rte_unused)
 {
-	(void)s;
 	san_pdl_conn_close(cm->pdl, san_cm_pdl_conn(cm, c));
 }
 
@@ -540,16 +537,17 @@ san_cm_fsm_accept_peer(struct san_cm *cm, uint16_t slot, const struct san_cm_par
 }
 
 int
-san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, uint8_t reason, const void *private_data,
-		  uint16_t private_len, uint64_t now_ns)
+san_cm_fsm_reject(struct san_cm *cm, uint16_t slot, const void *private_data, uint16_t private_len,
+		  uint64_t now_ns)
 {
-	const struct cm_step s = {.in = CM_IN_REJECT, .reason = reason, .now_ns = now_ns};
+	const struct cm_step s = {
+		.in = CM_IN_REJECT, .reason = RTSAN_R_REFUSED, .now_ns = now_ns};
 	struct san_cm_conn *c = san_cm_fsm_request_at(cm, slot, now_ns);
 	struct cm_setup *setup;
 
 	if (c == NULL)
 		return -ENOENT;
-	if (private_len > SAN_WIRE_CM_PRIVATE || reason >= SAN_CM_R_MAX)
+	if (private_len > SAN_WIRE_CM_PRIVATE)
 		return -EINVAL;
 	setup = san_cm_setup(cm, c);
 	setup->private_len = private_len;

@@ -79,11 +79,8 @@ san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backl
 static void
 refuse_waiting(struct san_cm *cm, uint16_t listener)
 {
-	struct cm_step s = {
-		.in = CM_IN_REJECT,
-		.reason = RTSAN_R_NO_LISTENER,
-		.now_ns = cm->now_ns,
-	};
+	const struct cm_step s = {
+		.in = CM_IN_REJECT, .reason = RTSAN_R_NO_LISTENER, .now_ns = cm->now_ns};
 	uint32_t slot;
 
 	for (slot = 0; slot < cm->conf.max_conns; slot++) {

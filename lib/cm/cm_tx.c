@@ -105,11 +105,7 @@ san_cm_tx_build(const struct san_cm *cm, const struct san_cm_conn *c, uint8_t ty
 	const struct san_pdl_conn *pc = san_cm_pdl_conn(cm, c);
 
 	*msg = (struct san_wire_cm){
-		.msg = type,
-		.xid = c->xid,
-		.dst_cid = c->peer_cid,
-		.dst_tag = c->peer_tag,
-	};
+		.msg = type, .xid = c->xid, .dst_cid = c->peer_cid, .dst_tag = c->peer_tag};
 	if (type == SAN_CM_REJ) { /* it has no connection to name */
 		msg->reason = c->reason;
 		cm_tx_fill_private(msg, san_cm_setup(cm, c));
@@ -148,9 +144,7 @@ out_add(struct san_cm *cm, const struct san_wire_path *path, uint16_t pkey,
 	if (cm->out_tail - cm->out_head == CM_OUT_MAX)
 		return false;
 	cm->out_tail++;
-	o->path = *path;
-	o->pkey = pkey;
-	o->msg = *msg;
+	*o = (struct cm_out){.path = *path, .pkey = pkey, .msg = *msg};
 	return true;
 }
 
@@ -183,12 +177,13 @@ san_cm_tx_farewell(struct san_cm *cm, const struct san_cm_conn *c, uint8_t type,
 static void
 fill_pkt(struct san_wire_pkt *p, uint16_t pkey, const struct san_wire_cm *msg, uint64_t now_ns)
 {
-	memset(p, 0, sizeof(*p));
-	p->op = SAN_OP_CM;
-	p->dcid = SAN_WIRE_CID_CM;
-	p->pkey = pkey;
-	p->tag = msg->dst_tag;
-	p->tx_time = (uint32_t)now_ns;
+	*p = (struct san_wire_pkt){
+		.op = SAN_OP_CM,
+		.dcid = SAN_WIRE_CID_CM,
+		.pkey = pkey,
+		.tag = msg->dst_tag,
+		.tx_time = (uint32_t)now_ns,
+	};
 }
 
 bool

@@ -271,8 +271,7 @@ san_core_conn_reject(struct san_core *core, uint64_t request, const void *privat
 
 	if (c == NULL)
 		return -ENOENT;
-	return san_cm_fsm_reject(core->cm, c->slot, RTSAN_R_REFUSED, private_data, private_len,
-				 now_ns);
+	return san_cm_fsm_reject(core->cm, c->slot, private_data, private_len, now_ns);
 }
 
 int

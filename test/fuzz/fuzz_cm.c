@@ -286,7 +286,7 @@ do_ulp(struct fuzz_input *in)
 		san_cm_fsm_accept_peer(cm, slot, &param, 2, now_ns);
 		break;
 	case 3:
-		san_cm_fsm_reject(cm, slot, RTSAN_R_REFUSED, &param, 20, now_ns);
+		san_cm_fsm_reject(cm, slot, &param, 20, now_ns);
 		break;
 	case 4:
 		san_cm_fsm_disconnect(cm, slot, what & 0x80, now_ns);

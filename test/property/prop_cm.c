@@ -87,7 +87,7 @@ on_request(int host, const struct san_cm_event *ev)
 {
 	switch (san_prng_below(&g, 8)) {
 	case 0:
-		san_cm_fsm_reject(net.h[host].cm, ev->slot, RTSAN_R_REFUSED, NULL, 0, net.now_ns);
+		san_cm_fsm_reject(net.h[host].cm, ev->slot, NULL, 0, net.now_ns);
 		break;
 	case 1: /* never answered */
 		break;

@@ -142,8 +142,7 @@ cm_accept(uint16_t slot)
 static inline int
 cm_reject(uint16_t slot, const char *text)
 {
-	return san_cm_fsm_reject(net.h[1].cm, slot, RTSAN_R_REFUSED, text, (uint8_t)strlen(text),
-				 net.now_ns);
+	return san_cm_fsm_reject(net.h[1].cm, slot, text, (uint8_t)strlen(text), net.now_ns);
 }
 
 /* ---- what the hosts have seen ---- */

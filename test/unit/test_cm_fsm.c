@@ -488,7 +488,7 @@ UNIT_CASE(accept__what_is_no_request)
 	assert_int_equal(san_cm_fsm_accept_peer(h->cm, slot[1], &h->param, 0, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_fsm_accept_peer(h->cm, 15, &h->param, 0, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_fsm_accept_peer(h->cm, 16, &h->param, 0, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_fsm_reject(h->cm, slot[1], 2, NULL, 0, net.now_ns), -ENOENT);
+	assert_int_equal(san_cm_fsm_reject(h->cm, slot[1], NULL, 0, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_fsm_disconnect(h->cm, 15, false, net.now_ns), -ENOTCONN);
 	/* after an accept that failed the request can still be accepted */
 	h->no_accept = true;
@@ -507,8 +507,7 @@ UNIT_CASE(reject__with_private_data)
 	const struct san_cm_event *ev = &net.h[0].last[SAN_CM_EV_REJECTED];
 
 	cm_request();
-	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, cm_requested(), RTSAN_R_REFUSED, NULL, 65,
-					   net.now_ns),
+	assert_int_equal(san_cm_fsm_reject(net.h[1].cm, cm_requested(), NULL, 65, net.now_ns),
 			 -EINVAL);
 	assert_int_equal(cm_reject(cm_requested(), "not today"), 0);
 	assert_int_equal(net.h[1].pdl->nb_conns, 0);

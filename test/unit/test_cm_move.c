@@ -139,8 +139,7 @@ UNIT_CASE(move_out__once)
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), 0);
 	assert_int_equal(san_cm_move_out(cm, slot, &moved, net.now_ns), -ENOENT);
 	assert_int_equal(san_cm_fsm_accept_peer(cm, slot, &net.h[1].param, 1, net.now_ns), -ENOENT);
-	assert_int_equal(san_cm_fsm_reject(cm, slot, RTSAN_R_REFUSED, NULL, 0, net.now_ns),
-			 -ENOENT);
+	assert_int_equal(san_cm_fsm_reject(cm, slot, NULL, 0, net.now_ns), -ENOENT);
 	san_cm_move_done(cm, slot, false, net.now_ns);
 	assert_int_equal(san_cm_fsm_accept_peer(cm, slot, &net.h[1].param, 1, net.now_ns), 0);
 	/* not any more: it is accepted */
