@@ -287,19 +287,10 @@ static_assert(offsetof(struct san_wire_cm, ports) == 84, "CM ports");
 static_assert(SAN_WIRE_CM_LEN == 164, "CM message");
 
 /**
- * Parse and verify one packet, including its ICRC. Reads only inside the mbuf, whatever the bytes
- * are. Headers split over segments are pulled up if there is room.
- *
- * @param m
- *   Whole Ethernet frame. Trailing Ethernet padding is trimmed on success.
- * @param udp_port
- *   UDP destination port of the transport, host order.
- * @param p
- *   Result; for SAN_OP_ACK only the fixed part, see *ack*.
- * @param ack
- *   Filled for SAN_OP_ACK only.
- * @return
- *   SAN_DROP_NONE, SAN_DROP_NOT_OURS (pass it to inet) or the reason to drop it.
+ * Parse and verify one packet, a whole Ethernet frame, including its ICRC. Reads only inside the
+ * mbuf, whatever the bytes are. Headers split over segments are pulled up if there is room. On
+ * success Ethernet padding is trimmed. *udp_port*: that of the transport. *ack* is filled for
+ * SAN_OP_ACK only. SAN_DROP_NONE, SAN_DROP_NOT_OURS (pass it to inet) or the reason to drop it.
  */
 enum san_drop san_wire_parse(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p,
 			     struct san_wire_ack *ack);

@@ -37,9 +37,7 @@ put_udp(struct rte_udp_hdr *udp, const struct san_wire_path *path)
 	udp->dgram_cksum = 0;
 }
 
-/**
- * @return the BTH, which is not written yet.
- */
+/** @return the BTH, which is not written yet. */
 static inline struct wire_bth *
 put_front_v4(struct san_wire_tmpl *t, const struct san_wire_path *path)
 {

@@ -189,10 +189,9 @@ san_wire_check_parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 static inline uint32_t
 san_wire_check_imm_len(const struct san_wire_pkt *p)
 {
-	return (p->flags & (SAN_F_KIND | SAN_F_LAST)) ==
-			(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST) ?
-		SAN_WIRE_IMM_LEN :
-		0;
+	const uint8_t last = SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST;
+
+	return (p->flags & (SAN_F_KIND | SAN_F_LAST)) == last ? SAN_WIRE_IMM_LEN : 0;
 }
 
 /** The payload has its immediate, and the data is within *length*; nothing here can wrap. */
@@ -202,8 +201,7 @@ san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t 
 	uint32_t imm_len = san_wire_check_imm_len(p);
 
 	p->offset = rte_be_to_cpu_32(offset);
-	if (p->payload_len < imm_len ||
-	    (uint64_t)p->offset + p->payload_len - imm_len > length)
+	if (p->payload_len < imm_len || (uint64_t)p->offset + p->payload_len - imm_len > length)
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }

@@ -125,8 +125,7 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 	rt = (const struct wire_rt *)(bth + 1);
 	p->key = rte_be_to_cpu_32(((const struct wire_push *)(rt + 1))->remote.key);
 	p->offset = 0;
-	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE &&
-		(p->flags & SAN_F_PIECE) == 0 &&
+	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
 		express_numbers(bth, rte_pktmbuf_data_len(m), p) &&
 		san_wire_check_type(p) == SAN_DROP_NONE;
 }

@@ -23,25 +23,20 @@
 #define BLOCK 16
 static const uint8_t around_v4[BLOCK + RTE_ALIGN_CEIL(V4_LEN, BLOCK) + BLOCK] = {
 	[BLOCK + 0 ... BLOCK + LRH_LEN - 1] = 0xff,
-	[BLOCK + LRH_LEN + 1] = 0xff,  /* DSCP, ECN */
-	[BLOCK + LRH_LEN + 8] = 0xff,  /* TTL */
-	[BLOCK + LRH_LEN + 10] = 0xff, /* header checksum */
-	[BLOCK + LRH_LEN + 11] = 0xff,
-	[BLOCK + LRH_LEN + 26] = 0xff, /* UDP checksum */
-	[BLOCK + LRH_LEN + 27] = 0xff,
-	[BLOCK + LRH_LEN + 32] = 0xff /* BTH resv8a */
+	[BLOCK + LRH_LEN + 1] = 0xff,                           /* DSCP, ECN */
+	[BLOCK + LRH_LEN + 8] = 0xff,                           /* TTL */
+	[BLOCK + LRH_LEN + 10 ... BLOCK + LRH_LEN + 11] = 0xff, /* header checksum */
+	[BLOCK + LRH_LEN + 26 ... BLOCK + LRH_LEN + 27] = 0xff, /* UDP checksum */
+	[BLOCK + LRH_LEN + 32] = 0xff                           /* BTH resv8a */
 };
 
 static const uint8_t around_v6[BLOCK + RTE_ALIGN_CEIL(V6_LEN, BLOCK) + BLOCK] = {
 	[BLOCK + 0 ... BLOCK + LRH_LEN - 1] = 0xff,
 	[BLOCK + LRH_LEN + 0] = 0x0f, /* traffic class, flow label */
-	[BLOCK + LRH_LEN + 1] = 0xff,
-	[BLOCK + LRH_LEN + 2] = 0xff,
-	[BLOCK + LRH_LEN + 3] = 0xff,
-	[BLOCK + LRH_LEN + 7] = 0xff,  /* hop limit */
-	[BLOCK + LRH_LEN + 46] = 0xff, /* UDP checksum */
-	[BLOCK + LRH_LEN + 47] = 0xff,
-	[BLOCK + LRH_LEN + 52] = 0xff /* BTH resv8a */
+	[BLOCK + LRH_LEN + 1 ... BLOCK + LRH_LEN + 3] = 0xff,
+	[BLOCK + LRH_LEN + 7] = 0xff,                           /* hop limit */
+	[BLOCK + LRH_LEN + 46 ... BLOCK + LRH_LEN + 47] = 0xff, /* UDP checksum */
+	[BLOCK + LRH_LEN + 52] = 0xff                           /* BTH resv8a */
 };
 
 static const uint8_t *const mask_v4 = around_v4 + BLOCK;

@@ -105,8 +105,7 @@ static inline uint32_t
 san_wire_pack_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *msg)
 {
 	struct wire_msg copy;
-	const struct wire_msg *x =
-		rte_pktmbuf_read(m, off, offsetof(struct wire_msg, key), &copy);
+	const struct wire_msg *x = rte_pktmbuf_read(m, off, offsetof(struct wire_msg, key), &copy);
 	uint32_t hdr_len;
 
 	msg->kind = x->kind;

@@ -252,11 +252,8 @@ san_wire_op_get(uint8_t op)
 
 /**
  * ICRC of a frame whose headers up to the BTH are contiguous, in memory that we may write to. The
- * frame is unchanged on return.
- *
- * @param len
- *   Bytes covered, from the start of the Ethernet header to the ICRC, which is not included;
- *   at most the length of the packet.
+ * frame is unchanged on return. *len*: bytes from the start of the Ethernet header to the ICRC,
+ * which is not included; at most the length of the packet.
  */
 uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
 

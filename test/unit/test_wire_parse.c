@@ -493,15 +493,14 @@ UNIT_CASE(parse__payload_of_type)
 	UNIT_EACH(r, rows) {
 		unit_row(r->name);
 		for (unsigned int len = 0; len <= 32; len++) {
+			bool fits = len >= r->min && len <= r->max;
+
 			p = wire_sample_pkt(wire_sample_get(r->name));
 			m = rte_pktmbuf_alloc(test_pool());
 			memset(rte_pktmbuf_append(m, (uint16_t)len), 1, len);
 			san_wire_build(m, &path, &p);
 			san_wire_icrc_seal(m);
-			assert_int_equal(parse_exact(m),
-					 len >= r->min && len <= r->max ?
-						 SAN_DROP_NONE :
-						 SAN_DROP_FIELD);
+			assert_int_equal(parse_exact(m), fits ? SAN_DROP_NONE : SAN_DROP_FIELD);
 		}
 	}
 }
