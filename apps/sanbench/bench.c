@@ -17,9 +17,8 @@
 volatile int bench_nb_stops;
 
 static void
-bench_on_signal(int signum)
+bench_on_signal(int signum __rte_unused)
 {
-	(void)signum;
 	bench_nb_stops++;
 }
 

@@ -191,7 +191,7 @@ void san_cmd_prompt(struct bench *b);
 
 /* ---- net.c: queue pairs, their completion queues, and whom completions and events go to ---- */
 
-#define HELLO_MAGIC 0x53424e31 /**< "SBN1" in little endian */
+#define HELLO_MAGIC 0x53424e32 /**< "SBN2" in little endian */
 
 enum hello_kind {
 	HELLO_CTL = 1,
@@ -247,7 +247,6 @@ struct welcome {
 	uint64_t addr;
 	uint64_t shared_addr; /**< words shared by all connections of the session */
 	uint32_t shared_rkey;
-	uint32_t rq; /**< number of receives posted */
 };
 
 _Static_assert(sizeof(struct hello) <= RTSAN_PRIVATE_MAX, "hello fits");
@@ -275,9 +274,8 @@ struct bench_qp {
 	struct rtsan_mr *mr; /**< memory of its own, or NULL; released with it */
 	/* of a data connection */
 	struct hello hello;
-	uint8_t *mem;    /**< slots, data to be pulled, or the buffers of receives */
-	uint32_t stride; /**< of slots: they are aligned, so that copies are aligned for any size */
-	struct hist *lat;
+	uint8_t *mem;     /**< slots, data to be pulled, or the buffers of receives */
+	struct hist *lat; /**< NULL: a server measures no latency */
 	struct bench_did did;
 	uint64_t *stamp; /**< per slot: time of posting; 0: free */
 	void *work;      /**< state of the mode */
@@ -305,10 +303,11 @@ void san_net_wait(struct bench *b, int timeout_ms);
 void san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
 		   const void *private_data, size_t private_len);
 
+/** Distance of two slots: they are aligned, so that copies are aligned for any size. */
 static inline uint32_t
-san_net_stride(uint32_t size)
+san_net_stride(const struct hello *h)
 {
-	return (size + 63u) & ~63u;
+	return (h->size_max + 63u) & ~63u;
 }
 
 static inline uint32_t
@@ -321,14 +320,14 @@ san_net_slot(const struct hello *h, uint64_t i)
 static inline uint64_t
 san_net_slots_bytes(const struct hello *h)
 {
-	return (uint64_t)h->slots * san_net_stride(h->size_max);
+	return (uint64_t)h->slots * san_net_stride(h);
 }
 
 /** The slot of message *i*. */
 static inline uint8_t *
 san_net_slot_at(const struct bench_qp *q, uint64_t i)
 {
-	return q->mem + (size_t)san_net_slot(&q->hello, i) * q->stride;
+	return q->mem + (size_t)san_net_slot(&q->hello, i) * san_net_stride(&q->hello);
 }
 
 /** With verification: write *len* bytes of the content of message *i*. */
@@ -377,7 +376,6 @@ struct ctl_report {
 	uint64_t msgs, bytes;
 	uint64_t rtx;             /**< the server's retransmissions, or PORT_UNKNOWN */
 	uint64_t calls, calls_ns; /**< mode rpc: its own requests, and their duration */
-	struct hist_summary lat;  /**< of the server's requests (rpc) */
 	char text[BENCH_TEXT];    /**< text of the first error */
 };
 
@@ -486,8 +484,7 @@ struct client_conn {
 	uint64_t reported;         /**< value of the last PLACED */
 	uint64_t limit;            /**< number of messages to post */
 	uint64_t begin;            /**< connect: start of the set-up, ticks */
-	bool is_end_sent;
-	bool is_leaving; /**< connect: it is being disconnected */
+	bool is_leaving;           /**< connect: it is being disconnected */
 };
 
 struct client {
@@ -501,10 +498,11 @@ struct client {
 	struct ctl ctl;
 	struct client_conn *conns;
 	uint32_t nb_conns, nb_made, nb_up;
+	uint32_t nb_ends;    /**< totals sent: of each connection, then of all */
 	uint32_t turn;       /**< index of the connection whose turn it is */
 	struct rtsan_mr *mr; /**< slots of all connections */
 	uint32_t lkey;
-	bool is_end_sent, is_stopped, is_bye_said;
+	bool is_stopped, is_bye_said;
 	bool is_failed, has_report;
 	bool has_placed;                      /**< the server checks every slot */
 	uint64_t shared;                      /**< atomics: additions to the shared word */
@@ -604,14 +602,14 @@ struct bench_mode {
 	/** Handle an event of either end. False: it is unexpected. Optional. */
 	bool (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
 	/** Create content that stays for the whole run. Optional. */
-	void (*init)(struct client_conn *c);
+	void (*init)(struct bench_qp *q);
 	/** Make message *i*; *wr* has its slot and the server's region. */
 	void (*fill)(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr);
 	/** Message *i* completed successfully. NULL, or what is wrong with its result. Optional. */
 	const char *(*complete)(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc);
 
 	/** Fill the region, before the connection is accepted. Optional. */
-	void (*serve)(struct peer *p);
+	void (*serve)(struct bench_qp *q);
 	/** No more messages follow. True if all have completed at this end. Optional. */
 	bool (*is_over)(const struct bench_qp *q);
 	/** A receive has completed; *buf* is its buffer. With MODE_RECVS or immediates. */

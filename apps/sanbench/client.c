@@ -160,7 +160,7 @@ conn_open_slots(struct client_conn *conn)
 	conn->q.hello.addr = (uint64_t)(uintptr_t)conn->q.mem;
 	conn->q.hello.rkey = rtsan_mr_rkey(c->mr);
 	if (c->mode->init != NULL)
-		c->mode->init(conn);
+		c->mode->init(&conn->q);
 	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
 		return san_net_qp_open(&conn->q, depth, 1,
@@ -181,7 +181,6 @@ conn_open(struct client *c, uint16_t index)
 	conn->q.hello = c->hello;
 	conn->q.hello.kind = HELLO_DATA;
 	conn->q.hello.index = index;
-	conn->q.stride = san_net_stride(c->hello.size_max);
 	if ((c->mode->flags & MODE_BYTES) != 0)
 		conn->q.stream = &c->conf.stream;
 	conn->limit = UINT64_MAX;
@@ -244,26 +243,23 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 static void
 step_end(struct client *c)
 {
-	struct client_conn *conn;
-	struct ctl_msg msg;
-	uint32_t i;
+	for (; c->nb_ends <= c->nb_conns; c->nb_ends++) {
+		struct ctl_msg msg = {.type = CTL_END, .a = c->shared};
 
-	for (i = 0; i < c->nb_conns; i++) {
-		conn = &c->conns[i];
-		msg = (struct ctl_msg){
-			.type = CTL_CONN_END,
-			.index = conn->q.hello.index,
-			.a = conn->q.did.msgs,
-			.b = conn->q.did.bytes,
-			.c = conn->q.did.received,
-		};
-		if (!conn->is_end_sent && san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
+		if (c->nb_ends < c->nb_conns) {
+			const struct bench_did *did = &c->conns[c->nb_ends].q.did;
+
+			msg = (struct ctl_msg){
+				.type = CTL_CONN_END,
+				.index = (uint16_t)c->nb_ends,
+				.a = did->msgs,
+				.b = did->bytes,
+				.c = did->received,
+			};
+		}
+		if (san_net_ctl_send(&c->ctl, &msg, NULL) < 0)
 			return;
-		conn->is_end_sent = true;
 	}
-	msg = (struct ctl_msg){.type = CTL_END, .a = c->shared};
-	if (!c->is_end_sent && san_net_ctl_send(&c->ctl, &msg, NULL) == 0)
-		c->is_end_sent = true;
 	if (c->has_report && !c->is_failed)
 		enter_close(c);
 }

@@ -130,22 +130,20 @@ parse_name(cmdline_parse_token_hdr_t *tk, const char *text, void *res, unsigned 
 }
 
 static int
-count_values(cmdline_parse_token_hdr_t *tk)
+count_values(cmdline_parse_token_hdr_t *tk __rte_unused)
 {
 	int n = 0;
 
-	(void)tk;
 	while (san_args_word(name_before, n) != NULL)
 		n++;
 	return n;
 }
 
 static int
-get_value(cmdline_parse_token_hdr_t *tk, int i, char *to, unsigned int size)
+get_value(cmdline_parse_token_hdr_t *tk __rte_unused, int i, char *to, unsigned int size)
 {
 	const char *word = san_args_word(name_before, i);
 
-	(void)tk;
 	return word != NULL && (unsigned int)snprintf(to, size, "%s", word) < size ? 0 : -1;
 }
 

@@ -17,7 +17,6 @@ static uint8_t
 mode_wr_flags(const struct bench_conf *conf)
 {
 	static const uint8_t flags[] = {
-		[BENCH_SOLICIT_AUTO] = 0,
 		[BENCH_SOLICIT_ALWAYS] = RTSAN_WR_SOLICITED,
 		[BENCH_SOLICIT_NEVER] = RTSAN_WR_UNSOLICITED,
 	};
@@ -113,12 +112,12 @@ static const struct bench_mode mode_send = {
  * server's grants control their rates (RT-13).
  */
 
+/* Fill all slots with one stream of bytes. */
 static void
-push_init(struct client_conn *c)
+mode_fill_slots(struct bench_qp *q)
 {
-	const struct hello *h = &c->q.hello;
-
-	san_content_fill(san_content_base(h, false, 0), 0, c->q.mem, san_net_slots_bytes(h));
+	san_content_fill(san_content_base(&q->hello, false, 0), 0, q->mem,
+			 san_net_slots_bytes(&q->hello));
 }
 
 static void
@@ -130,16 +129,15 @@ push_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr)
 	wr->opcode = (h->flags & HELLO_IMM) != 0 ? RTSAN_WR_PUSH_IMM : RTSAN_WR_PUSH;
 	wr->flags = mode_wr_flags(&c->client->conf);
 	wr->imm = (uint32_t)i;
-	wr->remote_addr += (uint64_t)san_net_slot(h, i) * c->q.stride;
+	wr->remote_addr += (uint64_t)san_net_slot(h, i) * san_net_stride(h);
 }
 
 static void
-push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf)
+push_on_recv(struct peer *p, const struct rtsan_wc *wc, const uint8_t *buf __rte_unused)
 {
 	/* the immediate has 32 bits of the number, more than messages in flight */
 	uint64_t i = p->seen->base + (uint32_t)(wc->imm - (uint32_t)p->seen->base);
 
-	(void)buf;
 	if (wc->opcode != RTSAN_WC_RECV_PUSH_IMM || !wc->has_imm) {
 		san_server_peer_error(p, "a receive without immediate");
 		return;
@@ -179,18 +177,17 @@ push_end(struct peer *p)
 				      p->seen->count, p->end_msgs);
 }
 
+#define PUSHES                                                                   \
+	.rights = RTSAN_REMOTE_PUSH, .init = mode_fill_slots, .fill = push_fill, \
+	.on_recv = push_on_recv, .on_slot = push_on_slot, .end = push_end
+
 const struct bench_mode mode_push = {
 	.name = "push",
 	.help = "remote writes into the server's memory",
 	.id = MODE_PUSH,
 	.flags = MODE_SLOTS | MODE_SAME,
-	.rights = RTSAN_REMOTE_PUSH,
 	.defaults = {.size = 4096, .depth = 32, .conns = 1},
-	.init = push_init,
-	.fill = push_fill,
-	.on_recv = push_on_recv,
-	.on_slot = push_on_slot,
-	.end = push_end,
+	PUSHES,
 };
 
 static const struct bench_mode mode_incast = {
@@ -198,13 +195,8 @@ static const struct bench_mode mode_incast = {
 	.help = "many connections push to one server at once, solicited",
 	.id = MODE_INCAST,
 	.flags = MODE_SLOTS,
-	.rights = RTSAN_REMOTE_PUSH,
 	.defaults = {.size = 65536, .depth = 4, .conns = 32, .solicit = BENCH_SOLICIT_ALWAYS},
-	.init = push_init,
-	.fill = push_fill,
-	.on_recv = push_on_recv,
-	.on_slot = push_on_slot,
-	.end = push_end,
+	PUSHES,
 };
 
 /* ---- pull: remote reads from any place in the server's region, which never changes ---- */
@@ -237,14 +229,6 @@ pull_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
 	return NULL;
 }
 
-static void
-pull_serve(struct peer *p)
-{
-	const struct hello *h = &p->q.hello;
-
-	san_content_fill(san_content_base(h, false, 0), 0, p->q.mem, san_net_slots_bytes(h));
-}
-
 /* The client has checked the data. Check that the region is unchanged. */
 static void
 pull_end(struct peer *p)
@@ -263,7 +247,7 @@ static const struct bench_mode mode_pull = {
 	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.fill = pull_fill,
 	.complete = pull_complete,
-	.serve = pull_serve,
+	.serve = mode_fill_slots,
 	.end = pull_end,
 };
 
@@ -313,11 +297,10 @@ atomic_fill(struct client_conn *c, uint64_t i, struct rtsan_send_wr *wr)
 }
 
 static const char *
-atomic_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc)
+atomic_complete(struct client_conn *c, uint64_t i, const struct rtsan_wc *wc __rte_unused)
 {
 	uint64_t old;
 
-	(void)wc;
 	memcpy(&old, san_net_slot_at(&c->q, i), sizeof(old));
 	if (atomic_is_shared(i)) {
 		c->client->shared++;

@@ -54,7 +54,7 @@ rpc_alloc(struct bench_qp *q)
 	uint32_t nb_rx = rpc_nb_rx(q), nb_tx = nb_rx + q->hello.depth;
 	uint32_t nb = nb_rx + q->hello.slots, i;
 	struct rpc *r;
-	int ret = san_net_alloc(q, (uint64_t)q->stride * nb,
+	int ret = san_net_alloc(q, (uint64_t)nb * san_net_stride(&q->hello),
 				sizeof(*r) + nb * sizeof(*r->sge) + nb_tx * sizeof(*r->wrs) +
 					nb_rx * sizeof(*r->recvs));
 
@@ -66,7 +66,7 @@ rpc_alloc(struct bench_qp *q)
 	r->recvs = (struct rtsan_recv_wr *)(r->wrs + nb_tx);
 	for (i = 0; i < nb; i++)
 		r->sge[i] = (struct rtsan_sge){
-			.addr = q->mem + (size_t)i * q->stride,
+			.addr = q->mem + (size_t)i * san_net_stride(&q->hello),
 			.length = q->hello.size_max,
 			.lkey = rtsan_mr_lkey(q->mr),
 		};
@@ -150,7 +150,8 @@ rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 	}
 	if (!is_right(q, q->is_server, i, buf))
 		q->did.error = "an answer has wrong bytes";
-	san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - *stamp));
+	if (q->lat != NULL)
+		san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - *stamp));
 	*stamp = 0;
 	q->did.done++;
 }
@@ -158,7 +159,7 @@ rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 static void
 rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
-	const uint8_t *buf = q->mem + wc->wr_id * q->stride;
+	const uint8_t *buf = q->mem + wc->wr_id * san_net_stride(&q->hello);
 	uint64_t word;
 
 	if (wc->status != RTSAN_WC_SUCCESS || wc->opcode != RTSAN_WC_RECV) {

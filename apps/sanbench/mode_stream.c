@@ -72,7 +72,7 @@ flow_post_send(struct bench_qp *q)
 {
 	uint64_t i = q->did.msgs;
 	uint32_t slot = (uint32_t)(i % q->hello.depth), len = san_content_size(&q->hello, i);
-	uint8_t *buf = q->mem + (size_t)slot * q->stride;
+	uint8_t *buf = q->mem + (size_t)slot * san_net_stride(&q->hello);
 	struct rtsan_sge sge = {.addr = buf, .length = len, .lkey = rtsan_mr_lkey(q->mr)};
 	const struct rtsan_send_wr wr = {
 		.wr_id = ID_SEND | slot,
@@ -223,6 +223,7 @@ static void
 stream_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct flow *f = q->work;
+	uint64_t ticks;
 
 	if (wc->status != RTSAN_WC_SUCCESS && wc->status != RTSAN_WC_FLUSHED)
 		q->did.error = rtsan_status_text(wc->status);
@@ -232,7 +233,9 @@ stream_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		if (is_rpc(q))
 			break;
 		q->did.done++;
-		san_hist_add(q->lat, san_bench_ns(q->b, q->b->now - q->stamp[(uint32_t)wc->wr_id]));
+		ticks = q->b->now - q->stamp[(uint32_t)wc->wr_id];
+		if (q->lat != NULL)
+			san_hist_add(q->lat, san_bench_ns(q->b, ticks));
 		break;
 	case ID_RECV:
 		flow_on_recv(q, f, wc);
@@ -326,8 +329,9 @@ stream_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 static int
 stream_open(struct bench_qp *q)
 {
-	uint32_t depth = q->hello.depth, rx_bytes = RTE_MAX(q->stride, (uint32_t)LARGE_BYTES);
-	uint64_t bytes = (uint64_t)q->stride * depth;
+	uint32_t depth = q->hello.depth, stride = san_net_stride(&q->hello);
+	uint32_t rx_bytes = RTE_MAX(stride, (uint32_t)LARGE_BYTES);
+	uint64_t bytes = (uint64_t)stride * depth;
 	struct flow *f;
 	int ret = san_net_alloc(q,
 				bytes + (uint64_t)rx_bytes * LARGE_RECVS +

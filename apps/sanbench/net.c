@@ -48,9 +48,7 @@ cq_get(struct bench *b, uint32_t entries)
 	cq = calloc(1, sizeof(*cq));
 	if (cq == NULL)
 		return NULL;
-	cq->depth = entries > 4096 ? entries : 4096;
-	if (cq->depth > b->caps.max_wr * 2)
-		cq->depth = b->caps.max_wr * 2;
+	cq->depth = RTE_MIN(RTE_MAX(entries, 4096u), 2 * b->caps.max_wr);
 	if (cq->depth < entries || rtsan_cq_create(b->ctx, cq->depth, &cq->cq) < 0) {
 		free(cq);
 		return NULL;
@@ -76,11 +74,7 @@ san_net_qp_open(struct bench_qp *q, uint32_t sq_depth, uint32_t rq_depth, uint32
 {
 	struct bench *b = q->b;
 	struct rtsan_qp_attr attr = {
-		.sq_depth = sq_depth,
-		.rq_depth = rq_depth,
-		.context = q,
-		.stream = q->stream,
-	};
+		.sq_depth = sq_depth, .rq_depth = rq_depth, .context = q, .stream = q->stream};
 	int ret;
 
 	/* the stack may round depths up to powers of two */
@@ -282,11 +276,7 @@ san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 		.length = (uint32_t)sizeof(*msg) + msg->len,
 	};
 	struct rtsan_send_wr wr = {
-		.opcode = RTSAN_WR_SEND,
-		.flags = RTSAN_WR_SIGNALED,
-		.nb_sge = 1,
-		.sge = &sge,
-	};
+		.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_SIGNALED, .nb_sge = 1, .sge = &sge};
 	int ret;
 
 	if (!c->q.is_up)

@@ -37,7 +37,6 @@ struct session {
 	uint64_t end_value;
 	uint64_t end_deadline; /* deadline for missing messages; 0: the client goes on */
 	uint64_t rtx_begin;
-	struct hist lat;
 	struct ctl_report report;
 };
 
@@ -76,13 +75,12 @@ san_server_peer_error(struct peer *p, const char *format, ...)
 /* ---- control messages of the client ---- */
 
 static void
-session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
+session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload __rte_unused)
 {
 	struct session *s = owner;
 	struct peer *p = msg->index < s->hello.nb_conns ? &s->peers[msg->index] : NULL;
 	bool is_open = p != NULL && p->session != NULL;
 
-	(void)payload;
 	switch (msg->type) {
 	case CTL_PLACED:
 		if (!is_open || !san_mode_has_placed(s->mode, &s->hello) ||
@@ -93,8 +91,7 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 		break;
 	case CTL_CONN_END:
 		if (!is_open) {
-			session_error(
-				s, "the client ends a connection that it does not have");
+			session_error(s, "the client ends a connection that it does not have");
 			break;
 		}
 		p->is_ended = true;
@@ -119,8 +116,7 @@ session_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 	if (ev->type == RTSAN_EV_ESTABLISHED)
 		return;
 	if (!s->is_reported)
-		session_error(s, "the client has disconnected: %s",
-			      rtsan_reason_text(ev->reason));
+		session_error(s, "the client has disconnected: %s", rtsan_reason_text(ev->reason));
 	s->is_dead = true;
 }
 
@@ -131,8 +127,9 @@ static int
 peer_post_recv(struct peer *p, uint64_t i)
 {
 	uint32_t len = (p->session->mode->flags & MODE_RECVS) != 0 ? p->q.hello.size_max : 0;
+	uint64_t off = i * san_net_stride(&p->q.hello);
 
-	return san_net_post_recv(&p->q, i, len != 0 ? p->q.mem + i * p->q.stride : NULL, len);
+	return san_net_post_recv(&p->q, i, len != 0 ? p->q.mem + off : NULL, len);
 }
 
 static void
@@ -151,7 +148,7 @@ peer_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		p->msgs++;
 		p->bytes += wc->byte_len;
 	}
-	s->mode->on_recv(p, wc, q->mem + wc->wr_id * q->stride);
+	s->mode->on_recv(p, wc, q->mem + wc->wr_id * san_net_stride(&q->hello));
 	if (!q->is_over) /* data may arrive before the event that the connection is up */
 		peer_post_recv(p, wc->wr_id);
 }
@@ -283,7 +280,6 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	s->ctl.on_msg = session_on_ctl_msg;
 	s->ctl.q.on_event = session_on_ctl_event;
 	s->rtx_begin = san_port_counter(b, "rtx");
-	san_hist_reset(&s->lat);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || san_net_ctl_open(b, &s->ctl) < 0)
@@ -337,6 +333,7 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 {
 	struct session *s = p->session;
 	bool has_bytes = (s->mode->flags & MODE_RECVS) != 0;
+	uint64_t bytes = (uint64_t)rq * san_net_stride(&p->q.hello);
 
 	if (!has_bytes && (p->q.hello.flags & HELLO_IMM) == 0)
 		return 0;
@@ -346,8 +343,7 @@ peer_open_recvs(struct peer *p, uint32_t rq)
 		return -1;
 	if (!has_bytes)
 		return 0;
-	if (!is_affordable(s, (uint64_t)rq * p->q.stride) ||
-	    rtsan_mr_alloc(s->b->ctx, (size_t)rq * p->q.stride, 0, &p->q.mr) < 0)
+	if (!is_affordable(s, bytes) || rtsan_mr_alloc(s->b->ctx, bytes, 0, &p->q.mr) < 0)
 		return -1;
 	p->q.mem = rtsan_mr_addr(p->q.mr);
 	return 0;
@@ -363,8 +359,7 @@ peer_open_default(struct peer *p)
 	if (s->mr != NULL)
 		p->q.mem = (uint8_t *)rtsan_mr_addr(s->mr) +
 			p->q.hello.index * san_net_slots_bytes(&p->q.hello);
-	if (peer_open_recvs(p, rq) < 0 ||
-	    san_net_qp_open(&p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
+	if (peer_open_recvs(p, rq) < 0 || san_net_qp_open(&p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
 		return -1;
 	for (i = 0; i < p->rq; i++)
 		if (peer_post_recv(p, i) < 0)
@@ -382,14 +377,12 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 	p->q.b = s->b;
 	p->q.is_server = true;
 	p->q.hello = *h;
-	p->q.stride = san_net_stride(h->size_max);
-	p->q.lat = &s->lat;
 	if ((s->mode->flags & MODE_BYTES) != 0)
 		p->q.stream = &s->b->conf.stream;
 	p->q.on_event = peer_on_event;
 	ret = s->mode->open != NULL ? s->mode->open(&p->q) : peer_open_default(p);
 	if (ret == 0 && s->mode->serve != NULL)
-		s->mode->serve(p);
+		s->mode->serve(&p->q);
 	if (ret < 0)
 		peer_close(p);
 	return ret;
@@ -432,7 +425,6 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);
 		w.shared_rkey = rtsan_mr_rkey(s->shared);
 	}
-	w.rq = p->rq;
 	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
 	if (rtsan_accept(srv->b->ctx, ev->request, p->q.qp, &param) < 0) {
 		peer_close(p);
@@ -498,9 +490,8 @@ session_compare(struct session *s)
 	if (s->shared != NULL) {
 		memcpy(&shared, rtsan_mr_addr(s->shared), sizeof(shared));
 		if (shared != s->end_value)
-			session_error(
-				s, "the shared counter is %" PRIu64 " and not %" PRIu64, shared,
-				s->end_value);
+			session_error(s, "the shared counter is %" PRIu64 " and not %" PRIu64,
+				      shared, s->end_value);
 	}
 }
 
@@ -525,7 +516,6 @@ session_step(struct session *s)
 	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0) {
 		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
-		san_hist_summarize(&s->lat, &s->report.lat);
 		if (san_net_ctl_send(&s->ctl, &report, &s->report) == 0)
 			s->is_reported = true;
 	}
