@@ -242,8 +242,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
 	struct san_pdl_conn *c;
-	uint32_t slot, psn[SAN_WIN_MAX];
-	uint32_t win;
+	uint32_t slot, psn[SAN_WIN_MAX], win;
 
 	if (pdl->free_count == 0)
 		return -ENOSPC;

@@ -220,9 +220,7 @@ void san_pdl_pmtu_stop(struct san_pdl_conn *c, uint64_t again_ns);
 /** *e* is lost: find out whether its length is the reason, and if so use shorter packets. */
 void san_pdl_pmtu_on_loss(struct san_pdl *pdl, struct san_pdl_conn *c,
 			  const struct san_pdl_entry *e, uint64_t now_ns);
-/**
- * Retries of *e* are exhausted: true if it is long and the peer has sent an ACK since.
- */
+/** Retries of *e* are exhausted: true if it is long and the peer has sent an ACK since. */
 bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl_entry *e,
 			      uint64_t now_ns);
 

@@ -252,9 +252,7 @@ san_pdl_rtx_progress(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 		watch_tail(pdl, c, now_ns);
 }
 
-/*
- * ---- fast retransmit (RULE-10) ----
- */
+/* ---- fast retransmit (RULE-10) ---- */
 
 static void
 rtx_lose_fast(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint64_t now_ns)
@@ -398,8 +396,7 @@ struct scan {
 	uint64_t now_ns;
 	uint64_t next_ns;  /* earliest due of the remaining entries */
 	uint64_t heard_ns; /* least age of a sent packet that the last received one could answer */
-	bool timed_out;
-	bool lost;
+	bool timed_out, lost;
 };
 
 static void
@@ -653,9 +650,7 @@ san_pdl_rtx_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_n
 	san_pdl_pcb_wake(pdl);
 }
 
-/*
- * ---- requests of the transaction sublayer ----
- */
+/* ---- requests of the transaction sublayer ---- */
 
 static void
 turn_into_resync(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_entry *e, uint8_t code)

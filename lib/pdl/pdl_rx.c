@@ -239,9 +239,7 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	pdl_rx_narrow(pdl, w);
 }
 
-/*
- * ---- express: the next PSN, and nothing is held ----
- */
+/* ---- express: the next PSN, and nothing is held ---- */
 
 bool
 san_pdl_rx_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)

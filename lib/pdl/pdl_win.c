@@ -246,8 +246,7 @@ check_entry(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum s
 void
 san_pdl_win_tx_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b, enum san_win win)
 {
-	uint32_t nb_lost = 0, nb_lost_free = 0;
-	uint32_t psn, rest;
+	uint32_t nb_lost = 0, nb_lost_free = 0, psn, rest;
 
 	SAN_VERIFY(san_seq_le(w->base, w->high) && san_seq_le(w->high, w->next));
 	if (b == NULL) {

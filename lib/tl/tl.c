@@ -52,8 +52,7 @@ static bool
 tl_conf_is_valid(const struct san_tl_conf *conf)
 {
 	return conf->max_conns >= 1 && conf->max_conns <= SAN_CONNS_MAX && conf->max_wide >= 1 &&
-		conf->max_refused >= 1 &&
-		conf->max_txns >= 1 &&
+		conf->max_refused >= 1 && conf->max_txns >= 1 &&
 		conf->budget_bytes >= 1 && conf->budget_bytes <= INT32_MAX &&
 		conf->path_bytes <= INT32_MAX && conf->expired_bytes <= INT32_MAX &&
 		conf->grant_bytes >= 1 && conf->nacks_per_ms >= 1 &&
@@ -116,7 +115,7 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	tl->conf.grant_bytes = RTE_MIN(conf->grant_bytes, tl->conf.budget_bytes);
 	tl->pdl = pdl;
 	tl->death = death;
-	san_tl_reorder_init(&tl->cam, conf->cam, conf->engine);
+	tl->cam = (struct san_cam){.hash = conf->cam, .engine = conf->engine};
 	TAILQ_INIT(&tl->admit[0]);
 	TAILQ_INIT(&tl->admit[1]);
 	TAILQ_INIT(&tl->pull_wait);

@@ -107,8 +107,7 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 {
 	const struct san_tl_host *h;
 	struct san_tl_conn *tc;
-	uint32_t misses = 0;
-	uint32_t step;
+	uint32_t misses = 0, step;
 	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {

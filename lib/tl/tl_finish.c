@@ -12,9 +12,7 @@
 
 #define RUN_MAX SAN_WIRE_PACK_MAX /* maximum number of pushes reported together */
 
-/*
- * ---- message acknowledgments ----
- */
+/* ---- message acknowledgments ---- */
 
 static void
 msg_leave(struct san_tl_conn *tc, struct san_tl_txn *t)

@@ -106,9 +106,7 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 	return 0;
 }
 
-/*
- * ---- pushes that need not wait ----
- */
+/* ---- pushes that need not wait ---- */
 
 /* Number of records that are available without waiting and fit into its ring. */
 static inline uint32_t
@@ -161,9 +159,7 @@ san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
 	san_pdl_sched_kick(tl->pdl, &tl->pdl->conns[slot]);
 }
 
-/*
- * ---- choice of the next packet ----
- */
+/* ---- choice of the next packet ---- */
 
 /* The lowest transaction whose request must be sent; NULL: none. */
 static inline struct san_tl_txn *
@@ -276,9 +272,7 @@ san_tl_initiator_next_push(struct san_tl *tl, struct san_pdl_conn *c, struct san
 	return true;
 }
 
-/*
- * ---- express: push packets that are not shared ----
- */
+/* ---- express: push packets that are not shared ---- */
 
 bool
 san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c)

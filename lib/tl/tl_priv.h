@@ -276,9 +276,7 @@ bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_
 void san_tl_want_wake_own(struct san_tl *tl, struct san_tl_conn *tc);
 /** Records or budget were released. */
 void san_tl_want_wake_waiting(struct san_tl *tl);
-/**
- * Connections wait for records: end those that hold some and made no progress for long (RT-35).
- */
+/** Connections wait for records: end those that hold some and made no progress for long (RT-35). */
 void san_tl_want_end_stale(struct san_tl *tl, uint64_t now_ns);
 /** Count a connection with its first record, or without any more. */
 static inline void

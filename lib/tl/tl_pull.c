@@ -8,9 +8,7 @@
 
 #include "tl_priv.h"
 
-/*
- * ---- execution in turn ----
- */
+/* ---- execution in turn ---- */
 
 /*
  * True if the base is a pull that is not executed: it waits for a record, for its request, or for
@@ -90,9 +88,7 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 	return true;
 }
 
-/*
- * ---- sending pull data ----
- */
+/* ---- sending pull data ---- */
 
 bool
 san_tl_pull_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)

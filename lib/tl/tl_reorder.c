@@ -39,12 +39,6 @@ san_tl_reorder_create_table(const char *name, uint32_t entries, int socket_id)
 	return rte_hash_create(&params);
 }
 
-void
-san_tl_reorder_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine)
-{
-	*cam = (struct san_cam){.hash = table, .engine = engine};
-}
-
 static inline struct cam_key
 make_key(const struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq)
 {

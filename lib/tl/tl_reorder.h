@@ -41,7 +41,6 @@ struct san_cam {
 
 /** Create the table for *entries*; *name* must be unique in the process. NULL: see rte_errno. */
 struct rte_hash *san_tl_reorder_create_table(const char *name, uint32_t entries, int socket_id);
-void san_tl_reorder_init(struct san_cam *cam, struct rte_hash *table, uint32_t engine);
 /** 0, -EEXIST, or -ENOSPC (counted). */
 int san_tl_reorder_add(struct san_cam *cam, uint32_t cid, enum san_cam_kind kind, uint32_t seq,
 		       void *value);

@@ -28,14 +28,12 @@ is_valid(const struct san_ulp_conf *conf)
 {
 	return conf->max_conns > 0 && conf->max_conns <= SAN_CONNS_MAX && conf->max_qps > 0 &&
 		conf->max_qps <= SAN_ULP_QPS_MAX &&
-		conf->first_qp <= SAN_ULP_QPS_MAX - conf->max_qps &&
-		conf->max_cqs > 0 &&
+		conf->first_qp <= SAN_ULP_QPS_MAX - conf->max_qps && conf->max_cqs > 0 &&
 		rte_is_power_of_2(conf->max_mrs) && rte_is_power_of_2(conf->max_stream_mrs) &&
 		conf->max_mrs <= SAN_ULP_MRS_MAX &&
 		conf->max_stream_mrs <= SAN_ULP_MRS_MAX - conf->max_mrs &&
 		conf->guesses_per_conn > 0 && conf->guesses_per_hour > 1 && conf->pull_piece > 0 &&
-		conf->pull_piece <= SAN_WIRE_LENGTH_MAX &&
-		conf->secret32 != NULL;
+		conf->pull_piece <= SAN_WIRE_LENGTH_MAX && conf->secret32 != NULL;
 }
 
 int
@@ -50,8 +48,7 @@ san_ulp_create(const struct san_ulp_conf *conf, struct san_ulp **out)
 	if (ulp == NULL)
 		return -ENOMEM;
 	ulp->conf = *conf;
-	ulp->mrs = san_mem_calloc(mem, conf->max_mrs + conf->max_stream_mrs,
-				  sizeof(ulp->mrs[0]));
+	ulp->mrs = san_mem_calloc(mem, conf->max_mrs + conf->max_stream_mrs, sizeof(ulp->mrs[0]));
 	LIST_INIT(&ulp->owns);
 	TAILQ_INIT(&ulp->pump);
 	TAILQ_INIT(&ulp->failed);
@@ -93,7 +90,7 @@ san_ulp_destroy(struct san_ulp *ulp)
 		LIST_REMOVE(cq, own_link);
 		san_ulp_cq_free(ulp, cq);
 	}
-	san_ulp_guess_fini(ulp);
+	san_mem_end(mem, ulp->guessers);
 	san_mem_end(mem, ulp->qp_of_slot);
 	san_mem_end(mem, ulp->qps);
 	san_mem_end(mem, ulp->qp_gens);
@@ -157,8 +154,7 @@ static void
 check_mrs(const struct san_ulp *ulp)
 {
 	uint32_t nb_all = ulp->conf.max_mrs + ulp->conf.max_stream_mrs;
-	uint32_t nb_mrs = 0, nb_stream_mrs = 0;
-	uint32_t i;
+	uint32_t i, nb_mrs = 0, nb_stream_mrs = 0;
 
 	for (i = 0; i < nb_all; i++) {
 		const struct san_ulp_mr *mr = &ulp->mrs[i];
@@ -179,10 +175,9 @@ check_mrs(const struct san_ulp *ulp)
 void
 san_ulp_check(const struct san_ulp *ulp)
 {
-	uint32_t nb_cqs = 0, nb_qps = 0;
+	uint32_t i, nb_cqs = 0, nb_qps = 0;
 	const struct san_ulp_cq *own, *cq;
 	const struct san_ulp_qp *qp;
-	uint32_t i;
 
 	check_mrs(ulp);
 	for (i = 0; i < ulp->conf.max_qps; i++) {

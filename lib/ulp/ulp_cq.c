@@ -289,12 +289,6 @@ san_ulp_cq_poll(struct san_ulp_cq *cq, struct san_ulp_wc *wc, uint32_t n)
 }
 
 bool
-san_ulp_cq_has_room(struct san_ulp_cq *cq)
-{
-	return san_ulp_cq_has(cq, 0);
-}
-
-bool
 san_ulp_cq_reserve_recv(struct san_ulp_cq *cq)
 {
 	if (!san_ulp_cq_has(cq, 0))
@@ -332,10 +326,7 @@ void
 san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 {
 	uint32_t pending = cq->q.tail - atomic_load(&cq->mem->head);
-	uint32_t nb_reserved = 0;
-	uint32_t nb_recv_qps = 0;
-	uint32_t nb_qps = 0;
-	uint32_t i;
+	uint32_t i, nb_reserved = 0, nb_recv_qps = 0, nb_qps = 0;
 
 	SAN_VERIFY(pending <= cq->q.mask + 1);
 	SAN_VERIFY(cq->nb_reserved <= cq->q.mask + 1 - pending);

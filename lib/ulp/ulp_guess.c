@@ -45,12 +45,6 @@ san_ulp_guess_init(struct san_ulp *ulp)
 	return ulp->guessers != NULL ? 0 : -ENOMEM;
 }
 
-void
-san_ulp_guess_fini(struct san_ulp *ulp)
-{
-	san_mem_end(ulp->conf.mem, ulp->guessers);
-}
-
 /* In IPv6 a host may use all addresses of its network. */
 static struct san_ip
 guess_host_of(const struct san_ulp_qp *qp)

@@ -36,8 +36,7 @@ static uint32_t
 draw_key(const struct san_ulp *ulp, uint32_t kind)
 {
 	uint32_t mask = (kind != 0 ? ulp->conf.max_stream_mrs : ulp->conf.max_mrs) - 1;
-	uint32_t key = 0;
-	uint32_t draws;
+	uint32_t key = 0, draws;
 
 	for (draws = 0; draws < DRAWS_MAX; draws++) {
 		key = (ulp->conf.secret32(ulp->conf.secret_arg) & ~SAN_ULP_KEY_STREAM) | kind;

@@ -291,7 +291,7 @@ san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 	x->kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
 	if (x->kind == SAN_KIND_PUSH)
 		return may_push(ulp, p, x);
-	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has_room(qp->recv_cq))
+	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has(qp->recv_cq, 0))
 		return false;
 	if (x->kind != SAN_KIND_SEND)
 		return may_push(ulp, p, x);

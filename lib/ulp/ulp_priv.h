@@ -301,8 +301,7 @@ uint8_t san_ulp_mr_access(struct san_ulp *ulp, const struct san_tl_rxn *r, uint6
 static inline bool
 san_ulp_mr_has(const struct san_ulp_mr *mr, uint64_t addr, uint64_t len)
 {
-	return addr >= mr->base && addr - mr->base <= mr->len &&
-		len <= mr->len - (addr - mr->base);
+	return addr >= mr->base && addr - mr->base <= mr->len && len <= mr->len - (addr - mr->base);
 }
 
 /** Local address of remote address *addr*. */
@@ -315,7 +314,6 @@ san_ulp_mr_at(const struct san_ulp_mr *mr, uint64_t addr)
 /* ---- ulp_guess.c ---- */
 
 int san_ulp_guess_init(struct san_ulp *ulp);
-void san_ulp_guess_fini(struct san_ulp *ulp);
 /** True if the peer's host has spent its budget of refusals for this application. */
 bool san_ulp_guess_is_over(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
 /** The peer was refused: one refusal too many ends its connection. */
@@ -347,8 +345,6 @@ san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
 bool san_ulp_cq_reserve_recv(struct san_ulp_cq *cq);
 /** The queue is watched and has a new entry. */
 void san_ulp_cq_notify(struct san_ulp_cq *cq);
-/** True if san_ulp_cq_reserve_recv() would find room. */
-bool san_ulp_cq_has_room(struct san_ulp_cq *cq);
 /** The entry *i* after the next one. */
 static inline struct san_ulp_wc *
 san_ulp_cq_at(struct san_ulp_cq *cq, uint32_t i)

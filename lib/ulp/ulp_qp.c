@@ -459,7 +459,7 @@ san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns)
 	for (i = 0; unlikely((cq = TAILQ_FIRST(&ulp->fulls)) != NULL) && i < FULL_VISITS; i++) {
 		TAILQ_REMOVE(&ulp->fulls, cq, full_link);
 		TAILQ_INSERT_TAIL(&ulp->fulls, cq, full_link);
-		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has_room(cq))
+		while (!TAILQ_EMPTY(&cq->full) && san_ulp_cq_has(cq, 0))
 			ulp_qp_flush_recvs(ulp, TAILQ_FIRST(&cq->full));
 	}
 	/* Queue pairs marked meanwhile are left to the next loop, or this one might never end. */
@@ -484,13 +484,10 @@ void
 san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
 	uint32_t nb_queued = qp->sq_tail - qp->sq_head;
-	uint32_t nb_taken = 0;
-	uint32_t nb_used = 0;
-	uint32_t i;
+	uint32_t nb_taken = 0, nb_used = 0, i;
 
 	SAN_VERIFY(san_ulp_qp_get(ulp, qp->qpn) == qp);
-	SAN_VERIFY((qp->state == SAN_ULP_QP_BOUND) ==
-		   (san_ulp_qp_of(ulp, qp->slot) == qp->qpn));
+	SAN_VERIFY((qp->state == SAN_ULP_QP_BOUND) == (san_ulp_qp_of(ulp, qp->slot) == qp->qpn));
 	SAN_VERIFY(qp->nb_sq_free + nb_queued <= qp->sq_depth);
 	for (i = 0; i < nb_queued; i++) {
 		const struct san_ulp_wqe *e = &qp->wqes[qp->sq[(qp->sq_head + i) &

@@ -38,8 +38,7 @@ uint32_t
 san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t len)
 {
 	const uint8_t *only = san_ulp_sgl_only(l, offset, len);
-	uint32_t done = 0;
-	uint32_t n;
+	uint32_t done = 0, n;
 
 	if (likely(only != NULL)) {
 		memcpy(dst, only, len);
@@ -57,8 +56,7 @@ san_ulp_sgl_gather(struct san_ulp_sgl *l, uint32_t offset, void *dst, uint32_t l
 uint32_t
 san_ulp_sgl_scatter_any(struct san_ulp_sgl *l, uint32_t offset, const void *src, uint32_t len)
 {
-	uint32_t done = 0;
-	uint32_t n;
+	uint32_t done = 0, n;
 
 	while (done < len && sgl_seek(l, (uint64_t)offset + done)) {
 		uint8_t *dst = sgl_piece_at(l, (uint64_t)offset + done, len - done, &n);
@@ -73,9 +71,7 @@ uint32_t
 san_ulp_sgl_scatter_mbuf(struct san_ulp_sgl *l, uint32_t offset, const struct rte_mbuf *m,
 			 uint16_t off, uint16_t len)
 {
-	uint32_t skip = off;
-	uint32_t done = 0;
-	uint32_t n;
+	uint32_t skip = off, done = 0, n;
 
 	for (; m != NULL && done < len; m = m->next) {
 		if (skip >= m->data_len) {

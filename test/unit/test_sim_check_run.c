@@ -169,7 +169,7 @@ SIM_CASE(sim_check_leak__entry_of_a_host_that_died)
 	int thing;
 
 	ran(WORDS(SHORT));
-	san_tl_reorder_init(&cam, w->cam, 1000);
+	cam = (struct san_cam){.hash = w->cam, .engine = 1000};
 	assert_int_equal(san_tl_reorder_add(&cam, 1, SAN_CAM_REQUEST, 1, &thing), 0);
 	san_sim_check_end(w);
 	assert_fails("leak", "1 entries in the CAM");

@@ -21,8 +21,8 @@ setup(void)
 	test_eal_init();
 	table = san_tl_reorder_create_table("cam", ENTRIES, SOCKET_ID_ANY);
 	assert_non_null(table);
-	san_tl_reorder_init(&cam, table, 1);
-	san_tl_reorder_init(&other, table, 2);
+	cam = (struct san_cam){.hash = table, .engine = 1};
+	other = (struct san_cam){.hash = table, .engine = 2};
 }
 
 static void
