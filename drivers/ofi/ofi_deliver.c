@@ -310,25 +310,22 @@ san_ofi_deliver_drop_all(struct ofi_rxq *q, const struct ofi_ep *ep)
 	}
 }
 
-/* A long message whose sender is no longer there takes no receive that others could use. */
-static bool
-match_is_lost(const struct ofi_rxq *q, const struct ofi_rx *rx)
-{
-	return rx->ep->state == OFI_EP_ENDED && q->fid.fid.fclass == FI_CLASS_SRX_CTX &&
-		(deliver_hdr(rx)->flags & OFI_PLACES) != 0;
-}
-
-/* Give messages that wait, from *rx* on, to receives like *like*. */
+/*
+ * Give messages that wait, from *rx* on, to receives like *like*. A long message whose sender is no
+ * longer there takes no receive that others could use.
+ */
 static void
 match_feed(struct ofi_rxq *q, const struct ofi_recv *like, struct ofi_rx *rx)
 {
+	bool is_shared = q->fid.fid.fclass == FI_CLASS_SRX_CTX;
 	struct ofi_recv *r;
 	struct ofi_rx *next;
 
 	for (; rx != NULL && !STAILQ_EMPTY(&q->posted); rx = next) {
 		next = STAILQ_NEXT(rx, link);
 		r = rx->claim == NULL && match_fits(like, rx) ? match_recv(q, rx) : NULL;
-		if (match_is_lost(q, rx)) {
+		if (is_shared && rx->ep->state == OFI_EP_ENDED &&
+		    (deliver_hdr(rx)->flags & OFI_PLACES) != 0) {
 			match_drop(q, rx);
 		} else if (r != NULL) {
 			deliver(q, r, rx);
@@ -470,8 +467,7 @@ rx_find_memory(struct ofi_ep *ep, uint64_t key, uint64_t addr, size_t length, ui
 {
 	uint64_t now_ms = (uint64_t)san_ofi_wait_now_ms() + HOUR_MS;
 	struct ofi_ctx *ctx = ep->domain->ctx;
-	bool may = ep->is_known ||
-		rx_find_guesser(ctx, &ep->origin)->spent_ms + EACH_MS <= now_ms;
+	bool may = ep->is_known || rx_find_guesser(ctx, &ep->origin)->spent_ms + EACH_MS <= now_ms;
 
 	if (may && san_ofi_mr_find(ep->domain, key, addr, length, access) == 0) {
 		ep->is_known = true;
@@ -507,8 +503,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 	if ((hdr->flags & OFI_FIRST) != 0)
 		ep->write_status = 0;
 	if (ep->write_status == 0)
-		ep->write_status =
-			rx_find_memory(ep, hdr->key, hdr->addr, length, FI_REMOTE_WRITE);
+		ep->write_status = rx_find_memory(ep, hdr->key, hdr->addr, length, FI_REMOTE_WRITE);
 	if (ep->write_status == 0)
 		memcpy((void *)(uintptr_t)hdr->addr, rx->data + OFI_HDR_MEM, length);
 	if ((hdr->flags & OFI_LAST) == 0)

@@ -474,7 +474,7 @@ pep_close(struct fid *fid)
 	pep->is_closed = true;
 	if (LIST_EMPTY(&pep->requests))
 		san_ofi_cm_pep_free(pep);
-	san_ofi_drive_put(ctx);
+	san_ofi_progress_ctx_put(ctx);
 	return 0;
 }
 
@@ -529,7 +529,7 @@ san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info, struct 
 			0 :
 			san_ofi_addr_read(&pep->local, info->src_addr, info->src_addrlen);
 	if (rc == 0)
-		rc = san_ofi_drive_get(&pep->ctx);
+		rc = san_ofi_progress_ctx_get(&pep->ctx);
 	if (rc != 0) {
 		fi_freeinfo(pep->info);
 		free(pep);

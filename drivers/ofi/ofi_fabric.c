@@ -31,7 +31,7 @@ domain_close(struct fid *fid)
 
 	if (domain->refs != 0)
 		return -FI_EBUSY;
-	san_ofi_drive_put(domain->ctx);
+	san_ofi_progress_ctx_put(domain->ctx);
 	domain->fabric->refs--;
 	free(domain);
 	return 0;
@@ -56,7 +56,7 @@ fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 		.ops = &domain_ops,
 		.mr = &san_ofi_mr_ops,
 	};
-	rc = san_ofi_drive_get(&domain->ctx);
+	rc = san_ofi_progress_ctx_get(&domain->ctx);
 	if (rc != 0) {
 		free(domain);
 		return rc;

@@ -211,18 +211,12 @@ op_offer_make(struct ofi_op *op)
 	return 0;
 }
 
-/* Of a region's descriptor. */
-static uint32_t
-op_lkey(const struct ofi_mr *mr)
-{
-	return mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
-}
-
 static struct ofi_op *
 op_alloc(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct ofi_op *op = LIST_FIRST(&ctx->ops);
+	const struct ofi_mr *mr;
 	size_t i;
 
 	if (op != NULL)
@@ -247,7 +241,8 @@ op_alloc(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->nb_iov = (uint8_t)args->count;
 	for (i = 0; i < args->count; i++) {
 		op->iov[i] = args->iov[i];
-		op->lkey[i] = args->desc != NULL ? op_lkey(args->desc[i]) : 0;
+		mr = args->desc != NULL ? args->desc[i] : NULL;
+		op->lkey[i] = mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
 		op->length += args->iov[i].iov_len;
 	}
 	op->is_native = op->type != OFI_MSG && op->type <= OFI_ATOMIC &&

@@ -342,12 +342,9 @@ void san_ofi_progress(struct ofi_ctx *ctx);
 void san_ofi_progress_events(struct ofi_ctx *ctx);
 /** Try again what had no room. True: there was something. */
 bool san_ofi_progress_retry(struct ofi_ctx *ctx);
-
-/* ---- ofi_drive.c ---- */
-
 /** The process's context, opened if need be. 0 or -errno, with a text in the log. */
-int san_ofi_drive_get(struct ofi_ctx **ctx);
-void san_ofi_drive_put(struct ofi_ctx *ctx);
+int san_ofi_progress_ctx_get(struct ofi_ctx **ctx);
+void san_ofi_progress_ctx_put(struct ofi_ctx *ctx);
 
 /* ---- what programs call ---- */
 

@@ -176,7 +176,7 @@ queue_close(struct fid *fid)
 			san_ofi_report_free(ev);
 		}
 		san_ofi_report_free(eq->shown);
-		san_ofi_drive_put(w->ctx);
+		san_ofi_progress_ctx_put(w->ctx);
 	}
 	if (fid->fclass == FI_CLASS_CQ)
 		free(container_of(fid, struct ofi_cq, fid.fid)->ring);
@@ -623,7 +623,7 @@ san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct
 	eq->fabric = container_of(fabric, struct ofi_fabric, fid);
 	eq->fid = (struct fid_eq){{FI_CLASS_EQ, context, &queue_fid_ops}, &eq_ops};
 	STAILQ_INIT(&eq->events);
-	rc = san_ofi_drive_get(&ctx);
+	rc = san_ofi_progress_ctx_get(&ctx);
 	if (rc != 0) {
 		free(eq);
 		return rc;
@@ -633,7 +633,7 @@ san_ofi_queue_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct
 	if (rc == 0)
 		*out = &eq->fid;
 	else
-		san_ofi_drive_put(ctx);
+		san_ofi_progress_ctx_put(ctx);
 	return rc;
 }
 

@@ -372,17 +372,6 @@ san_ofi_rdm_enable(struct ofi_ep *ep)
 
 /* ---- address vectors: a table, whose places are the addresses of either type ---- */
 
-/* An address is new in the vector. */
-static void
-rdm_on_insert(struct ofi_rdm *rdm, fi_addr_t at, const union ofi_addr *a)
-{
-	struct ofi_ep *conn;
-
-	LIST_FOREACH(conn, &rdm->conns, conn_link)
-		if (conn->from == FI_ADDR_NOTAVAIL && rdm_is_named(conn, a))
-			conn->from = at;
-}
-
 /* An address is no longer in the vector. */
 static void
 rdm_on_remove(struct ofi_rdm *rdm, fi_addr_t at)
@@ -427,6 +416,7 @@ av_place(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *at)
 static int
 av_add(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *at)
 {
+	struct ofi_ep *conn;
 	struct ofi_rdm *rdm;
 	int rc = av_place(av, a, at);
 
@@ -434,7 +424,9 @@ av_add(struct ofi_av *av, const union ofi_addr *a, fi_addr_t *at)
 		return rc;
 	av->places[*at].addr = *a;
 	LIST_FOREACH(rdm, &av->rdms, av_link)
-		rdm_on_insert(rdm, *at, a);
+		LIST_FOREACH(conn, &rdm->conns, conn_link)
+			if (conn->from == FI_ADDR_NOTAVAIL && rdm_is_named(conn, a))
+				conn->from = *at;
 	return 0;
 }
 

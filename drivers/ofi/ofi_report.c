@@ -92,8 +92,7 @@ void
 san_ofi_report_free(struct ofi_event *ev)
 {
 	if (ev != NULL && ev->info != NULL) {
-		san_ofi_cm_request_drop(
-			container_of(ev->info->handle, struct ofi_connreq, fid));
+		san_ofi_cm_request_drop(container_of(ev->info->handle, struct ofi_connreq, fid));
 		fi_freeinfo(ev->info);
 	}
 	free(ev);

@@ -29,8 +29,7 @@ san_ofi_rxq_post(struct ofi_rxq *q, const struct ofi_recv *like, const struct fi
 	struct ofi_recv *r;
 	size_t i;
 
-	if (msg->iov_count > OFI_IOV ||
-	    (msg->iov_count != 1 && (like->flags & FI_MULTI_RECV) != 0))
+	if (msg->iov_count > OFI_IOV || (msg->iov_count != 1 && (like->flags & FI_MULTI_RECV) != 0))
 		return -FI_EINVAL;
 	if (q->nb >= q->max)
 		return -FI_EAGAIN;

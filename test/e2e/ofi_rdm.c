@@ -330,8 +330,7 @@ memory(void)
 	POST(fi_fetch_atomic(n->ep, &word, 1, NULL, &old, NULL, n->at[1], (uintptr_t)to, key,
 			     FI_UINT64, FI_SUM, &contexts[1]));
 	rdm_done(n, &contexts[1], NULL);
-	POST(fi_read(n->ep, &word, sizeof(word), NULL, n->at[1], (uintptr_t)to, key,
-		     &contexts[2]));
+	POST(fi_read(n->ep, &word, sizeof(word), NULL, n->at[1], (uintptr_t)to, key, &contexts[2]));
 	rdm_done(n, &contexts[2], NULL);
 	CHECK(old == 0 && word == 5);
 	word = 5;
