@@ -531,7 +531,7 @@ tx_cm(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns
 	while (k < n && san_cm_tx_next(core->cm, &path, &p, &core->cm_out, now_ns)) {
 		if (rte_is_zero_ether_addr(&path.dst_mac)) {
 			core->inet_deadline_ns = 0; /* an address request starts a timer */
-			if (san_inet_route_resolve(core->inet, &path.dst, now_ns,
+			if (san_inet_route_resolve(core->inet, &path.dst, false, now_ns,
 						   &path.dst_mac) != 0)
 				continue; /* the answer or the next retry queues it again */
 			san_cm_fsm_resolved(core->cm, &path.dst, &path.dst_mac, now_ns);

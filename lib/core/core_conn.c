@@ -384,7 +384,7 @@ ask_again(struct san_core *core, struct san_pdl_conn *c, uint64_t now_ns)
 	if (rte_is_zero_ether_addr(&c->path.dst_mac)) /* cm is requesting it */
 		return;
 	core->inet_deadline_ns = 0;
-	if (san_inet_route_resolve_again(core->inet, &c->path.dst, now_ns, &mac) == 0)
+	if (san_inet_route_resolve(core->inet, &c->path.dst, true, now_ns, &mac) == 0)
 		c->path.dst_mac = mac;
 }
 
@@ -422,7 +422,7 @@ san_core_mac_set(struct san_core *core, const struct rte_ether_addr *mac, bool a
 	core->conf.inet.mac = core->conf.cm.path.src_mac = *mac;
 	san_pdl_set_mac(core->pdl, &old, mac);
 	san_cm_set_mac(core->cm, mac);
-	san_inet_own_set_mac(core->inet, mac, announce);
+	san_inet_route_set_mac(core->inet, mac, announce);
 	core->inet_deadline_ns = 0;
 }
 

@@ -5,7 +5,7 @@
  * UDP-3)
  *
  * Timers: of neighbours (inet_neigh.c), of packets in fragments (inet_whole.c), of reports
- * (inet_group.c), of announcements (inet_own.c).
+ * (inet_group.c), of announcements (inet_route.c).
  */
 
 #include <errno.h>
@@ -224,6 +224,6 @@ san_inet_tick(struct san_inet *in, uint64_t now_ns)
 	uint64_t next_ns = san_inet_neigh_tick(in, now_ns);
 
 	next_ns = san_time_min(next_ns, san_inet_whole_tick(in, now_ns));
-	next_ns = san_time_min(next_ns, san_inet_own_tick(in, now_ns));
+	next_ns = san_time_min(next_ns, san_inet_route_tick(in, now_ns));
 	return san_time_min(next_ns, san_inet_group_tick(in, now_ns));
 }

@@ -117,17 +117,12 @@ bool san_inet_route_is_local(const struct san_inet *in, const struct san_ip *ip)
  */
 int san_inet_route_source(const struct san_inet *in, const struct san_ip *peer, struct san_ip *src);
 /**
- * MAC address of the next hop to *ip*. 0; -EAGAIN: it was requested, try again later;
- * -EHOSTUNREACH: no answer for some time, or no route.
+ * MAC address of the next hop to *ip*. *again*: the host does not answer, so the address is
+ * requested again, because it may have changed, unless it was just confirmed. 0; -EAGAIN: it was
+ * requested, try again later; -EHOSTUNREACH: no answer for some time, or no route.
  */
-int san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-			   struct rte_ether_addr *mac);
-/**
- * As san_inet_route_resolve(), for a host that does not answer. The MAC address of its next hop is
- * requested again, because it may have changed, unless it was just confirmed.
- */
-int san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-				 struct rte_ether_addr *mac);
+int san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, bool again,
+			   uint64_t now_ns, struct rte_ether_addr *mac);
 /**
  * Process one frame that is not the transport's. Takes over *m*. NONE: it was consumed, or *r*
  * describes its content. The last fragment to arrive completes the datagram.
@@ -180,7 +175,7 @@ uint16_t san_inet_tx_burst(struct san_inet *in, struct rte_mbuf **m, uint16_t n)
  */
 uint64_t san_inet_tick(struct san_inet *in, uint64_t now_ns);
 /** Set our MAC address; *announce*: announce it to the link, even if *quiet*. */
-void san_inet_own_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
+void san_inet_route_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce);
 /** SAN_DROP_MAX counters of drops that san_inet_ip_rx() does not return. */
 const uint64_t *san_inet_drops(const struct san_inet *in);
 /** Parse "10.0.0.1", "10.0.0.1/24", "fd00::1/64". 0 or -EINVAL. */

@@ -63,7 +63,7 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	san_inet_from_v4(&claim.ip, &arp.arp_data.arp_sip);
 	san_inet_from_v4(&target, &arp.arp_data.arp_tip);
 	claim.mac = arp.arp_data.arp_sha;
-	if (san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
+	if (san_inet_route_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 		return SAN_DROP_NONE;
 	/* A host that requests our address will be talked to: store it, as the RFC says. */
 	claim.create = arp.arp_opcode == RTE_BE16(RTE_ARP_OP_REQUEST) &&

@@ -82,16 +82,13 @@ static const struct {
 	},
 };
 
-/*
- * ---- receiving ----
- */
+/* ---- receiving ---- */
 
 /** The packet that an error quotes. */
 struct quote {
-	struct san_ip src, dst;
+	struct san_inet_dgram d;
 	struct rte_udp_hdr udp;
 	uint32_t len; /* of the IP packet as sent */
-	bool df;
 };
 
 /** Read the start of a packet of *len* bytes at *off*. False: not a datagram. */
@@ -108,10 +105,10 @@ read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	    ip.next_proto_id != INET_PROTO_UDP ||
 	    (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)) != 0)
 		return false;
-	san_inet_from_v4(&q->src, &ip.src_addr);
-	san_inet_from_v4(&q->dst, &ip.dst_addr);
+	san_inet_from_v4(&q->d.src, &ip.src_addr);
+	san_inet_from_v4(&q->d.dst, &ip.dst_addr);
 	q->len = rte_be_to_cpu_16(ip.total_length);
-	q->df = (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) != 0;
+	q->d.df = (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) != 0;
 	return san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
@@ -135,11 +132,11 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	}
 	if (ip.proto != INET_PROTO_UDP || len < n + sizeof(q->udp))
 		return false;
-	memcpy(q->src.b, ip.src_addr, sizeof(q->src.b));
-	memcpy(q->dst.b, ip.dst_addr, sizeof(q->dst.b));
+	memcpy(q->d.src.b, ip.src_addr, sizeof(q->d.src.b));
+	memcpy(q->d.dst.b, ip.dst_addr, sizeof(q->d.dst.b));
 	q->len = rte_be_to_cpu_16(ip.payload_len) + INET_V6_LEN;
-	q->df = true;
-	return !san_wire_ip_is_v4(&q->src) && !san_wire_ip_is_v4(&q->dst) &&
+	q->d.df = true;
+	return !san_wire_ip_is_v4(&q->d.src) && !san_wire_ip_is_v4(&q->d.dst) &&
 		san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);
 }
 
@@ -151,13 +148,13 @@ too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 	unsigned int i = 0;
 
 	/* The next plateau, if a router does not report the MTU (RFC 1191, 7.1). */
-	if (mtu == 0 && san_wire_ip_is_v4(&q->dst)) {
+	if (mtu == 0 && san_wire_ip_is_v4(&q->d.dst)) {
 		while (plateaus[i] >= q->len)
 			i++;
 		mtu = plateaus[i] != 0 ? plateaus[i] : INET_PATH_MIN_V4;
 	}
 	/* Every IPv6 link carries 1280 bytes: a lower value is invalid (RFC 8201, 4). */
-	if (mtu >= q->len || !q->df || (!san_wire_ip_is_v4(&q->dst) && mtu < INET_PATH_MIN_V6))
+	if (mtu >= q->len || !q->d.df || (!san_wire_ip_is_v4(&q->d.dst) && mtu < INET_PATH_MIN_V6))
 		return false;
 	r->mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)UINT16_MAX);
 	return true;
@@ -176,19 +173,19 @@ meaning_of(bool v4, uint8_t type, uint8_t code)
 enum san_drop
 san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t icmp[8])
 {
-	bool v4 = san_wire_ip_is_v4(&rx->dst);
+	bool v4 = san_wire_ip_is_v4(&rx->d.dst);
 	uint32_t off = rx->off + ICMP_LEN, len = rx->len - ICMP_LEN;
 	uint32_t mtu = (uint32_t)icmp[6] << 8 | icmp[7];
 	struct san_inet_result *r = rx->r;
 	struct meaning x = meaning_of(v4, icmp[0], icmp[1]);
-	struct quote q;
+	struct quote q = {0};
 
-	if (x.err == 0 || !san_inet_is_unicast(&rx->src) ||
+	if (x.err == 0 || !san_inet_is_unicast(&rx->d.src) ||
 	    !(v4 ? read_v4(rx->m, off, len, &q) : read_v6(rx->m, off, len, &q)))
 		return SAN_DROP_INET_UNWANTED;
 	/* There must be no error about a packet to several hosts. */
-	if (!san_inet_route_is_local(in, &q.src) || !san_inet_is_unicast(&q.dst) ||
-	    san_inet_route_is_broadcast(in, &q.dst) ||
+	if (!san_inet_route_is_local(in, &q.d.src) || !san_inet_is_unicast(&q.d.dst) ||
+	    san_inet_route_is_broadcast(in, &q.d.dst) ||
 	    rte_be_to_cpu_16(q.udp.dgram_len) < sizeof(q.udp))
 		return SAN_DROP_INET_UNWANTED;
 	if (!v4)
@@ -196,9 +193,8 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 	if (x.err == EMSGSIZE && !too_big(r, &q, mtu))
 		return SAN_DROP_INET_UNWANTED;
 	r->what = SAN_INET_ERROR;
-	r->ip = rx->src;
-	r->d.src = q.src;
-	r->d.dst = q.dst;
+	r->ip = rx->d.src;
+	r->d = q.d;
 	r->d.sport = rte_be_to_cpu_16(q.udp.src_port);
 	r->d.dport = rte_be_to_cpu_16(q.udp.dst_port);
 	r->err = x.err;
@@ -208,9 +204,7 @@ san_inet_error_rx(struct san_inet *in, const struct inet_rx *rx, const uint8_t i
 	return SAN_DROP_NONE;
 }
 
-/*
- * ---- sending ----
- */
+/* ---- sending ---- */
 
 /**
  * Number of bytes to quote of a datagram with *whole* bytes of IP and *hdr* bytes of headers. The

@@ -83,8 +83,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 }
 
 int
-san_inet_frag_out(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop,
-		  uint16_t mtu)
+san_inet_frag_out(struct san_inet *in, struct rte_mbuf *m, const struct inet_hop *hop, uint16_t mtu)
 {
 	struct rte_mbuf *f[INET_NB_FRAGS] = {m};
 	uint32_t i, n = 1;

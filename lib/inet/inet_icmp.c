@@ -27,7 +27,7 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 {
 	const struct inet_hop hop = {.mac = rx->eth.src_addr};
 	struct rte_mbuf *m = san_inet_out_copy(in, rx->m, 0, rx->off + rx->len, 0);
-	bool v4 = san_wire_ip_is_v4(&rx->dst);
+	bool v4 = san_wire_ip_is_v4(&rx->d.dst);
 
 	if (m == NULL)
 		return SAN_DROP_NO_MBUF;
@@ -39,15 +39,15 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 	*rte_pktmbuf_mtod_offset(m, uint8_t *, rx->off) =
 		v4 ? RTE_IP_ICMP_ECHO_REPLY : ICMP6_ECHO_REPLY;
 	san_inet_ip_finish(m, &(struct inet_ip_out){
-				      .src = &rx->dst,
-				      .dst = &rx->src,
+				      .src = &rx->d.dst,
+				      .dst = &rx->d.src,
 				      .len = rx->len,
 				      .proto = rx->proto,
 				      .hops = INET_HOPS_OUT,
-				      .tos = rx->tos & (uint8_t)~ECN_BITS,
-				      .id = v4 ? (uint16_t)san_inet_ip_id(in, &rx->src) : 0,
+				      .tos = rx->d.tos & (uint8_t)~ECN_BITS,
+				      .id = v4 ? (uint16_t)san_inet_ip_id(in, &rx->d.src) : 0,
 			      });
-	switch (san_inet_frag_out(in, m, &hop, san_inet_path_mtu(in, &rx->src, rx->now_ns))) {
+	switch (san_inet_frag_out(in, m, &hop, san_inet_path_mtu(in, &rx->d.src, rx->now_ns))) {
 	case 0:
 		return SAN_DROP_NONE;
 	case -ENOMEM:
@@ -57,41 +57,33 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 	}
 }
 
-/** What is neither an echo request nor for IPv4. */
-static enum san_drop
-icmp_rx_other_v6(struct san_inet *in, const struct inet_rx *rx, const struct rte_icmp_hdr *icmp)
-{
-	if (icmp->icmp_type < ICMP6_INFORMS)
-		return rx->group ? SAN_DROP_INET_UNWANTED :
-				   san_inet_error_rx(in, rx, (const uint8_t *)icmp);
-	if (rx->whole) /* RFC 6980 */
-		return SAN_DROP_INET_UNWANTED;
-	if (icmp->icmp_type >= MLD_FIRST && icmp->icmp_type <= MLD_LAST)
-		return san_inet_report_rx(in, rx);
-	return san_inet_nd_rx(in, rx, icmp->icmp_type);
-}
-
 enum san_drop
 san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 {
-	bool v4 = san_wire_ip_is_v4(&rx->dst);
+	bool v4 = san_wire_ip_is_v4(&rx->d.dst);
 	struct rte_icmp_hdr icmp;
 
 	if (rx->len < sizeof(icmp) || !san_inet_ip_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
-	    san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, rx->proto) != 0xffff)
+	    san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->d.src, &rx->d.dst, rx->proto) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
-	if (icmp.icmp_type != (v4 ? RTE_IP_ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST))
-		return v4 ? san_inet_error_rx(in, rx, (const uint8_t *)&icmp) :
-			    icmp_rx_other_v6(in, rx, &icmp);
+	if (icmp.icmp_type != (v4 ? RTE_IP_ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST)) {
+		if (!v4 && (icmp.icmp_type < ICMP6_INFORMS ? rx->d.group : rx->whole))
+			return SAN_DROP_INET_UNWANTED; /* whole: RFC 6980 */
+		if (v4 || icmp.icmp_type < ICMP6_INFORMS)
+			return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
+		if (icmp.icmp_type >= MLD_FIRST && icmp.icmp_type <= MLD_LAST)
+			return san_inet_report_rx(in, rx);
+		return san_inet_nd_rx(in, rx, icmp.icmp_type);
+	}
 	if (icmp.icmp_code != 0)
 		return v4 ? SAN_DROP_INET_UNWANTED : SAN_DROP_INET_MALFORMED;
-	if (!san_inet_is_unicast(&rx->src))
+	if (!san_inet_is_unicast(&rx->d.src))
 		return SAN_DROP_INET_MALFORMED;
 	/* an echo request with extension headers is not answered */
-	if (rx->group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
-	    rx->off != INET_ETH_LEN + san_inet_hdr_len(&rx->dst))
+	if (rx->d.group || rte_is_multicast_ether_addr(&rx->eth.dst_addr) ||
+	    rx->off != INET_ETH_LEN + san_inet_hdr_len(&rx->d.dst))
 		return SAN_DROP_INET_UNWANTED;
-	if (!san_inet_may_answer(in, INET_ANSWER_ECHO, &rx->src, rx->now_ns))
+	if (!san_inet_may_answer(in, INET_ANSWER_ECHO, &rx->d.src, rx->now_ns))
 		return SAN_DROP_NONE;
 	return icmp_reply_echo(in, rx);
 }

@@ -166,7 +166,7 @@ static bool
 is_forged(const struct san_inet *in, const struct inet_rx *rx)
 {
 	return !rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac) &&
-		san_inet_route_is_local(in, &rx->src);
+		san_inet_route_is_local(in, &rx->d.src);
 }
 
 /* ---- IPv4 ---- */
@@ -194,13 +194,13 @@ check_options(const uint8_t *opt, uint32_t len)
 static bool
 is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 {
-	if (!rx->group)
-		return san_inet_route_is_local(in, &rx->dst);
-	if (rx->proto == INET_PROTO_IGMP && san_inet_group_is_received(in, &rx->dst))
+	if (!rx->d.group)
+		return san_inet_route_is_local(in, &rx->d.dst);
+	if (rx->proto == INET_PROTO_IGMP && san_inet_group_is_received(in, &rx->d.dst))
 		return true;
 	/* Answering every broadcast or multicast would amplify floods. */
 	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
-		(!san_inet_is_group(&rx->dst) || san_inet_group_is_member(in, &rx->dst));
+		(!san_inet_is_group(&rx->d.dst) || san_inet_group_is_member(in, &rx->d.dst));
 }
 
 /** Verify the header in *hdr*, of *len* bytes. */
@@ -213,10 +213,10 @@ inet_ip_check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint
 	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
 	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
-	    san_inet_route_is_broadcast(in, &rx->src))
+	    san_inet_route_is_broadcast(in, &rx->d.src))
 		return SAN_DROP_INET_MALFORMED;
 	/* A switch that queries groups may have no address (RFC 4541). */
-	if (!san_inet_is_unicast(&rx->src) && !(igmp && san_inet_is_any(&rx->src)))
+	if (!san_inet_is_unicast(&rx->d.src) && !(igmp && san_inet_is_any(&rx->d.src)))
 		return SAN_DROP_INET_MALFORMED;
 	return check_options(hdr + sizeof(struct rte_ipv4_hdr),
 			     len - (uint32_t)sizeof(struct rte_ipv4_hdr));
@@ -229,7 +229,7 @@ inet_ip_check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint
 static bool
 is_echo(const struct san_inet *in, const struct inet_rx *rx)
 {
-	return rx->group && rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac);
+	return rx->d.group && rte_is_same_ether_addr(&rx->eth.src_addr, &in->conf.mac);
 }
 
 static enum san_drop
@@ -248,12 +248,12 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	    INET_ETH_LEN + total > rte_pktmbuf_pkt_len(rx->m) ||
 	    !san_inet_ip_copy(rx->m, INET_ETH_LEN, len, hdr))
 		return SAN_DROP_INET_MALFORMED;
-	san_inet_from_v4(&rx->src, &ip.src_addr);
-	san_inet_from_v4(&rx->dst, &ip.dst_addr);
-	rx->group = san_inet_is_group(&rx->dst) || san_inet_route_is_broadcast(in, &rx->dst);
+	san_inet_from_v4(&rx->d.src, &ip.src_addr);
+	san_inet_from_v4(&rx->d.dst, &ip.dst_addr);
+	rx->d.group = san_inet_is_group(&rx->d.dst) || san_inet_route_is_broadcast(in, &rx->d.dst);
 	rx->proto = ip.next_proto_id;
-	rx->hops = ip.time_to_live;
-	rx->tos = ip.type_of_service;
+	rx->d.hops = ip.time_to_live;
+	rx->d.tos = ip.type_of_service;
 	rx->off = INET_ETH_LEN + len;
 	rx->len = total - len;
 	if (!is_for_us_v4(in, rx))
@@ -262,7 +262,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	/* as Linux, which drops TCP; not as RFC 1122, 3.3.6 */
-	if (!rx->group && rx->proto != INET_PROTO_UDP &&
+	if (!rx->d.group && rx->proto != INET_PROTO_UDP &&
 	    rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
 	if ((ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)) != 0) {
@@ -347,9 +347,9 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 		return san_inet_icmp_rx(in, rx);
 	if (rx->proto != INET_PROTO_UDP)
 		return SAN_DROP_INET_UNWANTED;
-	if ((rx->group && !san_inet_group_is_member(in, &rx->dst)) || is_echo(in, rx))
+	if ((rx->d.group && !san_inet_group_is_member(in, &rx->d.dst)) || is_echo(in, rx))
 		return SAN_DROP_NOT_FOR_US;
-	if (!san_inet_is_unicast(&rx->src) || is_forged(in, rx))
+	if (!san_inet_is_unicast(&rx->d.src) || is_forged(in, rx))
 		return SAN_DROP_INET_MALFORMED;
 	return san_inet_udp_rx(rx);
 }
@@ -367,24 +367,23 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	rx->len = rte_be_to_cpu_16(ip.payload_len);
 	if (vtc_flow >> 28 != 6 || rx->off + rx->len > rte_pktmbuf_pkt_len(rx->m))
 		return SAN_DROP_INET_MALFORMED;
-	memcpy(rx->src.b, ip.src_addr, sizeof(rx->src.b));
-	memcpy(rx->dst.b, ip.dst_addr, sizeof(rx->dst.b));
+	memcpy(rx->d.src.b, ip.src_addr, sizeof(rx->d.src.b));
+	memcpy(rx->d.dst.b, ip.dst_addr, sizeof(rx->d.dst.b));
 	/* A v4-mapped address could be taken for an IPv4 neighbour. */
-	if (rx->src.b[0] == 0xff || san_wire_ip_is_v4(&rx->src) || san_wire_ip_is_v4(&rx->dst))
+	if (rx->d.src.b[0] == 0xff || san_wire_ip_is_v4(&rx->d.src) ||
+	    san_wire_ip_is_v4(&rx->d.dst))
 		return SAN_DROP_INET_MALFORMED;
-	rx->group = san_inet_is_group(&rx->dst);
+	rx->d.group = san_inet_is_group(&rx->d.dst);
 	rx->proto = ip.proto;
 	rx->proto_at = INET_ETH_LEN + (uint32_t)offsetof(struct rte_ipv6_hdr, proto);
-	rx->hops = ip.hop_limits;
-	rx->tos = (uint8_t)(vtc_flow >> 20);
-	if (!san_inet_route_is_local(in, &rx->dst) && !san_inet_group_is_received(in, &rx->dst))
+	rx->d.hops = ip.hop_limits;
+	rx->d.tos = (uint8_t)(vtc_flow >> 20);
+	if (!san_inet_route_is_local(in, &rx->d.dst) && !san_inet_group_is_received(in, &rx->d.dst))
 		return SAN_DROP_NOT_FOR_US;
 	return take_v6(in, rx);
 }
 
-/*
- * ---- any frame ----
- */
+/* ---- any frame ---- */
 
 static enum san_drop
 rx_frame(struct san_inet *in, struct inet_rx *rx)

@@ -148,10 +148,10 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 	if (!san_inet_route_is_local(in, target))
 		return SAN_DROP_INET_UNWANTED;
 	san_inet_nd_solicited_node(target, &group);
-	claim.ip = rx->src;
+	claim.ip = rx->d.src;
 	if (san_inet_is_any(&claim.ip)) {
 		/* A host wants to use our address: all nodes must learn that it is taken. */
-		if (slla != NULL || !san_wire_ip_eq(&rx->dst, &group))
+		if (slla != NULL || !san_wire_ip_eq(&rx->d.dst, &group))
 			return SAN_DROP_INET_MALFORMED;
 	} else {
 		claim.mac = rx->eth.src_addr;
@@ -176,12 +176,12 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *ms
 {
 	struct inet_claim claim = {.override = (msg->flags & ND_OVERRIDE) != 0};
 
-	if (rx->group && (msg->flags & ND_SOLICITED))
+	if (rx->d.group && (msg->flags & ND_SOLICITED))
 		return SAN_DROP_INET_MALFORMED;
 	memcpy(claim.ip.b, msg->target, sizeof(claim.ip.b));
 	if (tlla != NULL) {
 		memcpy(claim.mac.addr_bytes, tlla, RTE_ETHER_ADDR_LEN);
-		if (!san_inet_own_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
+		if (!san_inet_route_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 			san_inet_neigh_learn(in, rx, &claim);
 	} else if (msg->flags & ND_SOLICITED) {
 		/* After a unicast solicitation the address may be left out. */
@@ -202,7 +202,7 @@ san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 
 	if (type != ND_SOLICIT && type != ND_ADVERT)
 		return SAN_DROP_INET_UNWANTED;
-	if (rx->hops != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
+	if (rx->d.hops != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
 		return SAN_DROP_INET_MALFORMED;
 	data = rte_pktmbuf_read(rx->m, rx->off, len, copy);
 	if (data == NULL)

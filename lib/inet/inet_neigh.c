@@ -72,9 +72,7 @@ san_inet_neigh_destroy(struct san_inet *in)
 	free(in->neigh);
 }
 
-/*
- * ---- waiting datagrams ----
- */
+/* ---- waiting datagrams ---- */
 
 /** Take the next frame that waits for *e*. At least one waits. */
 static struct rte_mbuf *
@@ -155,25 +153,17 @@ neigh_del(struct san_inet *in, struct inet_neigh *e)
 	san_pool_give(&in->free_neigh, e);
 }
 
-/** The entry that a new one replaces. */
-static struct inet_neigh *
-neigh_find_victim(const struct san_inet *in)
-{
-	struct inet_neigh *e = NULL;
-	uint32_t i;
-
-	for (i = 0; e == NULL && i < INET_NEIGH_MAX; i++)
-		e = TAILQ_FIRST(&in->states[i]);
-	return e;
-}
-
 static struct inet_neigh *
 neigh_add(struct san_inet *in, const struct san_ip *ip)
 {
 	struct inet_neigh *e;
+	uint32_t i;
 
-	if (in->free_neigh.nb == 0)
-		neigh_del(in, neigh_find_victim(in));
+	for (i = 0; in->free_neigh.nb == 0; i++) {
+		e = TAILQ_FIRST(&in->states[i]);
+		if (e != NULL) /* see enum inet_neigh_state */
+			neigh_del(in, e);
+	}
 	e = san_pool_take(&in->free_neigh);
 	e->ip = *ip;
 	STAILQ_INIT(&e->waits);

@@ -116,7 +116,7 @@ struct san_inet {
 	/* inet.c */
 	struct rte_mbuf **out;
 	uint32_t out_head, out_tail;
-	/* inet_own.c */
+	/* inet_route.c */
 	uint64_t defend_ns[8]; /**< of conf.addrs[]: next defence not before */
 	uint64_t announce_ns;
 	uint8_t nb_announced;
@@ -154,14 +154,11 @@ struct inet_rx {
 	struct rte_ether_hdr eth;
 	struct san_inet_result *r;
 	/* of an IP packet: */
-	struct san_ip src, dst;
-	uint32_t off, len; /**< IP payload: offset in the frame, bytes */
-	uint8_t proto;     /**< ... its protocol */
-	uint32_t proto_at; /**< IPv6: ... offset of the field that names it */
-	uint8_t hops;
-	uint8_t tos;
-	bool group; /**< *dst* is a group or a broadcast address */
-	bool whole; /**< it came in fragments */
+	struct san_inet_dgram d; /**< only UDP has ports */
+	uint32_t off, len;       /**< IP payload: offset in the frame, bytes */
+	uint8_t proto;           /**< ... its protocol */
+	uint32_t proto_at;       /**< IPv6: ... offset of the field that names it */
+	bool whole;              /**< it came in fragments */
 };
 
 /** IP header to be written. */
@@ -223,6 +220,11 @@ int san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t n
 		       struct inet_hop *hop);
 /** MAC address to which packets for *group* are sent. */
 void san_inet_route_group_mac(const struct san_ip *group, struct rte_ether_addr *mac);
+/** *mac* claims *ip*. True: this is our address, and not our MAC address. */
+bool san_inet_route_claimed(struct san_inet *in, const struct san_ip *ip,
+			    const struct rte_ether_addr *mac, uint64_t now_ns);
+/** Announcements; returns the next time for a call. */
+uint64_t san_inet_route_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_neigh.c ---- */
 
@@ -243,14 +245,6 @@ void san_inet_neigh_confirm(struct san_inet *in, const struct san_ip *ip, uint64
 void san_inet_neigh_verify(struct san_inet *in, const struct san_ip *hop, uint64_t now_ns);
 /** Retries and ageing; returns the next time for a call. */
 uint64_t san_inet_neigh_tick(struct san_inet *in, uint64_t now_ns);
-
-/* ---- inet_own.c ---- */
-
-/** *mac* claims *ip*. True: this is our address, and not our MAC address. */
-bool san_inet_own_claimed(struct san_inet *in, const struct san_ip *ip,
-			  const struct rte_ether_addr *mac, uint64_t now_ns);
-/** Announcements; returns the next time for a call. */
-uint64_t san_inet_own_tick(struct san_inet *in, uint64_t now_ns);
 
 /* ---- inet_arp.c ---- */
 
@@ -365,9 +359,7 @@ void san_inet_report_send(struct san_inet *in, const struct san_ip *group, enum 
 /** Process a message of IGMP or MLD. */
 enum san_drop san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx);
 
-/*
- * ---- small helpers ----
- */
+/* ---- small helpers ---- */
 
 static inline void
 san_inet_from_v4(struct san_ip *ip, const void *addr)

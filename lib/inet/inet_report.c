@@ -131,9 +131,10 @@ report_on_query(struct san_inet *in, const struct inet_rx *rx, const uint8_t *ms
 enum san_drop
 san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx)
 {
-	bool v6 = !san_wire_ip_is_v4(&rx->dst);
+	const struct san_ip *src = &rx->d.src, *dst = &rx->d.dst;
+	bool v6 = !san_wire_ip_is_v4(dst);
 	const struct protocol *p = &protocols[v6];
-	uint16_t sum = san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->src, &rx->dst, rx->proto);
+	uint16_t sum = san_inet_ip_cksum(rx->m, rx->off, rx->len, src, dst, rx->proto);
 	struct san_ip group;
 	uint8_t msg[24];
 
@@ -146,7 +147,7 @@ san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx)
 		memcpy(group.b, msg + p->group_at, sizeof(group.b));
 	else
 		san_inet_from_v4(&group, msg + p->group_at);
-	if (rx->hops != 1 || (v6 && !is_link_local(&rx->src)) ||
+	if (rx->d.hops != 1 || (v6 && !is_link_local(src)) ||
 	    (!san_inet_is_group(&group) && !san_inet_is_any(&group)) ||
 	    (msg[0] == p->query && rx->len != p->old_len && rx->len < p->query_len))
 		return SAN_DROP_INET_MALFORMED;

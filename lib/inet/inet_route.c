@@ -3,11 +3,22 @@
 /*
  * Our addresses, and the route to others: source address, router, MAC address. (RT-31, SYS-2,
  * UDP-3)
+ *
+ * Our addresses are announced on the link at start and when the MAC address of the port changes, so
+ * that no host keeps the old one. What claims one of them is not learned. An IPv4 address is
+ * defended (RFC 5227 2.4), with a limit, so that two hosts that both claim it do not flood the link.
+ *
+ * Timer: the next announcement.
  */
 
 #include <errno.h>
 
 #include "inet_priv.h"
+#include "san_time.h"
+
+#define ANNOUNCEMENTS 2
+#define ANNOUNCE_NS   (2 * SAN_NS_PER_S)
+#define DEFEND_NS     (10 * SAN_NS_PER_S)
 
 bool
 san_inet_route_is_local(const struct san_inet *in, const struct san_ip *ip)
@@ -120,26 +131,19 @@ inet_route_unicast_hop(struct san_inet *in, const struct san_ip *ip, uint64_t no
 }
 
 int
-san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
+san_inet_route_resolve(struct san_inet *in, const struct san_ip *ip, bool again, uint64_t now_ns,
 		       struct rte_ether_addr *mac)
 {
+	const struct san_ip *next = again ? inet_route_next_hop(in, ip) : NULL;
 	struct inet_hop hop;
-	int rc = inet_route_unicast_hop(in, ip, now_ns, &hop);
+	int rc;
 
+	if (next != NULL && !san_inet_route_is_local(in, ip))
+		san_inet_neigh_verify(in, next, now_ns);
+	rc = inet_route_unicast_hop(in, ip, now_ns, &hop);
 	if (rc == 0)
 		*mac = hop.mac;
 	return rc == -ENETUNREACH ? -EHOSTUNREACH : rc;
-}
-
-int
-san_inet_route_resolve_again(struct san_inet *in, const struct san_ip *ip, uint64_t now_ns,
-			     struct rte_ether_addr *mac)
-{
-	const struct san_ip *hop = inet_route_next_hop(in, ip);
-
-	if (hop != NULL && !san_inet_route_is_local(in, ip))
-		san_inet_neigh_verify(in, hop, now_ns);
-	return san_inet_route_resolve(in, ip, now_ns, mac);
 }
 
 /* ---- datagrams ---- */
@@ -197,4 +201,58 @@ san_inet_route_hop(struct san_inet *in, const struct san_ip *dst, uint64_t now_n
 	if (group)
 		san_inet_route_group_mac(dst, &hop->mac);
 	return 0;
+}
+
+/* ---- announcing and defending our addresses ---- */
+
+static void
+route_announce_addr(struct san_inet *in, const struct san_ip *ip)
+{
+	if (san_wire_ip_is_v4(ip))
+		san_inet_arp_ask(in, ip, ip, NULL);
+	else
+		san_inet_nd_announce(in, ip);
+}
+
+void
+san_inet_route_set_mac(struct san_inet *in, const struct rte_ether_addr *mac, bool announce)
+{
+	in->conf.mac = *mac;
+	in->nb_announced = 0;
+	if (announce)
+		in->announce_ns = 0;
+}
+
+uint64_t
+san_inet_route_tick(struct san_inet *in, uint64_t now_ns)
+{
+	uint16_t i;
+
+	if (now_ns < in->announce_ns)
+		return in->announce_ns;
+	for (i = 0; i < in->conf.nb_addrs; i++)
+		route_announce_addr(in, &in->conf.addrs[i].ip);
+	in->nb_announced++;
+	in->announce_ns = in->nb_announced < ANNOUNCEMENTS ? now_ns + ANNOUNCE_NS : SAN_TIME_NEVER;
+	return in->announce_ns;
+}
+
+bool
+san_inet_route_claimed(struct san_inet *in, const struct san_ip *ip,
+		       const struct rte_ether_addr *mac, uint64_t now_ns)
+{
+	uint16_t i;
+
+	for (i = 0; i < in->conf.nb_addrs; i++)
+		if (san_wire_ip_eq(&in->conf.addrs[i].ip, ip))
+			break;
+	/* A link may return our own packets. */
+	if (i == in->conf.nb_addrs || rte_is_same_ether_addr(mac, &in->conf.mac))
+		return false;
+	/* For IPv6 there is no rule for an address in use. */
+	if (san_wire_ip_is_v4(ip) && !in->conf.quiet && now_ns >= in->defend_ns[i]) {
+		route_announce_addr(in, ip);
+		in->defend_ns[i] = now_ns + DEFEND_NS;
+	}
+	return true;
 }

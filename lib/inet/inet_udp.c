@@ -13,9 +13,7 @@
 
 #define UDP_LEN ((uint32_t)sizeof(struct rte_udp_hdr))
 
-/*
- * ---- receiving ----
- */
+/* ---- receiving ---- */
 
 enum san_drop
 san_inet_udp_rx(const struct inet_rx *rx)
@@ -31,27 +29,21 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	if (len < UDP_LEN || len > rx->len)
 		return SAN_DROP_INET_MALFORMED;
 	/* 0 means no checksum in IPv4. IPv6 has no header checksum, so UDP must have one. */
-	if (udp.dgram_cksum == 0 && !san_wire_ip_is_v4(&rx->dst))
+	if (udp.dgram_cksum == 0 && !san_wire_ip_is_v4(&rx->d.dst))
 		return SAN_DROP_INET_MALFORMED;
-	sum = san_inet_ip_cksum(rx->m, rx->off, len, &rx->src, &rx->dst, INET_PROTO_UDP);
+	sum = san_inet_ip_cksum(rx->m, rx->off, len, &rx->d.src, &rx->d.dst, INET_PROTO_UDP);
 	if (udp.dgram_cksum != 0 && sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	r->what = SAN_INET_UDP;
-	r->d.src = rx->src;
-	r->d.dst = rx->dst;
+	r->d = rx->d;
 	r->d.sport = rte_be_to_cpu_16(udp.src_port);
 	r->d.dport = rte_be_to_cpu_16(udp.dst_port);
-	r->d.hops = rx->hops;
-	r->d.tos = rx->tos;
-	r->d.group = rx->group;
 	r->off = rx->off + UDP_LEN;
 	r->len = len - UDP_LEN;
 	return SAN_DROP_NONE;
 }
 
-/*
- * ---- sending ----
- */
+/* ---- sending ---- */
 
 /** Find the source address *src* of *d*. */
 static int

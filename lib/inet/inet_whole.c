@@ -43,17 +43,16 @@
 struct inet_partial {
 	uint64_t nr; /* order of arrival: packets may have the same time */
 	uint64_t since_ns;
-	struct san_ip src, dst;
-	uint32_t id;       /* IPv4: includes the protocol, which is part of the name */
-	uint32_t len;      /* of the IP payload; 0: the last fragment is missing */
-	uint32_t nb_bytes; /* that have arrived */
+	struct san_inet_dgram d; /* hops, TOS: of the first fragment, as what follows *is_broken* */
+	uint32_t id;             /* IPv4: includes the protocol, which is part of the name */
+	uint32_t len;            /* of the IP payload; 0: the last fragment is missing */
+	uint32_t nb_bytes;       /* that have arrived */
 	uint32_t nb_pieces;
 	TAILQ_HEAD(inet_pieces, inet_piece) pieces; /* in the order of their offsets */
 	bool is_used;
 	bool is_broken; /* further fragments are dropped */
-	/* from the first fragment: */
-	uint8_t proto, hops, tos;
-	uint16_t off; /* offset of the IP payload in it */
+	uint8_t proto;
+	uint16_t off; /* offset of the IP payload */
 };
 
 /** A fragment that is held. */
@@ -133,7 +132,7 @@ partial_forget(struct san_inet *in, struct inet_partial *p)
 static uint64_t
 until_ns(const struct inet_partial *p)
 {
-	return p->since_ns + (san_wire_ip_is_v4(&p->src) ? WAIT_V4_NS : WAIT_V6_NS);
+	return p->since_ns + (san_wire_ip_is_v4(&p->d.src) ? WAIT_V4_NS : WAIT_V6_NS);
 }
 
 static struct inet_partial *
@@ -155,7 +154,7 @@ partial_make_room(struct san_inet *in, const struct inet_rx *rx, const struct in
 			continue;
 		nb_used++;
 		all = partial_older(all, p);
-		if (!san_wire_ip_eq(&p->src, &rx->src))
+		if (!san_wire_ip_eq(&p->d.src, &rx->d.src))
 			continue;
 		own = partial_older(own, p);
 		partials++;
@@ -185,8 +184,7 @@ partial_begin(struct san_inet *in, const struct inet_rx *rx, uint32_t id)
 	*p = (struct inet_partial){
 		.nr = in->nb_begun++,
 		.since_ns = rx->now_ns,
-		.src = rx->src,
-		.dst = rx->dst,
+		.d = rx->d,
 		.id = id,
 		.is_used = true,
 	};
@@ -260,7 +258,7 @@ note_first(struct inet_partial *p, struct inet_rx *rx)
 {
 	uint8_t *frame = rte_pktmbuf_mtod(rx->m, uint8_t *);
 
-	if (!san_wire_ip_is_v4(&rx->src)) {
+	if (!san_wire_ip_is_v4(&rx->d.src)) {
 		/* Remove the fragment header. */
 		frame[rx->proto_at] = rx->proto;
 		rx->off -= INET_FRAG_LEN;
@@ -269,8 +267,7 @@ note_first(struct inet_partial *p, struct inet_rx *rx)
 	}
 	p->off = (uint16_t)rx->off;
 	p->proto = rx->proto;
-	p->hops = rx->hops;
-	p->tos = rx->tos;
+	p->d = rx->d;
 }
 
 /** Bytes of the complete *p* after the Ethernet header. */
@@ -296,7 +293,7 @@ partial_finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 		rx->m->pkt_len += m->data_len;
 	}
 	ip = rte_pktmbuf_mtod_offset(rx->m, void *, INET_ETH_LEN);
-	if (san_wire_ip_is_v4(&p->src)) {
+	if (san_wire_ip_is_v4(&p->d.src)) {
 		struct rte_ipv4_hdr *v4 = ip;
 
 		v4->total_length = rte_cpu_to_be_16((uint16_t)ip_bytes(p));
@@ -311,8 +308,7 @@ partial_finish(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p)
 	rx->off = p->off;
 	rx->len = p->len;
 	rx->proto = p->proto;
-	rx->hops = p->hops;
-	rx->tos = p->tos;
+	rx->d = p->d;
 	rx->whole = true;
 }
 
@@ -355,7 +351,7 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 	if (p->nb_bytes != p->len)
 		return SAN_DROP_NONE;
 	/* The headers of the first fragment may be longer than those of the others. */
-	if (ip_bytes(p) > UINT16_MAX + (san_wire_ip_is_v4(&p->src) ? 0 : INET_V6_LEN)) {
+	if (ip_bytes(p) > UINT16_MAX + (san_wire_ip_is_v4(&p->d.src) ? 0 : INET_V6_LEN)) {
 		partial_give_up(in, p);
 		return SAN_DROP_NONE;
 	}
@@ -367,7 +363,7 @@ partial_add_frag(struct san_inet *in, struct inet_rx *rx, struct inet_partial *p
 static enum san_drop
 rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 {
-	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(&rx->src) ? INET_V4_LEN : 0);
+	uint32_t most = UINT16_MAX - (san_wire_ip_is_v4(&rx->d.src) ? INET_V4_LEN : 0);
 	struct inet_partial *p;
 
 	if (in->conf.max_partial == 0)
@@ -376,8 +372,8 @@ rx_any(struct san_inet *in, struct inet_rx *rx, struct frag *f)
 	if (rx->len == 0 || (f->more && rx->len % 8 != 0) || f->end > most)
 		return SAN_DROP_INET_MALFORMED;
 	for (p = in->partials; p < in->partials + in->conf.max_partial; p++)
-		if (p->id == f->id && p->is_used && san_wire_ip_eq(&p->src, &rx->src) &&
-		    san_wire_ip_eq(&p->dst, &rx->dst))
+		if (p->id == f->id && p->is_used && san_wire_ip_eq(&p->d.src, &rx->d.src) &&
+		    san_wire_ip_eq(&p->d.dst, &rx->d.dst))
 			return partial_add_frag(in, rx, p, f);
 	p = partial_begin(in, rx, f->id);
 	return p != NULL ? partial_add_frag(in, rx, p, f) : SAN_DROP_INET_FRAG;
@@ -485,7 +481,7 @@ check_share(const struct san_inet *in, const struct san_ip *src)
 	for (i = 0; i < in->conf.max_partial; i++) {
 		const struct inet_partial *p = &in->partials[i];
 
-		if (!p->is_used || !san_wire_ip_eq(&p->src, src))
+		if (!p->is_used || !san_wire_ip_eq(&p->d.src, src))
 			continue;
 		pieces += p->nb_pieces;
 		partials++;
@@ -503,7 +499,7 @@ san_inet_whole_check(const struct san_inet *in)
 		if (!in->partials[i].is_used)
 			continue;
 		check_partial(in, &in->partials[i]);
-		check_share(in, &in->partials[i].src);
+		check_share(in, &in->partials[i].d.src);
 		pieces += in->partials[i].nb_pieces;
 	}
 	SAN_VERIFY(in->conf.max_partial == 0 || in->free_pieces.nb + pieces == in->conf.max_frags);

@@ -304,8 +304,8 @@ ask(uint8_t what)
 
 	SAN_VERIFY(san_inet_addr_parse(what & 0x10 ? "fd00::2" : "10.0.0.2", &a) == 0);
 	a.ip.b[15] = what & 0x0f;
-	rc = san_inet_route_resolve(nets[0], &a.ip, now_ns, &mac);
-	SAN_VERIFY(san_inet_route_resolve(nets[1], &a.ip, now_ns, &mac) == rc);
+	rc = san_inet_route_resolve(nets[0], &a.ip, false, now_ns, &mac);
+	SAN_VERIFY(san_inet_route_resolve(nets[1], &a.ip, false, now_ns, &mac) == rc);
 	take_sent();
 }
 

@@ -200,7 +200,7 @@ UNIT_CASE(san_engine_loop_once__posted_goes_first)
 	uint64_t nb_rx = e->stats.nb_rx_pkts;
 
 	assert_int_equal(san_inet_addr_parse("10.0.0.2", &peer), 0);
-	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, e->now_ns, &mac);
+	san_inet_route_resolve(san_core_inet(e->core), &peer.ip, false, e->now_ns, &mac);
 	posted_round();
 	assert_int_equal(e->stats.nb_rx_pkts, nb_rx + 1);
 	assert_true(e->rx_ns > e->busy.round_ns); /* no answer in the same round */

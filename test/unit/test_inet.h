@@ -138,7 +138,7 @@ resolve(const char *text, struct rte_ether_addr *mac)
 {
 	struct san_ip ip = inet_ip(text);
 
-	return san_inet_route_resolve(h.in, &ip, h.now_ns, mac);
+	return san_inet_route_resolve(h.in, &ip, false, h.now_ns, mac);
 }
 
 static inline int

@@ -64,7 +64,7 @@ UNIT_CASE_OWN(table__chains_are_short, NULL, teardown)
 	for (uint32_t i = 0; i < conf.max_neighbours; i++) {
 		memcpy(&ip.b[13], &i, 3);
 		ip.b[15] |= 2;
-		san_inet_route_resolve(h.in, &ip, h.now_ns, &(struct rte_ether_addr){{0}});
+		san_inet_route_resolve(h.in, &ip, false, h.now_ns, &(struct rte_ether_addr){{0}});
 		drain();
 	}
 	for (uint32_t i = 0; i <= h.in->bucket_mask; i++) {

@@ -321,15 +321,15 @@ INET_CASE(verify__one_request)
 
 	learn();
 	/* it has just confirmed its address */
-	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve(h.in, &ip, true, h.now_ns, &mac), 0);
 	assert_int_equal(drain(), 0);
 	pass(200 * MS);
-	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
-	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve(h.in, &ip, true, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve(h.in, &ip, true, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, inet_peer_mac, sizeof(mac));
 	assert_int_equal(drain(), 1);
 	answer("10.0.0.2", moved.addr_bytes);
-	assert_int_equal(san_inet_route_resolve_again(h.in, &ip, h.now_ns, &mac), 0);
+	assert_int_equal(san_inet_route_resolve(h.in, &ip, true, h.now_ns, &mac), 0);
 	assert_memory_equal(&mac, &moved, sizeof(mac));
 	assert_int_equal(drain(), 0);
 }
