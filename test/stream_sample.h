@@ -114,19 +114,19 @@ stream_sample_get(const struct stream_sample *s)
 		m.rest = 0x61626364;
 	}
 	if (s->flags & SAN_SM_RDONE) {
-		m.rdone.id = 0x71727374;
-		m.rdone.bytes = 0x01020304;
-		m.rdone.mode = SAN_SM_LARGE_RECV;
+		m.rep.rdone.id = 0x71727374;
+		m.rep.rdone.bytes = 0x01020304;
+		m.rep.rdone.mode = SAN_SM_LARGE_RECV;
 	}
-	m.small_id = (s->flags & SAN_SM_SMALL) ? 0x11121314 : 0;
-	m.resize = (s->flags & SAN_SM_RESIZE) ? 0x15161718 : 0;
+	m.rep.small_id = (s->flags & SAN_SM_SMALL) ? 0x11121314 : 0;
+	m.rep.resize = (s->flags & SAN_SM_RESIZE) ? 0x15161718 : 0;
 	if (s->flags & SAN_SM_RESIZED) {
-		m.resized.bytes = 0x25262728;
-		m.resized.after = 0x35363738;
+		m.rep.resized.bytes = 0x25262728;
+		m.rep.resized.after = 0x35363738;
 	}
-	m.urgent = (s->flags & SAN_SM_URGENT) ? 0x45464748 : 0;
-	m.cancel = (s->flags & SAN_SM_CANCEL) ? 0x55565758 : 0;
-	m.cancelled = (s->flags & SAN_SM_CANCELLED) ? 0x65666768 : 0;
+	m.rep.urgent = (s->flags & SAN_SM_URGENT) ? 0x45464748 : 0;
+	m.rep.cancel = (s->flags & SAN_SM_CANCEL) ? 0x55565758 : 0;
+	m.rep.cancelled = (s->flags & SAN_SM_CANCELLED) ? 0x65666768 : 0;
 	stream_sample_lists(&m, s->nb);
 	return m;
 }

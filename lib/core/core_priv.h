@@ -43,7 +43,6 @@ struct core_stream {
 	bool is_open;     /* the session has a connection */
 	bool is_over;     /* the connection has ended */
 	bool accepted;    /* the peer requested the connection */
-	bool closing;     /* disconnect as soon as all is sent */
 	bool disconnects; /* cm is disconnecting */
 	struct core_share share;
 	struct san_stream_conf conf;

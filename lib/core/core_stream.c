@@ -139,8 +139,7 @@ static void
 core_stream_new_session(struct core_stream *s, struct san_stream *session)
 {
 	s->session = session;
-	s->is_open = s->is_over = s->accepted = false;
-	s->closing = s->disconnects = false;
+	s->is_open = s->is_over = s->accepted = s->disconnects = false;
 	core_stream_list_work(s);
 }
 
@@ -286,13 +285,6 @@ core_stream_hand_over(struct san_core *core, struct san_ulp_cq *own, uint64_t no
 	}
 }
 
-/* True for our own SHUTDOWN, which the application did not post. */
-static bool
-is_own_end(const struct core_stream *s, const struct san_ulp_wc *wc)
-{
-	return wc->op == RTSAN_WC_STREAM_SHUTDOWN && wc->wr_id == (uint64_t)(uintptr_t)s;
-}
-
 static bool
 core_stream_give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 {
@@ -300,10 +292,10 @@ core_stream_give_kind(struct core_stream *s, bool recv, struct san_ulp_cq *cq)
 
 	while (san_stream_peek(s->session, recv, &wc)) {
 		wc.qp = s->qpn;
-		if (cq != NULL && !is_own_end(s, &wc) && !san_ulp_cq_give(cq, &wc))
+		if (cq != NULL && !san_ulp_cq_give(cq, &wc))
 			return false;
 		san_stream_take(s->session, recv);
-		if (s->is_sock && !is_own_end(s, &wc))
+		if (s->is_sock)
 			san_sock_stream_done(s->core->socks, s->sock, &wc, s->core->stream_now_ns);
 	}
 	return true;
@@ -348,25 +340,17 @@ static uint32_t
 core_stream_work_once(struct core_stream *s, uint32_t budget, uint64_t now_ns)
 {
 	struct san_core *core = s->core;
-	const struct san_ulp_wr end = {.wr_id = (uintptr_t)s, .op = SAN_WR_SHUTDOWN};
 	bool is_full;
 
-	/* Shut down sending, unless the application has done so. */
-	if (s->is_open && s->closing && !san_stream_is_shut(s->session))
-		san_stream_post_send(s->session, &end, 1);
 	/* Do this after the end of the connection, too: received bytes can still be read. */
 	budget = san_stream_pump(s->session, budget, now_ns);
 	if (budget == 0)
 		core_stream_list_work(s);
-	if (s->is_open) {
-		bool ends = s->closing || san_stream_has_fin(s->session);
-
-		if (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns) {
-			san_core_conn_abort(core, s->qpn, now_ns);
-		} else if (ends && !s->disconnects && san_stream_is_drained(s->session)) {
-			s->disconnects = true;
-			san_core_conn_disconnect_qp(core, s->qpn, false, now_ns);
-		}
+	if (s->is_open && (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)) {
+		san_core_conn_abort(core, s->qpn, now_ns);
+	} else if (s->is_open && !s->disconnects && san_stream_has_ended(s->session)) {
+		s->disconnects = true;
+		san_core_conn_disconnect_qp(core, s->qpn, false, now_ns);
 	}
 	if (s->is_over && s->share.is_orphan) {
 		stream_free(s);
@@ -511,7 +495,7 @@ san_core_stream_close(struct core_stream *s)
 {
 	if (!s->is_open)
 		return false;
-	s->closing = true;
+	san_stream_close(s->session);
 	core_stream_list_work(s);
 	return true;
 }
@@ -532,7 +516,6 @@ san_core_stream_orphan(struct san_core *core, uint32_t qp, uint64_t now_ns)
 	san_ulp_qp_disown(core->ulp, qp);
 	san_core_share_orphan(core, &s->share);
 	s->linger_ns = now_ns + core->conf.linger_ns;
-	s->closing = true;
 	core_stream_list_work(s);
 	return true;
 }

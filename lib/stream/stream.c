@@ -376,8 +376,12 @@ san_stream_tick(struct san_stream *s, uint64_t now_ns)
 uint32_t
 san_stream_pump(struct san_stream *s, uint32_t budget, uint64_t now_ns)
 {
+	static const struct san_ulp_wr end = {.op = SAN_WR_SHUTDOWN}; /* unsignaled */
+
 	if (s->fault != NULL)
 		return budget;
+	if (s->open && s->is_closing && !s->tx.fin_posted)
+		san_stream_send_post(s, &end);
 	s->budget = budget;
 	s->pumped_ns = now_ns;
 	if (!s->over)
@@ -414,7 +418,7 @@ san_stream_post_send(struct san_stream *s, const struct san_ulp_wr *wr, uint32_t
 
 /*
  * The oldest send whose completion the application has not taken, if it is complete. Unsignaled
- * sends are skipped.
+ * sends are skipped, unless they fail; an unsignaled end is not of the application.
  */
 static bool
 peek_send(struct san_stream *s, struct san_ulp_wc *wc)
@@ -426,7 +430,7 @@ peek_send(struct san_stream *s, struct san_ulp_wc *wc)
 		e = san_stream_sqe(s, tx->notified);
 		if (!e->done && !e->copied && !e->let_go)
 			return false;
-		if (!e->signaled && (!e->done || e->status == 0))
+		if (!e->signaled && (e->fin || !e->done || e->status == 0))
 			continue;
 		*wc = (struct san_ulp_wc){
 			.wr_id = e->wr_id,
@@ -493,16 +497,16 @@ san_stream_is_drained(const struct san_stream *s)
 	return s->over || (s->tx.fin_sent && s->spool.nb_free == s->spool.nb);
 }
 
-bool
-san_stream_is_shut(const struct san_stream *s)
+void
+san_stream_close(struct san_stream *s)
 {
-	return s->tx.fin_posted;
+	s->is_closing = true;
 }
 
 bool
-san_stream_has_fin(const struct san_stream *s)
+san_stream_has_ended(const struct san_stream *s)
 {
-	return s->rx.fin;
+	return (s->is_closing || s->rx.fin) && san_stream_is_drained(s);
 }
 
 bool
@@ -526,7 +530,7 @@ san_stream_orphan(struct san_stream *s)
 		san_stream_recv_drop(s);
 	for (at = 1; at <= s->rpool.nb; at++)
 		san_stream_recv_give_back(s, at);
-	s->orphan = true;
+	s->orphan = s->is_closing = true;
 	s->nb_waits = 0;
 	s->done_head = s->done_tail;
 	s->tx.notified = s->tx.tail;

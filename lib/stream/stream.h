@@ -182,13 +182,13 @@ const char *san_stream_fault(const struct san_stream *s);
  * Buffered data is sent without the application.
  */
 bool san_stream_is_drained(const struct san_stream *s);
-/** True if the end of sending was posted, by the application or the owner. */
-bool san_stream_is_shut(const struct san_stream *s);
-/** True if the peer's end has arrived, with all data before it. */
-bool san_stream_has_fin(const struct san_stream *s);
+/** Shut down sending with the next pump, unless the application has; see san_stream_has_ended(). */
+void san_stream_close(struct san_stream *s);
+/** True if one side has ended and all is sent: the owner then disconnects in order. */
+bool san_stream_has_ended(const struct san_stream *s);
 /**
- * The application has ended, and its memory must no longer be accessed. False: its memory was still
- * needed.
+ * The application has ended, and its memory must no longer be accessed: close the stream. False:
+ * its memory was still needed.
  */
 bool san_stream_orphan(struct san_stream *s);
 /** True if posted work of the application names *key* (in rtsan_sge). */

@@ -137,7 +137,7 @@ san_stream_adv_withdraw(struct san_stream *s)
 	if (s->rx.nb_advs == 0 || s->rx.withdrawing)
 		return;
 	s->rx.withdrawing = true;
-	s->cancel = s->rx.adv_id;
+	s->rep.cancel = s->rx.adv_id;
 	s->due |= SAN_SM_CANCEL;
 }
 
@@ -270,6 +270,6 @@ san_stream_adv_forget(struct san_stream *s, uint32_t id)
 		san_stream_send_end_write(s);
 	while (san_stream_adv_any(s) && san_seq_le(tx->adv[tx->adv_head % STREAM_ADVS].id, id))
 		tx->adv_head++;
-	tx->cancelled = id;
+	s->rep.cancelled = id;
 	s->due |= SAN_SM_CANCELLED;
 }

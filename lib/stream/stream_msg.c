@@ -66,13 +66,6 @@ due_now(const struct san_stream *s)
 	return s->tx.wdone_head == s->tx.wdone_tail ? s->due : s->due & ~SAN_SM_CANCELLED;
 }
 
-static bool
-has_to_say(struct san_stream *s, uint64_t now_ns)
-{
-	return adv_due(s, now_ns) || wdone_ready(s) || due_now(s) != 0 ||
-		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_reported != SAN_SM_LARGE_RECV);
-}
-
 static void
 put_parts(struct san_stream *s, struct san_sm *m)
 {
@@ -88,17 +81,7 @@ put_parts(struct san_stream *s, struct san_sm *m)
 	due = due_now(s);
 	s->due &= ~due;
 	m->flags |= due;
-	/* The flags decide which of these are sent. */
-	m->rdone.id = s->rdone.id;
-	m->rdone.bytes = s->rdone.bytes;
-	m->rdone.mode = s->rdone.mode;
-	m->small_id = s->small_id;
-	m->resize = s->tx.asked;
-	m->resized.bytes = s->resized;
-	m->resized.after = s->resized_after;
-	m->urgent = s->urg.tx_mark;
-	m->cancel = s->cancel;
-	m->cancelled = s->tx.cancelled;
+	m->rep = s->rep; /* the flags decide which of these are sent */
 }
 
 static void
@@ -157,7 +140,9 @@ may_send(struct san_stream *s, enum stream_want *want, bool update, uint64_t now
 		san_stream_msg_stall(s, STREAM_STALL_STORE);
 		*want = STREAM_WANT_NOTHING;
 	}
-	says = has_to_say(s, now_ns) || *want != STREAM_WANT_NOTHING;
+	says = adv_due(s, now_ns) || wdone_ready(s) || due_now(s) != 0 ||
+		(s->tx.mode == SAN_SM_LARGE_RECV && s->tx.mode_reported != SAN_SM_LARGE_RECV) ||
+		*want != STREAM_WANT_NOTHING;
 	if (credit > 1 && says)
 		return true;
 	if (says)
@@ -255,19 +240,19 @@ process_parts(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 	for (i = 0; i < m->nb_wdone && s->fault == NULL; i++)
 		san_stream_adv_wrote(s, m->wdone[i].id, m->wdone[i].bytes);
 	if ((m->flags & SAN_SM_CANCELLED) != 0)
-		san_stream_adv_returned(s, m->cancelled);
+		san_stream_adv_returned(s, m->rep.cancelled);
 	if ((m->flags & SAN_SM_RDONE) != 0)
-		san_stream_offer_returned(s, m->rdone.id, m->rdone.bytes, m->rdone.mode, now_ns);
+		san_stream_offer_returned(s, m, now_ns);
 	if ((m->flags & SAN_SM_SMALL) != 0)
-		san_stream_send_small(s, m->small_id, now_ns);
+		san_stream_send_small(s, m->rep.small_id, now_ns);
 	if ((m->flags & SAN_SM_ADV) != 0)
 		san_stream_adv_on_msg(s, m);
 	if ((m->flags & SAN_SM_CANCEL) != 0)
-		san_stream_adv_forget(s, m->cancel);
+		san_stream_adv_forget(s, m->rep.cancel);
 	if ((m->flags & SAN_SM_RESIZED) != 0)
-		san_stream_resize_on_done(s, m->resized.bytes, m->resized.after);
+		san_stream_resize_on_done(s, m->rep.resized.bytes, m->rep.resized.after);
 	if ((m->flags & SAN_SM_RESIZE) != 0)
-		san_stream_resize_on_request(s, m->resize);
+		san_stream_resize_on_request(s, m->rep.resize);
 	if ((m->flags & SAN_SM_REDISCOVER) != 0 && s->tx.mode == SAN_SM_SMALL_RECV)
 		san_stream_mode_leave(s, SAN_STREAM_WHY_LARGE, now_ns);
 	if ((m->flags & SAN_SM_WITHDRAW) != 0)

@@ -80,9 +80,9 @@ san_stream_offer_give_back(struct san_stream *s, uint8_t cls)
 {
 	struct stream_rx *rx = &s->rx;
 
-	s->rdone.id = rx->send_id;
-	s->rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
-	s->rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
+	s->rep.rdone.id = rx->send_id;
+	s->rep.rdone.bytes = rx->way == STREAM_RX_OFFER ? rx->offer_off : 0;
+	s->rep.rdone.mode = cls == SAN_SM_MODES ? SAN_SM_DISCOVERY : cls;
 	s->due |= SAN_SM_RDONE;
 	san_stream_offer_rest_void(s);
 }
@@ -96,7 +96,7 @@ san_stream_offer_answer_small(struct san_stream *s)
 		san_stream_offer_give_back(s, SAN_SM_SMALL_RECV);
 		return;
 	}
-	s->small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
+	s->rep.small_id = rx->way == STREAM_RX_NOTICE ? rx->send_id : 0;
 	s->due |= SAN_SM_SMALL;
 	san_stream_offer_rest_void(s);
 }
@@ -171,12 +171,13 @@ san_stream_offer_on_read(struct san_stream *s, struct stream_rqe *q, uint8_t sta
 /* ---- sender ---- */
 
 void
-san_stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
-			  uint64_t now_ns)
+san_stream_offer_returned(struct san_stream *s, const struct san_sm *m, uint64_t now_ns)
 {
+	uint32_t bytes = m->rep.rdone.bytes;
+	uint8_t cls = m->rep.rdone.mode;
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
-	bool waits = tx->cur != tx->tail && id == tx->send_id &&
+	bool waits = tx->cur != tx->tail && m->rep.rdone.id == tx->send_id &&
 		(e->way == STREAM_WAY_OFFERED || (e->way == STREAM_WAY_NOTICED && e->cancelled));
 
 	if (!waits && bytes == 0)

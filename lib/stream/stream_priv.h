@@ -184,15 +184,14 @@ struct stream_tx {
 	uint32_t adv_off; /* bytes written into the first one */
 	struct stream_wdone wdone[STREAM_WDONES];
 	uint32_t wdone_head, wdone_tail;
-	uint32_t cancelled; /* advertisements up to this one are confirmed as cancelled */
-	uint8_t *buffer;    /* send buffer, allocated at first use (AFC-26) */
+	uint8_t *buffer; /* send buffer, allocated at first use (AFC-26) */
 	uint32_t buf_head, buf_tail;
 	uint64_t gather_until; /* 0: not gathering (AFC-11) */
 	bool fin_posted, fin_sent;
 	uint8_t stall; /* enum stream_stall */
 	/* resize (AFC-18) */
 	uint32_t nb_frags, largest;
-	uint32_t asked, new_size, new_after;
+	uint32_t new_size, new_after;
 };
 
 struct stream_rx {
@@ -245,7 +244,6 @@ struct stream_credit {
 };
 
 struct stream_urgent {
-	uint32_t tx_mark;
 	bool announced, there; /* rx: it was announced; it has arrived */
 	uint8_t byte;
 };
@@ -265,7 +263,7 @@ struct san_stream {
 	size_t bytes; /* of this struct and its tables */
 	uint32_t threshold;
 	bool accepted;
-	bool open, over, orphan;
+	bool open, over, orphan, is_closing;
 	bool hello_sent, hello_rcvd;
 	uint8_t over_status;
 	bool peer_can_read;
@@ -287,13 +285,7 @@ struct san_stream {
 	uint32_t due;    /* enum san_sm_flag: content of the next message besides data and WDONE */
 	uint16_t stuck;  /* a message that the provider had no room for, or NONE */
 	uint32_t stuck_len;
-	struct {
-		uint32_t id, bytes;
-		uint8_t mode;
-	} rdone;
-	uint32_t small_id;
-	uint32_t resized, resized_after;
-	uint32_t cancel;
+	struct san_sm_reports rep; /* of the next message; resize: 0: no request is open (AFC-18) */
 	struct san_stream_stats stats;
 	struct san_stream_change change[SAN_STREAM_EVENTS];
 	uint32_t nb_change;
@@ -435,8 +427,7 @@ void san_stream_offer_rest_void(struct san_stream *s);
 /* *bytes* of the rest arrived in any way. */
 void san_stream_offer_rest_came(struct san_stream *s, uint32_t bytes);
 /* Sender: the peer has returned the offer. */
-void san_stream_offer_returned(struct san_stream *s, uint32_t id, uint32_t bytes, uint8_t cls,
-			       uint64_t now_ns);
+void san_stream_offer_returned(struct san_stream *s, const struct san_sm *m, uint64_t now_ns);
 /* Ask for the rest in messages. */
 void san_stream_offer_answer_small(struct san_stream *s);
 

@@ -24,26 +24,26 @@ san_stream_resize_count(struct san_stream *s, const struct stream_sqe *e)
 	tx->nb_frags++;
 	if (want > tx->largest)
 		tx->largest = san_stream_min(want, s->conf.msg_max);
-	if (tx->nb_frags < s->conf.frags || tx->asked != 0 || tx->new_size != 0 ||
+	if (tx->nb_frags < s->conf.frags || s->rep.resize != 0 || tx->new_size != 0 ||
 	    tx->largest <= s->peer_msg)
 		return;
-	tx->asked = tx->largest;
+	s->rep.resize = tx->largest;
 	s->due |= SAN_SM_RESIZE;
 }
 
 void
 san_stream_resize_on_request(struct san_stream *s, uint32_t size)
 {
-	if (s->accepted && s->tx.asked != 0)
+	if (s->accepted && s->rep.resize != 0)
 		return;
-	s->tx.asked = 0; /* crossed: ours is not answered */
+	s->rep.resize = 0; /* crossed: ours is not answered */
 	size = san_stream_min(size, s->conf.msg_max);
 	if (size > s->rpool.size && san_stream_pool_resize(s, &s->rpool, size) == 0)
 		s->stats.nb_resizes++;
 	else
 		s->stats.nb_resizes_refused++;
-	s->resized = s->rpool.size;
-	s->resized_after = s->conf.first_seq - 1 + s->cr.nb_posted_ever;
+	s->rep.resized.bytes = s->rpool.size;
+	s->rep.resized.after = s->conf.first_seq - 1 + s->cr.nb_posted_ever;
 	s->due |= SAN_SM_RESIZED;
 }
 
@@ -52,13 +52,13 @@ san_stream_resize_on_done(struct san_stream *s, uint32_t size, uint32_t after)
 {
 	struct stream_tx *tx = &s->tx;
 
-	if (tx->asked == 0)
+	if (s->rep.resize == 0)
 		return;
 	if (size > s->conf.msg_max) {
 		san_stream_break(s, "has larger message buffers than were asked for");
 		return;
 	}
-	tx->asked = 0;
+	s->rep.resize = 0;
 	tx->nb_frags = 0;
 	tx->largest = 0;
 	if (size <= s->peer_msg)

@@ -118,7 +118,7 @@ san_stream_send_post(struct san_stream *s, const struct san_ulp_wr *wr)
 		tx->post_pos += stream_send_left(e);
 	tx->fin_posted |= e->fin;
 	if (e->status == 0 && e->oob) {
-		s->urg.tx_mark = tx->post_pos;
+		s->rep.urgent = tx->post_pos;
 		s->due |= SAN_SM_URGENT;
 	}
 	if (!e->fin && e->len < s->threshold)
@@ -540,33 +540,25 @@ fill_data(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 	tx->gather_until = 0;
 }
 
-/* Addresses and keys by which the peer reads the rest: without the first *bytes*. */
-static void
-stream_send_locate(const struct stream_sqe *e, uint32_t bytes, struct san_sm_where *where)
-{
-	struct rtsan_sge part[RTSAN_SGE_MAX];
-	uint8_t i;
-
-	where->nb_seg = stream_send_slice(e, part);
-	for (i = 0; i < where->nb_seg; i++)
-		where->seg[i] = (struct san_sm_seg){e->addrs[i], part[i].length, e->keys[i]};
-	san_stream_skip(where, bytes);
-}
-
 static void
 fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size)
 {
 	struct stream_tx *tx = &s->tx;
 	struct stream_sqe *e = san_stream_sqe(s, tx->cur);
+	struct san_sm_where *where = &m->offer;
+	struct rtsan_sge part[RTSAN_SGE_MAX];
 	uint32_t bytes;
+	uint8_t i;
 
 	e->way = e->plan;
-	m->flags |= SAN_SM_INITIAL |
-		(e->way == STREAM_WAY_OFFERED ? SAN_SM_OFFER : SAN_SM_NOTICE);
-	m->offer.nb_seg = SAN_SM_SEGS;
+	m->flags |= SAN_SM_INITIAL | (e->way == STREAM_WAY_OFFERED ? SAN_SM_OFFER : SAN_SM_NOTICE);
+	where->nb_seg = SAN_SM_SEGS;
 	bytes = san_stream_min(payload_room(s, m, size), s->threshold / 2);
-	if (e->way == STREAM_WAY_OFFERED) {
-		stream_send_locate(e, bytes, &m->offer);
+	if (e->way == STREAM_WAY_OFFERED) { /* the peer reads the rest, behind *bytes* */
+		where->nb_seg = stream_send_slice(e, part);
+		for (i = 0; i < where->nb_seg; i++)
+			where->seg[i] = (struct san_sm_seg){e->addrs[i], part[i].length, e->keys[i]};
+		san_stream_skip(where, bytes);
 		s->stats.nb_offers++;
 	}
 	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off, bytes);
@@ -580,28 +572,23 @@ fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size
 	tx->scans = 0;
 }
 
-static void
-fill_urgent(struct san_stream *s, struct san_sm *m, uint8_t *buf)
-{
-	struct stream_sqe *e = san_stream_sqe(s, s->tx.cur);
-
-	m->flags |= SAN_SM_URGENT_BYTE;
-	m->len = 1;
-	stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off++, 1);
-	e->oob = false;
-	handed_over(s, e);
-}
-
 void
 san_stream_send_fill(struct san_stream *s, enum stream_want want, struct san_sm *m, uint8_t *buf,
 		     uint32_t size)
 {
-	if (want == STREAM_WANT_INITIAL)
+	struct stream_sqe *e = san_stream_sqe(s, s->tx.cur);
+
+	if (want == STREAM_WANT_INITIAL) {
 		fill_initial(s, m, buf, size);
-	else if (want == STREAM_WANT_URGENT)
-		fill_urgent(s, m, buf);
-	else
+	} else if (want == STREAM_WANT_URGENT) {
+		m->flags |= SAN_SM_URGENT_BYTE;
+		m->len = 1;
+		stream_send_copy_in(s, buf + san_wire_stream_len(m), e, e->off++, 1);
+		e->oob = false;
+		handed_over(s, e);
+	} else {
 		fill_data(s, m, buf, size);
+	}
 	s->stats.tx.message += m->len;
 }
 

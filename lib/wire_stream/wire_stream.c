@@ -178,30 +178,30 @@ walk_part(struct walk *w, struct san_sm *m, uint32_t part)
 		segs(w, &m->offer);
 		break;
 	case SAN_SM_RDONE:
-		number(w, &m->rdone.id, 4);
-		number(w, &m->rdone.bytes, 4);
-		number(w, &m->rdone.mode, 1);
+		number(w, &m->rep.rdone.id, 4);
+		number(w, &m->rep.rdone.bytes, 4);
+		number(w, &m->rep.rdone.mode, 1);
 		zero(w, 3);
-		refuse_unless(w, m->rdone.mode < SAN_SM_MODES);
+		refuse_unless(w, m->rep.rdone.mode < SAN_SM_MODES);
 		break;
 	case SAN_SM_RESIZED:
-		number(w, &m->resized.bytes, 4);
-		number(w, &m->resized.after, 4);
+		number(w, &m->rep.resized.bytes, 4);
+		number(w, &m->rep.resized.after, 4);
 		break;
 	case SAN_SM_SMALL:
-		number(w, &m->small_id, 4);
+		number(w, &m->rep.small_id, 4);
 		break;
 	case SAN_SM_RESIZE:
-		number(w, &m->resize, 4);
+		number(w, &m->rep.resize, 4);
 		break;
 	case SAN_SM_URGENT:
-		number(w, &m->urgent, 4);
+		number(w, &m->rep.urgent, 4);
 		break;
 	case SAN_SM_CANCEL:
-		number(w, &m->cancel, 4);
+		number(w, &m->rep.cancel, 4);
 		break;
 	default:
-		number(w, &m->cancelled, 4);
+		number(w, &m->rep.cancelled, 4);
 		break;
 	}
 }

@@ -69,6 +69,24 @@ struct san_sm_where {
 	uint8_t nb_seg;
 };
 
+/** Reports of any message; its flags say which are there. */
+struct san_sm_reports {
+	struct {
+		uint32_t id;
+		uint32_t bytes;
+		uint8_t mode; /**< mode that fits its buffers */
+	} rdone;
+	uint32_t small_id; /**< SMALL: the notice answered; 0: none, the posted buffers are small */
+	uint32_t resize;   /**< RESIZE: bytes wanted */
+	struct {
+		uint32_t bytes; /**< current size */
+		uint32_t after; /**< messages after this number have buffers of that size */
+	} resized;
+	uint32_t urgent;    /**< URGENT: stream bytes before the urgent byte, mod 2^32 */
+	uint32_t cancel;    /**< CANCEL: up to this advertisement of the sender */
+	uint32_t cancelled; /**< CANCELLED: up to this advertisement of the receiver */
+};
+
 /** A message in host order; *flags* decides which fields are valid. */
 struct san_sm {
 	uint32_t flags; /**< enum san_sm_flag */
@@ -104,22 +122,7 @@ struct san_sm {
 	uint32_t send_id; /**< not 0 */
 	uint32_t rest;    /**< bytes after the payload */
 	struct san_sm_where offer;
-	/* RDONE */
-	struct {
-		uint32_t id;
-		uint32_t bytes;
-		uint8_t mode; /**< mode that fits its buffers */
-	} rdone;
-	uint32_t small_id; /**< SMALL: the notice answered; 0: none, the posted buffers are small */
-	uint32_t resize;   /**< RESIZE: bytes wanted */
-	/* RESIZED */
-	struct {
-		uint32_t bytes; /**< current size */
-		uint32_t after; /**< messages after this number have buffers of that size */
-	} resized;
-	uint32_t urgent;    /**< URGENT: stream bytes before the urgent byte, mod 2^32 */
-	uint32_t cancel;    /**< CANCEL: up to this advertisement of the sender */
-	uint32_t cancelled; /**< CANCELLED: up to this advertisement of the receiver */
+	struct san_sm_reports rep;
 };
 
 /** Bytes of header and parts of *m*: SAN_SM_HDR to SAN_SM_HDR_MAX. */

@@ -25,7 +25,7 @@ verify_where(const struct san_sm_where *w)
 static void
 verify_limits(const struct san_sm *m)
 {
-	SAN_VERIFY(m->mode < SAN_SM_MODES && m->rdone.mode < SAN_SM_MODES);
+	SAN_VERIFY(m->mode < SAN_SM_MODES && m->rep.rdone.mode < SAN_SM_MODES);
 	SAN_VERIFY(m->nb_wdone <= SAN_SM_WDONES && m->nb_adv <= SAN_SM_ADVS);
 	SAN_VERIFY((m->nb_wdone > 0) == ((m->flags & SAN_SM_WDONE) != 0));
 	SAN_VERIFY((m->nb_adv > 0) == ((m->flags & SAN_SM_ADV) != 0));

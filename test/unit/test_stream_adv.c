@@ -64,13 +64,14 @@ ST_RAW(withdrawn__waits_for_all)
 	RAW_PUT(raw_large_msg(SAN_SM_INITIAL | SAN_SM_NOTICE), sm.len = 1000, sm.send_id = 1,
 		sm.rest = 20000);
 	raw_put(raw_large_msg(SAN_SM_WITHDRAW));
-	RAW_PUT(raw_large_msg(SAN_SM_CANCELLED), sm.cancelled = st_msg(to, SAN_SM_CANCEL)->cancel);
+	RAW_PUT(raw_large_msg(SAN_SM_CANCELLED),
+		sm.rep.cancelled = st_msg(to, SAN_SM_CANCEL)->rep.cancel);
 	assert_int_equal(to->nb_regs, 1); /* advertised again, behind the data in it */
 	assert_false(st_has(to, RTSAN_WC_RECV));
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	raw_run();
 	RAW_PUT(raw_large_msg(SAN_SM_CANCELLED),
-		sm.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].cancel);
+		sm.rep.cancelled = st_of(to)->msg[st_of(to)->nb_msgs - 1].rep.cancel);
 	assert_int_equal(st_received(to), 1000);
 }
 

@@ -100,7 +100,7 @@ ST_RAW(left__last_one_is_reserved)
 {
 	raw_credit(1, 0);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.pr = 1, sm.resize = 4096);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.pr = 1, sm.rep.resize = 4096);
 	RAW_PUT(raw_msg(SAN_SM_CANCEL), sm.pr = 1);
 	assert_int_equal(st_of(to)->nb_msgs, 0);
 	raw_credit(32, 0);

@@ -246,7 +246,7 @@ ST_LARGE(leave__large_by_waiting)
 	pair_ctl(to, 1, SAN_WR_WAIT, RTSAN_STREAM_READABLE, 0);
 	st_wait(MS);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
-	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id, 0);
+	assert_int_equal(st_msg(to, SAN_SM_SMALL)->rep.small_id, 0);
 	st_send_settle(from, LARGE);
 	assert_true(st_has(to, RTSAN_WC_STREAM_WAIT));
 	assert_int_equal(st_view(from).mode, SAN_SM_DISCOVERY);

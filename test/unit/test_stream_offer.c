@@ -85,7 +85,7 @@ ST_OPEN(notice__buffer_too_small)
 	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_SMALL), 1);
-	assert_int_equal(st_msg(to, SAN_SM_SMALL)->small_id,
+	assert_int_equal(st_msg(to, SAN_SM_SMALL)->rep.small_id,
 			 st_msg(from, SAN_SM_NOTICE)->send_id);
 	assert_int_equal(st_said(to, SAN_SM_ADV), 0);
 	assert_int_equal(st_stats(from).tx.message, LARGE);
@@ -128,7 +128,7 @@ ST_RAW(notice__answered_too_late)
 	san_stream_tick(to->s, pair.now_ns);
 	raw_run();
 	assert_int_equal(st_stats(to).nb_fallbacks, 1);
-	RAW_PUT(raw_msg(SAN_SM_SMALL), sm.small_id = st_msg(to, SAN_SM_NOTICE)->send_id);
+	RAW_PUT(raw_msg(SAN_SM_SMALL), sm.rep.small_id = st_msg(to, SAN_SM_NOTICE)->send_id);
 	assert_null(san_stream_fault(to->s));
 	raw_put(raw_msg(0));
 	assert_int_equal(st_sent(to), LARGE);
@@ -203,7 +203,7 @@ ST_PULL(offer__several_sets)
 	assert_int_equal(st_received(to), 20000);
 	assert_int_equal(st_received(to), LARGE - 30000);
 	assert_int_equal(st_sent(from), LARGE);
-	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.mode, SAN_SM_SMALL_LARGE);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rep.rdone.mode, SAN_SM_SMALL_LARGE);
 	assert_int_equal(st_stats(to).rx.read, LARGE - st_msg(from, SAN_SM_OFFER)->len);
 }
 
@@ -240,8 +240,8 @@ ST_PULL(offer__buffer_too_small)
 	st_send_settle(from, LARGE);
 	st_read(to, LARGE, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RDONE), 1);
-	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.mode, SAN_SM_SMALL_RECV);
-	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes, 0);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rep.rdone.mode, SAN_SM_SMALL_RECV);
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rep.rdone.bytes, 0);
 	assert_int_equal(st_sent(from), LARGE);
 }
 
@@ -251,7 +251,7 @@ ST_PULL(offer__part_was_read)
 	st_send_settle(from, LARGE);
 	st_get(LARGE / 2);
 	st_read(to, LARGE / 2, 2000);
-	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rdone.bytes,
+	assert_int_equal(st_msg(to, SAN_SM_RDONE)->rep.rdone.bytes,
 			 LARGE / 2 - st_msg(from, SAN_SM_OFFER)->len);
 	assert_int_equal(st_sent(from), LARGE);
 }
@@ -412,9 +412,9 @@ ST_TEST(returned__not_offered)
 		raw_start();
 		raw_send(LARGE);
 		offer = st_msg(to, SAN_SM_OFFER);
-		RAW_PUT(raw_msg(SAN_SM_RDONE), sm.rdone.id = offer->send_id + row->id_off,
-			sm.rdone.bytes = row->all ? offer->rest + row->more : 0,
-			sm.rdone.mode = SAN_SM_SMALL_LARGE);
+		RAW_PUT(raw_msg(SAN_SM_RDONE), sm.rep.rdone.id = offer->send_id + row->id_off,
+			sm.rep.rdone.bytes = row->all ? offer->rest + row->more : 0,
+			sm.rep.rdone.mode = SAN_SM_SMALL_LARGE);
 		assert_int_equal(san_stream_fault(to->s) != NULL, row->fault);
 	}
 }

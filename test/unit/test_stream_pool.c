@@ -65,7 +65,7 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 	raw_start();
 	small = to->mem;
 	RAW_PUT(raw_msg(0), sm.len = 10); /* unread */
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 4000);
 	both = to->mem;
 	assert_int_equal(both - small, (4 + conf[1].nb_store) * 4000);
 	for (uint32_t i = 0; i < 10; i++)
@@ -79,17 +79,17 @@ ST_TEST(resize__old_memory_goes_with_its_last)
 /* No third size before the first one is freed: the answer is the current size. */
 ST_RAW(resize__one_at_a_time)
 {
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 3000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 3000);
 	st_forget_msgs();
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 3000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 4000);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 3000);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 }
 
 /* The session may end during a resize: st_teardown() finds leaks. */
 ST_RAW(resize__ends_in_the_middle)
 {
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 3000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 3000);
 	pair_end_now(to, RTSAN_WC_FLUSHED);
 	san_stream_show_check(to->s);
 }

@@ -255,7 +255,7 @@ ST_OPEN(fin__one_direction)
 {
 	st_send(from, 100);
 	st_ctl_settle(from, 1, SAN_WR_SHUTDOWN, 0, 0);
-	assert_true(san_stream_has_fin(to->s));
+	assert_true(to->s->rx.fin);
 	st_recv(to, 1000);
 	st_recv(to, 1000);
 	st_recv_flags(to, 1000, RTSAN_RECV_PEEK);
@@ -267,7 +267,7 @@ ST_OPEN(fin__one_direction)
 		st_read(from, LARGE, LARGE);
 		assert_int_equal(st_sent(to), LARGE);
 	}
-	assert_false(san_stream_has_fin(from->s));
+	assert_false(from->s->rx.fin);
 	pair_ctl(to, 1, SAN_WR_SHUTDOWN, 0, 0);
 	st_recv_settle(from, 10);
 	assert_int_equal(st_received(from), 0);

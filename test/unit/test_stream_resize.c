@@ -27,8 +27,8 @@ ST_TEST(count__asks)
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 0);
 	fragmented(1);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 1);
-	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize, WANT);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, WANT);
+	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->rep.resize, WANT);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, WANT);
 	assert_int_equal(st_stats(to).nb_resizes, 1);
 	/* the posted buffers are used first */
 	fragmented(32);
@@ -48,7 +48,7 @@ ST_TEST(count__large_in_messages)
 	for (uint32_t i = 0; i < 10; i++)
 		st_small(64 * KB);
 	assert_int_equal(st_said(from, SAN_SM_RESIZE), 1);
-	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->resize,
+	assert_int_equal(st_msg(from, SAN_SM_RESIZE)->rep.resize,
 			 st_view(from).threshold - 1 + SAN_SM_HDR);
 }
 
@@ -76,7 +76,7 @@ ST_TEST(hear__fixed_size_there)
 	conf[1].msg_max = conf[1].msg_size;
 	st_start();
 	fragmented(8);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 1536);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 	fragmented(40);
 	assert_int_equal(st_view(from).peer_msg_size, 1536);
@@ -87,7 +87,7 @@ ST_OPEN(hear__no_memory)
 {
 	to->max_mem = to->mem;
 	fragmented(8);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 1536);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 1536);
 	assert_int_equal(st_stats(to).nb_resizes_refused, 1);
 	fragmented(40);
 	/* it may be requested again, and there is memory now */
@@ -112,10 +112,10 @@ ST_TEST(hear__as_they_complete)
 
 	conf[1].nb_recv = 4;
 	raw_start();
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 4000);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 4000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 4000);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 4000);
 	/* posted at the time of the request: those before it, and three more */
-	after = st_msg(to, SAN_SM_RESIZED)->resized.after;
+	after = st_msg(to, SAN_SM_RESIZED)->rep.resized.after;
 	assert_int_equal(after, raw.seq - 1 + 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(to->recv_len[to->recv_head % PAIR_REQS], 1536);
@@ -130,8 +130,9 @@ ST_TEST(run__behind_the_old_ones)
 	conf[1].frags = 1;
 	raw_start();
 	raw_send(SEND);
-	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = st_msg(to, SAN_SM_RESIZE)->resize,
-		sm.resized.after = raw.lrsq + 4);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED),
+		sm.rep.resized.bytes = st_msg(to, SAN_SM_RESIZE)->rep.resize,
+		sm.rep.resized.after = raw.lrsq + 4);
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(st_view(to).peer_msg_size, 1536);
 		st_forget_msgs();
@@ -150,8 +151,8 @@ ST_TEST(hear__more_than_the_limit)
 {
 	conf[1].msg_max = 5000;
 	raw_start();
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = UINT32_MAX);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 5000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = UINT32_MAX);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 5000);
 }
 
 ST_TEST(resized__more_than_asked_for)
@@ -159,14 +160,14 @@ ST_TEST(resized__more_than_asked_for)
 	conf[1].frags = 1;
 	raw_start();
 	raw_send(SEND);
-	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = conf[1].msg_max + 1);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.rep.resized.bytes = conf[1].msg_max + 1);
 	assert_non_null(san_stream_fault(to->s));
 }
 
 /* Without a request the size stays. */
 ST_RAW(resized__unasked)
 {
-	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = 4000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.rep.resized.bytes = 4000);
 	assert_int_equal(st_view(to).peer_msg_size, 1536);
 	assert_null(san_stream_fault(to->s));
 }
@@ -196,7 +197,7 @@ cross(bool accepts)
 	raw_send(SEND);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);
 	st_forget_msgs();
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 2000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 2000);
 }
 
 /* The accepting side ignores it: its own request is answered. */
@@ -205,18 +206,19 @@ ST_TEST(cross__accepting_side)
 	cross(false);
 	assert_int_equal(st_said(to, SAN_SM_RESIZED), 0);
 	assert_int_equal(st_view(to).msg_size, 1536);
-	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.resized.bytes = WANT, sm.resized.after = raw.lrsq);
+	RAW_PUT(raw_msg(SAN_SM_RESIZED), sm.rep.resized.bytes = WANT,
+		sm.rep.resized.after = raw.lrsq);
 	assert_int_equal(st_view(to).peer_msg_size, WANT);
 	/* now it is the other one's turn */
-	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.resize = 2000);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
+	RAW_PUT(raw_msg(SAN_SM_RESIZE), sm.rep.resize = 2000);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 2000);
 }
 
 /* The connecting side answers, and may request again. */
 ST_TEST(cross__connecting_side)
 {
 	cross(true);
-	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->resized.bytes, 2000);
+	assert_int_equal(st_msg(to, SAN_SM_RESIZED)->rep.resized.bytes, 2000);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 0);
 	raw_send(SEND);
 	assert_int_equal(st_said(to, SAN_SM_RESIZE), 1);

@@ -210,7 +210,7 @@ ST_OPEN(urgent__beside_the_stream)
 	st_settle();
 	assert_int_equal(st_sent(from), 3);
 	assert_int_equal(st_said(from, SAN_SM_URGENT), 1);
-	assert_int_equal(st_msg(from, SAN_SM_URGENT)->urgent, 2);
+	assert_int_equal(st_msg(from, SAN_SM_URGENT)->rep.urgent, 2);
 	assert_int_equal(urgent(to, 0), 3);
 	urgent(to, RTSAN_WC_INVALID);
 	pair_post_recv(to, 1, got, 10, 0);

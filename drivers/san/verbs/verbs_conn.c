@@ -369,7 +369,7 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 
 	pthread_mutex_lock(&q->lock);
 	if (q->state == VERBS_UP && q->stream != NULL)
-		q->stream->is_closing = true;
+		san_stream_close(q->stream->session);
 	else if (q->state == VERBS_UP)
 		q->state = VERBS_DRAINING;
 	else if (q->state == VERBS_RESOLVING || q->state == VERBS_CONNECTING)

@@ -94,7 +94,6 @@ struct verbs_stream {
 	bool lingers;
 	bool is_armed; /**< the device reports the next completion */
 	bool is_open, is_over;
-	bool is_closing; /**< the end of the stream is sent, then the connection ends in order */
 	bool is_blocked; /**< a completion queue of the program is full */
 	uint64_t linger_ns;
 };

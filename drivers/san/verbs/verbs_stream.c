@@ -27,7 +27,6 @@
 #define ROUND     (256u << 10)            /* bytes copied before others have their turn */
 #define LINGER_NS (30000 * SAN_NS_PER_MS) /* time limit of an orphaned stream */
 #define HAND_OVER 32                      /* completions at a time */
-#define OWN_END   (~UINT64_C(0))          /* wr_id of an end that the program has not posted */
 
 /* ---- operations for the session ---- */
 
@@ -312,7 +311,7 @@ san_verbs_stream_renew(struct verbs_qp *q)
 		return rc;
 	san_stream_destroy(s->session);
 	s->session = session;
-	s->is_open = s->is_over = s->is_closing = false;
+	s->is_open = s->is_over = false;
 	return 0;
 }
 
@@ -361,8 +360,7 @@ verbs_stream_give_kind(struct verbs_stream *s, bool recv, struct verbs_cq *cq)
 
 	while (san_stream_peek(s->session, recv, &wc)) {
 		wc.qp = atomic_load(&s->q->qpn);
-		if (cq != NULL && !(wc.op == RTSAN_WC_STREAM_SHUTDOWN && wc.wr_id == OWN_END) &&
-		    !san_verbs_cq_give(cq, &wc))
+		if (cq != NULL && !san_verbs_cq_give(cq, &wc))
 			return false;
 		san_stream_take(s->session, recv);
 	}
@@ -385,7 +383,6 @@ uint64_t
 san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 {
 	struct verbs_stream *s = q->stream;
-	const struct san_ulp_wr end = {.wr_id = OWN_END, .op = SAN_WR_SHUTDOWN};
 	uint32_t left;
 	bool is_up;
 
@@ -400,17 +397,12 @@ san_verbs_stream_work(struct verbs_qp *q, uint64_t now_ns)
 	}
 	if (san_stream_deadline_ns(s->session) <= now_ns)
 		san_stream_tick(s->session, now_ns);
-	/* post the end of what is sent, unless the program has done so */
-	if (s->is_open && s->is_closing && !san_stream_is_shut(s->session))
-		san_stream_post_send(s->session, &end, 1);
 	left = san_stream_pump(s->session, ROUND, now_ns);
 	san_verbs_qp_post(q);
-	/* end the connection in order once all is sent and one side has ended */
 	is_up = s->is_open && q->state == VERBS_UP;
-	if (is_up && (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns))
+	if (is_up && (san_stream_fault(s->session) != NULL || now_ns >= s->linger_ns)) {
 		san_verbs_end_begin(q, RTSAN_EV_DISCONNECTED, RTSAN_R_NONE, NULL);
-	else if (is_up && san_stream_is_drained(s->session) &&
-		 (s->is_closing || san_stream_has_fin(s->session))) {
+	} else if (is_up && san_stream_has_ended(s->session)) {
 		q->state = VERBS_DRAINING;
 		san_verbs_thread_look(q);
 	}
@@ -452,7 +444,6 @@ san_verbs_stream_orphan(struct verbs_qp *q)
 	if (!s->lingers || !s->is_open || !san_stream_orphan(s->session))
 		return false;
 	leave_program(s);
-	s->is_closing = true;
 	s->linger_ns = san_verbs_now_ns() + LINGER_NS;
 	san_verbs_thread_look(q);
 	return true;
