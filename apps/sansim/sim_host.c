@@ -295,7 +295,7 @@ san_sim_host_round(struct sim_world *w, struct sim_host *h)
 	h->run_at_ns = SAN_TIME_NEVER;
 	if (h->core == NULL || h->nb_paused != 0)
 		return;
-	san_core_rx_gap(h->core, w->conf.host.poll_ns + h->held_ns, clock_ns);
+	san_pdl_rtx_rx_gap(san_core_pdl(h->core), w->conf.host.poll_ns + h->held_ns, clock_ns);
 	san_core_pdl(h->core)->away_ns += h->held_ns;
 	h->held_ns = 0;
 	while (h->rx_head != h->rx_tail) {

@@ -138,7 +138,7 @@ san_core_destroy(struct san_core *core)
 	mem = core->conf.mem;
 	for (slot = 0; core->tl != NULL && slot < core->conf.pdl.max_conns; slot++)
 		san_tl_conn_close(core->tl, (uint16_t)slot, RTSAN_WC_FLUSHED, 0);
-	if (core->nb_streams != 0)
+	if (core->use.nb != 0)
 		san_core_stream_fini_all(core);
 	san_tl_death_flush(&core->death);
 	san_visit_spare_empty(&core->spare);
@@ -358,12 +358,6 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 	san_tl_death_flush(&core->death);
 }
 
-void
-san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns)
-{
-	san_pdl_rtx_rx_gap(core->pdl, gap_ns, now_ns);
-}
-
 /* ---- transmit ---- */
 
 static bool
@@ -482,7 +476,7 @@ tx_acks(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 	char *pad;
 
 	san_pdl_ack_release(core->pdl, now_ns);
-	while (k < n && san_pdl_has_acks(core->pdl) && has_mbuf(core)) {
+	while (k < n && !TAILQ_EMPTY(&core->pdl->acks) && has_mbuf(core)) {
 		c = san_pdl_ack_next(core->pdl);
 		if (c == NULL)
 			break;
@@ -574,7 +568,7 @@ san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 {
 	uint32_t qp;
 
-	if (unlikely(core->nb_streams != 0))
+	if (unlikely(core->use.nb != 0))
 		san_core_stream_run_all(core, now_ns);
 	if (unlikely(core->socks != NULL) && san_sock_table_has_work(core->socks)) {
 		san_sock_dgram_pump(core->socks, core->inet, now_ns);
@@ -620,7 +614,7 @@ san_core_tick(struct san_core *core, uint64_t now_ns)
 	if (unlikely(core->pdl->grace_ns != 0) && now_ns >= core->pdl->grace_ns)
 		core->pdl->grace_ns = 0;
 	san_tl_tick(core->tl, now_ns);
-	if (unlikely(core->nb_streams != 0))
+	if (unlikely(core->use.nb != 0))
 		san_core_stream_tick_all(core, now_ns);
 	if (core->nb_draining != 0)
 		san_core_conn_check_draining(core, now_ns);
@@ -643,7 +637,7 @@ san_core_deadline_ns(const struct san_core *core)
 		return 0;
 	due_ns = san_time_min(san_wheel_deadline_ns(&core->pdl->wheel), core->inet_deadline_ns);
 	due_ns = san_time_min(due_ns, san_pdl_ack_deadline_ns(core->pdl));
-	if (core->nb_streams != 0)
+	if (core->use.nb != 0)
 		due_ns = san_time_min(due_ns, san_core_stream_deadline_ns(core));
 	return due_ns;
 }
@@ -667,7 +661,7 @@ san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, u
 {
 	struct core_stream *s;
 
-	if (unlikely(core->nb_streams != 0)) {
+	if (unlikely(core->use.nb != 0)) {
 		s = san_core_stream_at(core, qp);
 		if (s != NULL)
 			return san_core_stream_post(core, s, wr, n, now_ns);
@@ -681,7 +675,7 @@ san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv
 {
 	struct core_stream *s;
 
-	if (unlikely(core->nb_streams != 0)) {
+	if (unlikely(core->use.nb != 0)) {
 		s = san_core_stream_at(core, qp);
 		if (s != NULL)
 			return san_core_stream_post_recv(core, s, r, n, now_ns);
@@ -756,7 +750,7 @@ uint64_t
 san_core_leaks(const struct san_core *core)
 {
 	struct san_core_pool pools[SAN_CORE_POOLS];
-	uint64_t n = san_ulp_mr_nb(core->ulp) + core->nb_streams;
+	uint64_t n = san_ulp_mr_nb(core->ulp) + core->use.nb;
 	uint32_t i;
 
 	san_core_pools(core, pools);

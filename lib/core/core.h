@@ -89,14 +89,8 @@ int san_core_park_resume(struct san_core *core, const struct san_core_conf *conf
  */
 void san_core_mac_set(struct san_core *core, const struct rte_ether_addr *mac, bool announce);
 
-/** Process received packets. Takes over the mbufs. */
+/** Process received packets. Takes over the mbufs. Before it: san_pdl_rtx_rx_gap(). */
 void san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns);
-/**
- * The port was last polled *gap_ns* before the next san_core_rx_burst(), so its packets may have
- * waited that long. A stall of the owner, or its other work, is then not taken for congestion
- * (RULE-12) or loss.
- */
-void san_core_rx_gap(struct san_core *core, uint64_t gap_ns, uint64_t now_ns);
 /** Returns at most *n* packets to send, which the caller owns. 0: nothing to send now. */
 uint16_t san_core_tx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n,
 			   uint64_t now_ns);
@@ -194,10 +188,11 @@ const struct san_stream *san_core_stream(const struct san_core *core, uint32_t q
 /** True if a work request or receive of a stream names *key*. Scans all of them. */
 bool san_core_stream_names_key(const struct san_core *core, uint32_t key);
 /** Number of streams, and used bytes of conf.stream_mem; then those of orphaned streams. */
-uint32_t san_core_stream_nb(const struct san_core *core);
-uint64_t san_core_share_stream_bytes(const struct san_core *core);
-uint32_t san_core_share_nb_orphans(const struct san_core *core);
-uint64_t san_core_share_orphan_bytes(const struct san_core *core);
+struct san_core_use {
+	uint32_t nb, nb_orphans;
+	uint64_t bytes, orphan_bytes;
+};
+const struct san_core_use *san_core_share_use(const struct san_core *core);
 /** Orphaned streams of *user*. */
 uint32_t san_core_share_user_orphans(const struct san_core *core, uint32_t user);
 /** Most bytes that a stream holds at any time. (SYS-5) */

@@ -74,16 +74,13 @@ struct san_core {
 	uint64_t inet_deadline_ns;
 	uint64_t drops[SAN_DROP_MAX];
 	/* core_stream.c */
-	struct core_stream **streams; /* by san_ulp_qp_index() */
-	uint32_t nb_streams;
+	struct core_stream **streams;                      /* by san_ulp_qp_index() */
 	TAILQ_HEAD(core_streams, core_stream) stream_work; /* streams to be processed */
 	uint64_t stream_now_ns;                            /* time for requests of sessions */
 	struct san_wheel stream_wheel;
 	/* core_share.c */
 	LIST_HEAD(, core_user) users;
-	uint64_t stream_bytes; /* used bytes of conf.stream_mem */
-	uint64_t orphan_bytes; /* those of orphaned streams */
-	uint32_t nb_orphans;   /* orphaned streams */
+	struct san_core_use use;
 };
 
 /** Process events of cm: open and close the other layers, report to the owner. */
@@ -145,11 +142,6 @@ void san_core_share_give(struct san_core *core, struct core_share *share, uint64
 bool san_core_share_may_linger(const struct san_core *core, const struct core_share *share);
 /** The stream is orphaned. */
 void san_core_share_orphan(struct san_core *core, struct core_share *share);
-/** Depths of the queue pair below a stream; returns that of its completion queue. */
-uint32_t san_core_share_inner_depths(const struct san_stream_conf *conf,
-				     struct san_ulp_qp_conf *inner);
-/** Bytes of both. */
-uint64_t san_core_share_inner_bytes(const struct san_stream_conf *conf);
 void san_core_share_check(const struct san_core *core);
 
 #endif /* CORE_PRIV_H */

@@ -57,7 +57,7 @@ san_core_share_fini(struct san_core *core, struct core_share *share)
 
 	SAN_VERIFY(share->bytes == 0);
 	if (share->is_orphan) {
-		core->nb_orphans--;
+		core->use.nb_orphans--;
 		u->nb_orphans--;
 	}
 	if (--u->nb_streams > 0)
@@ -73,27 +73,22 @@ orphan_bytes_left(const struct san_core *core)
 {
 	uint64_t half = core->conf.stream_mem / 2;
 
-	return half - RTE_MIN(half, core->orphan_bytes);
-}
-
-static uint64_t
-bytes_left(const struct san_core *core, const struct core_share *share)
-{
-	uint64_t left = core->conf.stream_mem - core->stream_bytes;
-
-	if (share->user->id == SAN_CORE_ALONE)
-		return left;
-	left = RTE_MIN(left, core->conf.stream_mem_user - share->user->bytes);
-	return share->is_orphan ? RTE_MIN(left, orphan_bytes_left(core)) : left;
+	return half - RTE_MIN(half, core->use.orphan_bytes);
 }
 
 bool
 san_core_share_take(struct san_core *core, struct core_share *share, uint64_t bytes)
 {
-	if (bytes > bytes_left(core, share))
+	uint64_t left = core->conf.stream_mem - core->use.bytes;
+
+	if (share->user->id != SAN_CORE_ALONE) {
+		left = RTE_MIN(left, core->conf.stream_mem_user - share->user->bytes);
+		left = share->is_orphan ? RTE_MIN(left, orphan_bytes_left(core)) : left;
+	}
+	if (bytes > left)
 		return false;
-	core->stream_bytes += bytes;
-	core->orphan_bytes += share->is_orphan ? bytes : 0;
+	core->use.bytes += bytes;
+	core->use.orphan_bytes += share->is_orphan ? bytes : 0;
 	share->user->bytes += bytes;
 	share->bytes += bytes;
 	return true;
@@ -103,8 +98,8 @@ void
 san_core_share_give(struct san_core *core, struct core_share *share, uint64_t bytes)
 {
 	SAN_ASSERT(bytes <= share->bytes);
-	core->stream_bytes -= bytes;
-	core->orphan_bytes -= share->is_orphan ? bytes : 0;
+	core->use.bytes -= bytes;
+	core->use.orphan_bytes -= share->is_orphan ? bytes : 0;
 	share->user->bytes -= bytes;
 	share->bytes -= bytes;
 }
@@ -114,7 +109,7 @@ san_core_share_may_linger(const struct san_core *core, const struct core_share *
 {
 	if (share->user->id == SAN_CORE_ALONE)
 		return true;
-	return core->nb_orphans < RTE_MAX(core->conf.ulp.max_qps / 2, 1u) &&
+	return core->use.nb_orphans < RTE_MAX(core->conf.ulp.max_qps / 2, 1u) &&
 		share->bytes <= orphan_bytes_left(core);
 }
 
@@ -123,47 +118,16 @@ san_core_share_orphan(struct san_core *core, struct core_share *share)
 {
 	share->is_orphan = true;
 	share->user->nb_orphans++;
-	core->nb_orphans++;
-	core->orphan_bytes += share->bytes;
-}
-
-/* ---- the queue pair beneath a stream ---- */
-
-uint32_t
-san_core_share_inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
-{
-	san_stream_depths(conf, &inner->sq_depth, &inner->rq_depth);
-	/* One more, because requests leave one entry to receives if both share a queue. */
-	return rte_align32pow2(inner->sq_depth + inner->rq_depth + 1);
-}
-
-uint64_t
-san_core_share_inner_bytes(const struct san_stream_conf *conf)
-{
-	struct san_ulp_qp_conf inner;
-	uint32_t cq_depth = san_core_share_inner_depths(conf, &inner);
-
-	return san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) + san_ulp_cq_own_bytes(cq_depth);
+	core->use.nb_orphans++;
+	core->use.orphan_bytes += share->bytes;
 }
 
 /* ---- for show ---- */
 
-uint64_t
-san_core_share_stream_bytes(const struct san_core *core)
+const struct san_core_use *
+san_core_share_use(const struct san_core *core)
 {
-	return core->stream_bytes;
-}
-
-uint32_t
-san_core_share_nb_orphans(const struct san_core *core)
-{
-	return core->nb_orphans;
-}
-
-uint64_t
-san_core_share_orphan_bytes(const struct san_core *core)
-{
-	return core->orphan_bytes;
+	return &core->use;
 }
 
 uint32_t
@@ -224,7 +188,7 @@ san_core_share_check(const struct san_core *core)
 		nb_orphans += u->nb_orphans;
 		bytes += u->bytes;
 	}
-	SAN_VERIFY(nb_streams == core->nb_streams && nb_orphans == core->nb_orphans);
-	SAN_VERIFY(bytes == core->stream_bytes && bytes <= core->conf.stream_mem);
-	SAN_VERIFY(core->orphan_bytes <= core->stream_bytes);
+	SAN_VERIFY(nb_streams == core->use.nb && nb_orphans == core->use.nb_orphans);
+	SAN_VERIFY(bytes == core->use.bytes && bytes <= core->conf.stream_mem);
+	SAN_VERIFY(core->use.orphan_bytes <= core->use.bytes);
 }

@@ -79,26 +79,33 @@ san_core_stream_names_key(const struct san_core *core, uint32_t key)
 {
 	uint32_t i;
 
-	for (i = 0; core->nb_streams != 0 && i < core->conf.ulp.max_qps; i++)
+	for (i = 0; core->use.nb != 0 && i < core->conf.ulp.max_qps; i++)
 		if (core->streams[i] != NULL &&
 		    san_stream_show_names_key(core->streams[i]->session, key))
 			return true;
 	return false;
 }
 
-uint32_t
-san_core_stream_nb(const struct san_core *core)
-{
-	return core->nb_streams;
-}
-
 /* ---- construction ---- */
+
+/* Depths of the queue pair below a stream; returns that of its completion queue. */
+static uint32_t
+inner_depths(const struct san_stream_conf *conf, struct san_ulp_qp_conf *inner)
+{
+	san_stream_depths(conf, &inner->sq_depth, &inner->rq_depth);
+	/* One more, because requests leave one entry to receives if both share a queue. */
+	return rte_align32pow2(inner->sq_depth + inner->rq_depth + 1);
+}
 
 /* Bytes besides those of the session. */
 static uint64_t
 own_bytes(const struct san_stream_conf *conf)
 {
-	return sizeof(struct core_stream) + san_core_share_inner_bytes(conf);
+	struct san_ulp_qp_conf inner;
+	uint32_t cq_depth = inner_depths(conf, &inner);
+
+	return sizeof(struct core_stream) + san_ulp_qp_bytes(inner.sq_depth, inner.rq_depth) +
+		san_ulp_cq_own_bytes(cq_depth);
 }
 
 uint64_t
@@ -111,7 +118,7 @@ static int
 inner_create(struct core_stream *s, const struct san_ulp_qp_conf *outer)
 {
 	struct san_ulp_qp_conf inner = {.owner = outer->owner};
-	uint32_t cq_depth = san_core_share_inner_depths(&s->conf, &inner);
+	uint32_t cq_depth = inner_depths(&s->conf, &inner);
 	struct san_ulp *ulp = s->core->ulp;
 	int rc;
 
@@ -184,7 +191,7 @@ san_core_stream_create(struct san_core *core, const struct san_core_stream_conf 
 	if (rc != 0)
 		goto no_session;
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = s;
-	core->nb_streams++;
+	core->use.nb++;
 	if (!s->is_sock) {
 		san_ulp_cq_hold(s->send_cq);
 		san_ulp_cq_hold(s->recv_cq);
@@ -217,7 +224,7 @@ stream_free(struct core_stream *s)
 		san_ulp_cq_drop(s->recv_cq);
 	}
 	core->streams[san_ulp_qp_index(&core->conf.ulp, s->qpn)] = NULL;
-	core->nb_streams--;
+	core->use.nb--;
 	/* The session's requests must be dropped before its memory is freed. */
 	inner_destroy(s);
 	san_stream_destroy(s->session);
@@ -525,7 +532,7 @@ san_core_stream_cut_all(struct san_core *core, uint64_t now_ns)
 {
 	uint32_t i;
 
-	for (i = 0; core->nb_orphans != 0 && i < core->conf.ulp.max_qps; i++) {
+	for (i = 0; core->use.nb_orphans != 0 && i < core->conf.ulp.max_qps; i++) {
 		if (core->streams[i] == NULL || !core->streams[i]->share.is_orphan)
 			continue;
 		core->streams[i]->linger_ns = now_ns;
@@ -555,8 +562,8 @@ san_core_stream_check_all(const struct san_core *core)
 		SAN_VERIFY(san_wheel_timer_is_armed(&s->timer) == (s->armed_ns != SAN_TIME_NEVER));
 		san_stream_show_check(s->session);
 	}
-	SAN_VERIFY(nb == core->nb_streams);
-	SAN_VERIFY(bytes == core->stream_bytes);
+	SAN_VERIFY(nb == core->use.nb);
+	SAN_VERIFY(bytes == core->use.bytes);
 	san_core_share_check(core);
 	TAILQ_FOREACH(s, &core->stream_work, work_link)
 		SAN_VERIFY(s->is_listed);

@@ -91,8 +91,7 @@ post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t coo
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-write_flags(const struct core_stream *s, const struct rtsan_sge *sge,
-	    uint8_t nb_sge)
+write_flags(const struct core_stream *s, const struct rtsan_sge *sge, uint8_t nb_sge)
 {
 	const struct san_core *core = s->core;
 	const struct san_tl_conf *conf = &core->conf.tl;

@@ -268,7 +268,7 @@ engine_drain_qp_is_over(struct san_engine *e, struct san_engine_qp *q)
 int
 san_engine_drain(struct san_engine *e, void *none)
 {
-	uint32_t i, left = san_core_share_nb_orphans(e->core);
+	uint32_t i, left = san_core_share_use(e->core)->nb_orphans;
 
 	(void)none;
 	for (i = 0; i < e->conf.ulp.max_qps; i++)

@@ -322,7 +322,7 @@ loop_process_rx(struct san_engine *e, struct rte_mbuf **in, uint16_t nb_in)
 	if (!e->is_alone && n != 0)
 		n = san_engine_handover(e, pkts, n);
 	if (n != 0) {
-		san_core_rx_gap(e->core, e->now_ns - e->rx_ns, e->now_ns);
+		san_pdl_rtx_rx_gap(san_core_pdl(e->core), e->now_ns - e->rx_ns, e->now_ns);
 		san_core_rx_burst(e->core, pkts, n, e->now_ns);
 	}
 }
@@ -360,7 +360,7 @@ rx_lanes(struct san_engine *e)
 		n = san_engine_handover_take_rx(e, from, pkts, ENGINE_BURST, &gap_ns);
 		if (n == 0)
 			continue;
-		san_core_rx_gap(e->core, e->now_ns - e->rx_ns + gap_ns, e->now_ns);
+		san_pdl_rtx_rx_gap(san_core_pdl(e->core), e->now_ns - e->rx_ns + gap_ns, e->now_ns);
 		san_core_rx_burst(e->core, pkts, n, e->now_ns);
 		sum += n;
 	}

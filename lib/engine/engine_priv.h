@@ -436,7 +436,7 @@ int san_engine_handover_create(struct san_engine_port *p);
 void san_engine_handover_destroy(struct san_engine_port *p);
 /** Hand *n* received packets to their owners. Returns how many stay with this engine. */
 uint16_t san_engine_handover(struct san_engine *e, struct rte_mbuf **pkts, uint16_t n);
-/** Get packets that other lcores received for this one; *gap_ns*: see san_core_rx_gap(). */
+/** Get packets that other lcores received for this one; *gap_ns*: see san_pdl_rtx_rx_gap(). */
 uint16_t san_engine_handover_take_rx(struct san_engine *e, uint32_t from, struct rte_mbuf **pkts,
 				     uint16_t n, uint64_t *gap_ns);
 /** Hand packets to the engine with the queue. Returns how many it takes. */

@@ -567,12 +567,6 @@ void san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
 void san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns);
 /** When san_pdl_ack_release() must be called next. */
 uint64_t san_pdl_ack_deadline_ns(const struct san_pdl *pdl);
-/** True if san_pdl_ack_next() may return a connection. */
-static inline bool
-san_pdl_has_acks(const struct san_pdl *pdl)
-{
-	return !TAILQ_EMPTY(&pdl->acks);
-}
 /** Take the next connection that owes an ACK, PROBE or CNP now off the list; NULL: none. */
 struct san_pdl_conn *san_pdl_ack_next(struct san_pdl *pdl);
 /**
@@ -612,8 +606,9 @@ void san_pdl_rtx_defer(struct san_pdl *pdl, struct san_pdl_conn *c, enum san_win
 /** True while *psn* is assigned and not acknowledged in *win*. */
 bool san_pdl_rtx_is_outstanding(const struct san_pdl_conn *c, enum san_win win, uint32_t psn);
 /**
- * The packets that follow may have waited for us for *gap_ns*. After a long gap the answers that
- * our timers wait for may be queued behind them: until pdl->grace_ns the timers do not fire.
+ * The port was last polled *gap_ns* ago, so the packets that follow may have waited that long. This
+ * is not taken for congestion (RULE-12) or loss. After a long gap the answers that our timers wait
+ * for may be queued behind them: until pdl->grace_ns the timers do not fire.
  */
 void san_pdl_rtx_rx_gap(struct san_pdl *pdl, uint64_t gap_ns, uint64_t now_ns);
 /**

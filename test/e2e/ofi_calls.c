@@ -223,14 +223,6 @@ client_refusals(const struct place *at)
 	}
 }
 
-/* The target learns of this one. */
-static void
-client_writes_data(const struct place *at)
-{
-	CHECK(fi_writedata(ep, mine, 100, NULL, CQ_VALUE, 0, at->addr + 512, at->key, mine) == 0);
-	done(mine);
-}
-
 static void
 server_memory(void)
 {
@@ -323,7 +315,9 @@ use_connection(const struct place *at, bool is_polite)
 	client_memory(at);
 	if (!is_polite)
 		client_refusals(at);
-	client_writes_data(at);
+	/* the target learns of this one */
+	CHECK(fi_writedata(ep, mine, 100, NULL, CQ_VALUE, 0, at->addr + 512, at->key, mine) == 0);
+	done(mine);
 	recv_text("bye");
 }
 

@@ -634,14 +634,6 @@ be_victim(void)
 	CLOSE(&pep->fid);
 }
 
-static void
-close_all(void)
-{
-	CLOSE(&domain->fid, &eq->fid, &fabric->fid);
-	fi_freeinfo(info);
-	printf("done\n");
-}
-
 /* Cases of a pair, which afterwards still works unless its connection has ended. */
 static void
 run_pair(void (*run)(void))
@@ -697,6 +689,8 @@ main(int argc, char **argv)
 		be_victim();
 	else
 		call_in_one_process();
-	close_all();
+	CLOSE(&domain->fid, &eq->fid, &fabric->fid);
+	fi_freeinfo(info);
+	printf("done\n");
 	return 0;
 }

@@ -145,7 +145,7 @@ both_ways(const struct world_link *link)
 	if (link != NULL)
 		t.conf.link = *link;
 	open_streams();
-	assert_int_equal(san_core_stream_nb(core_of(t.qa)), 1);
+	assert_int_equal(san_core_share_use(core_of(t.qa))->nb, 1);
 	transfer(t.qa, t.qb, 1);
 	transfer(t.qb, t.qa, 2);
 	world_disconnect(t.w, t.qa, t.qb);
@@ -521,7 +521,7 @@ UNIT_CASE(sim_stream__orphan)
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	memset(t.a, 0, 500);
 	assert_false(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
-	assert_int_equal(san_core_share_nb_orphans(core), 1);
+	assert_int_equal(san_core_share_use(core)->nb_orphans, 1);
 	/* the application may use its queues again */
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].send_cq), 0);
 	assert_int_equal(san_ulp_cq_destroy(san_core_ulp(core), t.w->qp[t.qa].recv_cq), 0);
@@ -530,8 +530,8 @@ UNIT_CASE(sim_stream__orphan)
 	assert_true(world_pattern_ok(t.b, 500, 12));
 	assert_int_equal(read_some(t.qb, t.b, 1), 0);
 	world_run_for(t.w, SAN_NS_PER_S);
-	assert_int_equal(san_core_stream_nb(core), 0);
-	assert_int_equal(san_core_share_nb_orphans(core), 0);
+	assert_int_equal(san_core_share_use(core)->nb, 0);
+	assert_int_equal(san_core_share_use(core)->nb_orphans, 0);
 }
 
 static void
@@ -554,8 +554,8 @@ UNIT_CASE(sim_stream__orphan_ends)
 	end_ns = t.w->now_ns + SAN_NS_PER_S;
 	assert_true(san_core_stream_orphan(core, t.w->qp[t.qa].qp, t.w->now_ns));
 	world_run_for(t.w, SAN_NS_PER_S - 10 * SAN_NS_PER_MS);
-	assert_int_equal(san_core_stream_nb(core), 1);
-	while (san_core_stream_nb(core) != 0) {
+	assert_int_equal(san_core_share_use(core)->nb, 1);
+	while (san_core_share_use(core)->nb != 0) {
 		assert_true(t.w->now_ns < end_ns + SAN_NS_PER_MS);
 		world_step(t.w);
 	}
@@ -592,7 +592,7 @@ UNIT_CASE(sim_stream__no_memory)
 	for (nb = 0; (rc = san_core_stream_create(core, &conf, t.w->now_ns, &qp)) == 0; nb++)
 		;
 	assert_int_equal(rc, -ENOMEM);
-	assert_int_equal(san_core_stream_nb(core), nb);
+	assert_int_equal(san_core_share_use(core)->nb, nb);
 	san_core_check(core);
 	world_node_kill(t.w, 0);
 	t.w->qp[q].send_cq = NULL;
@@ -616,12 +616,12 @@ UNIT_CASE(sim_stream__bytes)
 	conf.stream.msg_max = conf.stream.msg_size;
 	assert_int_equal(san_core_stream_create(core, &conf, t.w->now_ns, &qp), 0);
 	session = san_stream_bytes_max(&conf.stream) / 2; /* it includes the next one */
-	own = san_core_share_stream_bytes(core) - session;
+	own = san_core_share_use(core)->bytes - session;
 	assert_true(own > san_ulp_qp_bytes(64, 32) + san_ulp_cq_own_bytes(128));
 	assert_int_equal(own + 2 * session, san_core_stream_bytes_max(&conf.stream));
 	san_core_check(core);
 	assert_int_equal(san_core_stream_destroy(core, qp), 0);
-	assert_int_equal(san_core_share_stream_bytes(core), 0);
+	assert_int_equal(san_core_share_use(core)->bytes, 0);
 }
 
 /* Another process continues with a parked core: the streams lose nothing. */

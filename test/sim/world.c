@@ -270,7 +270,7 @@ deliver(struct world *w, struct sim_event *ev)
 	}
 	w->hash = san_sim_pkt_hash(w->hash, ev->at_ns, ev->obj, m);
 	n->nb_rx++;
-	san_core_rx_gap(n->core, n->gap_ns, w->now_ns);
+	san_pdl_rtx_rx_gap(san_core_pdl(n->core), n->gap_ns, w->now_ns);
 	n->gap_ns = 0;
 	san_core_rx_burst(n->core, &m, 1, w->now_ns);
 	if (w->check)

@@ -29,7 +29,7 @@ static void
 add(struct core_share *share, uint32_t user)
 {
 	assert_int_equal(san_core_share_init(&core, share, user), 0);
-	core.nb_streams++;
+	core.use.nb++;
 	san_core_share_check(&core);
 }
 
@@ -38,7 +38,7 @@ del(struct core_share *share)
 {
 	san_core_share_give(&core, share, share->bytes);
 	san_core_share_fini(&core, share);
-	core.nb_streams--;
+	core.use.nb--;
 	san_core_share_check(&core);
 }
 
@@ -76,13 +76,13 @@ UNIT_CASE(take__of_one_user)
 	/* Bob can have what is left of the total */
 	assert_false(take(&c, MEM - USER + 1));
 	assert_true(take(&c, MEM - USER));
-	assert_int_equal(san_core_share_stream_bytes(&core), MEM);
+	assert_int_equal(san_core_share_use(&core)->bytes, MEM);
 	san_core_share_give(&core, &a, 100);
 	assert_true(take(&c, 100));
 	del(&a);
 	del(&b);
 	del(&c);
-	assert_int_equal(san_core_share_stream_bytes(&core), 0);
+	assert_int_equal(san_core_share_use(&core)->bytes, 0);
 	assert_true(LIST_EMPTY(&core.users));
 }
 
@@ -115,8 +115,8 @@ UNIT_CASE(orphan__counts_for_its_user)
 	assert_false(take(&next, USER - 400 + 1));
 	assert_true(take(&next, USER - 400));
 	del(&left);
-	assert_int_equal(san_core_share_nb_orphans(&core), 0);
-	assert_int_equal(san_core_share_orphan_bytes(&core), 0);
+	assert_int_equal(san_core_share_use(&core)->nb_orphans, 0);
+	assert_int_equal(san_core_share_use(&core)->orphan_bytes, 0);
 	assert_int_equal(san_core_share_user_orphans(&core, ALICE), 0);
 	assert_true(take(&next, 400));
 	del(&next);
@@ -134,7 +134,7 @@ UNIT_CASE(orphan__half_of_the_memory)
 	assert_false(orphan(&b));
 	san_core_share_give(&core, &b, 1);
 	assert_true(orphan(&b));
-	assert_int_equal(san_core_share_orphan_bytes(&core), MEM / 2);
+	assert_int_equal(san_core_share_use(&core)->orphan_bytes, MEM / 2);
 	/* nor may they grow beyond it */
 	assert_false(take(&b, 1));
 	del(&a);

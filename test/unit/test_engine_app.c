@@ -459,17 +459,17 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__lingers, streams_setup, streams_teardown)
 	post(&apps[0], &wr);
 	assert_int_equal(next_wc(&apps[0]).wr_id, 3);
 	assert_ptr_equal(san_engine_lcore_qp_del(e, apps[0].qp), wq);
-	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 1);
 	assert_int_equal(san_core_share_user_orphans(e->core, USER), 1);
-	assert_in_range(san_core_share_orphan_bytes(e->core), 1,
-			san_core_share_stream_bytes(e->core) - 1);
+	assert_in_range(san_core_share_use(e->core)->orphan_bytes, 1,
+			san_core_share_use(e->core)->bytes - 1);
 	memset(apps[0].mem, 0, 10);
 	post_recv(&apps[1], &r);
 	assert_int_equal(next_wc(&apps[1]).byte_len, 10);
 	assert_memory_equal(apps[1].mem, "last words", 10);
-	for (uint32_t i = 0; i < 1000 && san_core_share_nb_orphans(e->core) != 0; i++)
+	for (uint32_t i = 0; i < 1000 && san_core_share_use(e->core)->nb_orphans != 0; i++)
 		san_engine_progress(port);
-	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 0);
 	assert_int_equal(san_core_share_user_orphans(e->core, USER), 0);
 	qp_again(&apps[0]);
 }
@@ -480,11 +480,11 @@ UNIT_CASE_OWN(san_engine_drain_cut__left_behind, streams_setup, streams_teardown
 	progress(100);
 	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[1].qp)].app = 0; /* as if on another host */
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
-	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 1);
 	assert_int_equal(san_engine_drain(e, NULL), 1);
 	san_engine_drain_cut(e, NULL);
 	san_engine_progress(port);
-	assert_int_equal(san_core_share_nb_orphans(e->core), 0);
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 0);
 	assert_int_equal(san_engine_drain(e, NULL), 0);
 	qp_again(&apps[0]);
 }
@@ -495,13 +495,13 @@ UNIT_CASE_OWN(san_engine_lcore_qp_del__no_room_to_linger, streams_setup, streams
 	uint64_t *mem = &e->core->conf.stream_mem, all = *mem;
 
 	progress(100); /* both sides know of the connection */
-	*mem = san_core_share_stream_bytes(e->core);
+	*mem = san_core_share_use(e->core)->bytes;
 	assert_non_null(san_engine_lcore_qp_del(e, apps[0].qp));
-	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 1);
 	assert_non_null(san_engine_lcore_qp_del(e, apps[1].qp));
-	assert_int_equal(san_core_share_nb_orphans(e->core), 1);
-	assert_int_equal(san_core_stream_nb(e->core), 1);
-	while (san_core_stream_nb(e->core) != 0) /* its peer gets a reset */
+	assert_int_equal(san_core_share_use(e->core)->nb_orphans, 1);
+	assert_int_equal(san_core_share_use(e->core)->nb, 1);
+	while (san_core_share_use(e->core)->nb != 0) /* its peer gets a reset */
 		san_engine_progress(port);
 	*mem = all;
 	qp_again(&apps[0]);

@@ -140,7 +140,7 @@ text_conns(struct san_engine *e, void *arg)
 	uint32_t i;
 
 	if (job->streams)
-		fprintf(job->f, "%u streams\n", san_core_stream_nb(e->core));
+		fprintf(job->f, "%u streams\n", san_core_share_use(e->core)->nb);
 	else
 		fprintf(job->f, "%u connections, %u packets in flight, budget %u\n", pdl->nb_conns,
 			pdl->inflight, pdl->conf.budget_pkts);

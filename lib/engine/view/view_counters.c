@@ -19,10 +19,10 @@
 	X(loops, COUNTER, "rounds", "Rounds of the lcore.", san_engine_loop_count(e)) \
 	X(conns, GAUGE, "connections", "Connections.", pdl->nb_conns) \
 	X(regions, GAUGE, "regions", "Memory regions.", san_ulp_mr_nb(san_core_ulp(core))) \
-	X(streams, GAUGE, "streams", "Streams.", san_core_stream_nb(core)) \
-	X(stream_bytes, GAUGE, "bytes", "Memory of streams.", san_core_share_stream_bytes(core)) \
-	X(orphans, GAUGE, "streams", "Orphaned streams.", san_core_share_nb_orphans(core)) \
-	X(orphan_bytes, GAUGE, "bytes", "Memory of orphans.", san_core_share_orphan_bytes(core)) \
+	X(streams, GAUGE, "streams", "Streams.", use->nb) \
+	X(stream_bytes, GAUGE, "bytes", "Memory of streams.", use->bytes) \
+	X(orphans, GAUGE, "streams", "Orphaned streams.", use->nb_orphans) \
+	X(orphan_bytes, GAUGE, "bytes", "Memory of orphans.", use->orphan_bytes) \
 	X(leaks, GAUGE, "objects", "Objects held although nothing is open.", san_core_leaks(core)) \
 	X(held, GAUGE, "packets", "Out-of-order packets held.", tl->nb_held) \
 	X(budget_bytes, GAUGE, "bytes", "Incast budget that the lcore has now.", tl->budget_bytes) \
@@ -86,6 +86,7 @@ do_counters(struct san_engine *e, void *arg)
 	const struct san_ulp_stats *ulp = san_ulp_stats(san_core_ulp(core));
 	const struct san_pdl *pdl = san_core_pdl(core);
 	const struct san_tl *tl = san_core_tl(core);
+	const struct san_core_use *use = san_core_share_use(core);
 	const struct san_cam *cam = &tl->cam;
 	struct rtsan_dpdk_counter *c = arg;
 	uint64_t drops[SAN_DROP_MAX];
