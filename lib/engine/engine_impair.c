@@ -96,16 +96,6 @@ impair_hold_pkt(struct san_engine_impair *im, struct rte_mbuf *m, uint64_t relea
 		TAILQ_INSERT_HEAD(&im->held, h, link);
 }
 
-static struct rte_mbuf *
-impair_release_pkt(struct san_engine_impair *im)
-{
-	struct san_engine_impair_held *h = TAILQ_FIRST(&im->held);
-
-	TAILQ_REMOVE(&im->held, h, link);
-	TAILQ_INSERT_HEAD(&im->free, h, link);
-	return h->m;
-}
-
 /* ---- the faults ---- */
 
 static rte_be16_t
@@ -213,6 +203,7 @@ uint16_t
 san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16_t n,
 		      struct rte_mbuf **out, uint16_t max, uint64_t now_ns)
 {
+	struct san_engine_impair_held *h;
 	uint16_t i, k = 0;
 
 	for (i = 0; i < n; i++) {
@@ -221,8 +212,12 @@ san_engine_impair_run(struct san_engine_impair *im, struct rte_mbuf **in, uint16
 		else
 			impair_hold_pkt(im, in[i], now_ns);
 	}
-	while (k < max && san_engine_impair_deadline_ns(im) <= now_ns)
-		out[k++] = impair_release_pkt(im);
+	while (k < max && san_engine_impair_deadline_ns(im) <= now_ns) {
+		h = TAILQ_FIRST(&im->held);
+		TAILQ_REMOVE(&im->held, h, link);
+		TAILQ_INSERT_HEAD(&im->free, h, link);
+		out[k++] = h->m;
+	}
 	return k;
 }
 
