@@ -46,32 +46,20 @@ san_view_hex(struct san_view *v, const char *name, int digits, uint64_t value)
 	san_view_string(v, name, text);
 }
 
-static uint64_t
-view_value_of(const void *p, uint16_t bytes)
-{
-	switch (bytes) {
-	case sizeof(uint8_t):
-		return *(const uint8_t *)p;
-	case sizeof(uint16_t):
-		return *(const uint16_t *)p;
-	case sizeof(uint32_t):
-		return *(const uint32_t *)p;
-	default:
-		return *(const uint64_t *)p;
-	}
-}
-
 void
 san_view_fields(struct san_view *v, const struct san_view_field *fields, size_t n,
 		const void *object)
 {
+	uint64_t value;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		if (fields[i].bytes != 0)
-			san_view_u64(v, fields[i].name,
-				     view_value_of((const uint8_t *)object + fields[i].offset,
-						   fields[i].bytes));
+	for (i = 0; i < n; i++) {
+		if (fields[i].bytes == 0)
+			continue;
+		value = 0; /* little-endian, like DPDK's processors */
+		memcpy(&value, (const uint8_t *)object + fields[i].offset, fields[i].bytes);
+		san_view_u64(v, fields[i].name, value);
+	}
 }
 
 int
