@@ -127,16 +127,10 @@ san_mem_max(const struct san_mem *mem)
 	return mem->max;
 }
 
-void *
-san_mem_root(const struct san_mem *mem)
+void **
+san_mem_root(struct san_mem *mem)
 {
-	return mem->root;
-}
-
-void
-san_mem_set_root(struct san_mem *mem, void *root)
-{
-	mem->root = root;
+	return &mem->root;
 }
 
 /* ---- allocation ---- */

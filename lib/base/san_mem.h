@@ -42,9 +42,8 @@ void san_mem_close(struct san_mem *mem);
 bool san_mem_has(const struct san_mem *mem, const void *p, size_t bytes);
 size_t san_mem_max(const struct san_mem *mem);
 
-/** What the next process looks for first; NULL until it is set. */
-void *san_mem_root(const struct san_mem *mem);
-void san_mem_set_root(struct san_mem *mem, void *root);
+/** The place of what the next process looks for first; NULL until it is set. */
+void **san_mem_root(struct san_mem *mem);
 
 /** Zeroed memory, aligned to a cache line. NULL: none left. */
 void *san_mem_aligned(struct san_mem *mem, size_t bytes);

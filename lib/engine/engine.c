@@ -126,7 +126,7 @@ has_room_of(const struct san_engine *e, const struct san_core_conf *core, const 
 void
 san_engine_reclaim(struct san_mem *mem)
 {
-	struct san_engine_image *image = san_mem_root(mem);
+	struct san_engine_image *image = *san_mem_root(mem);
 	uint32_t was = SAN_IMAGE_CLAIMED;
 
 	atomic_compare_exchange_strong(&image->state, &was, SAN_IMAGE_PARKED);
@@ -143,7 +143,7 @@ make_image(struct san_engine_port *p, const char **why)
 	if (p->image == NULL)
 		return -ENOMEM;
 	if (mem != NULL)
-		san_mem_set_root(mem, p->image);
+		*san_mem_root(mem) = p->image;
 	p->image->nb_engines = p->conf.nb_lcores;
 	san_engine_clock_init(&p->image->clock);
 	san_tl_lend_init(&p->image->lend, p->conf.core.tl.budget_bytes, p->conf.nb_lcores);
@@ -154,7 +154,7 @@ make_image(struct san_engine_port *p, const char **why)
 static int
 find_image(struct san_engine_port *p, struct san_mem *mem, const char **why)
 {
-	struct san_engine_image *image = san_mem_root(mem);
+	struct san_engine_image *image = *san_mem_root(mem);
 	uint32_t i, was = SAN_IMAGE_PARKED;
 
 	*why = "nothing is parked there";
@@ -344,7 +344,7 @@ san_engine_close(struct san_engine_port *p)
 	for (i = 0; i < p->nb_engines; i++)
 		san_engine_lcore_destroy(p->engines[i]);
 	if (p->image != NULL && mem != NULL)
-		san_mem_set_root(mem, NULL);
+		*san_mem_root(mem) = NULL;
 	san_mem_end(mem, p->image);
 	san_engine_handover_destroy(p);
 	san_engine_port_close(p);

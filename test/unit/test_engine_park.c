@@ -166,7 +166,7 @@ UNIT_CASE(san_engine_park__posted_meanwhile)
 /* It cannot be resumed with fewer lcores or without memory: it stays parked, and can be later. */
 UNIT_CASE(san_engine_resume__what_fails)
 {
-	struct san_engine_image *image = san_mem_root(state_mem);
+	struct san_engine_image *image = *san_mem_root(state_mem);
 	struct san_engine *first = image->engines[0];
 	void *bad[] = {NULL, NULL, (uint8_t *)state_mem - 4096, (void *)0x4141414141414140};
 	void **pointers[] = {(void **)&image->engines[0], (void **)&first->core,
@@ -187,10 +187,10 @@ UNIT_CASE(san_engine_resume__what_fails)
 	port->conf.core.pdl.max_conns /= 2;
 	/* pointers out of the arena are not followed */
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		san_mem_set_root(state_mem, bad[i]);
+		*san_mem_root(state_mem) = bad[i];
 		assert_int_equal(san_engine_resume(port, state_mem, &why), -EINVAL);
 		assert_string_equal(why, "nothing is parked there");
-		san_mem_set_root(state_mem, image);
+		*san_mem_root(state_mem) = image;
 		for (size_t k = 0; k < sizeof(pointers) / sizeof(pointers[0]); k++) {
 			was = *pointers[k];
 			*pointers[k] = bad[i];
@@ -228,7 +228,7 @@ UNIT_CASE(san_engine_open__parked)
 /* One process may resume; if it dies before it has begun, another one may. */
 UNIT_CASE(san_engine_reclaim__one_at_a_time)
 {
-	struct san_engine_image *image = san_mem_root(state_mem);
+	struct san_engine_image *image = *san_mem_root(state_mem);
 
 	post_one(0);
 	assert_int_equal(atomic_load(&image->state), SAN_IMAGE_IN_USE);

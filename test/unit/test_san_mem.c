@@ -76,28 +76,28 @@ UNIT_CASE(san_mem_open__in_another_process)
 	pid_t child;
 
 	assert_int_equal(san_mem_create(AT, MAX, &fd, &mem), 0);
-	assert_null(san_mem_root(mem));
+	assert_null(*san_mem_root(mem));
 	root = san_mem_calloc(mem, 1, sizeof(*root));
 	word = san_mem_aligned(mem, sizeof(*word));
 	*root = word;
 	*word = 5;
-	san_mem_set_root(mem, root);
+	*san_mem_root(mem) = root;
 	assert_int_equal(san_mem_open(fd, AT, MAX, &again), -EEXIST);
 	child = fork();
 	if (child == 0) {
 		san_mem_close(mem);
 		if (san_mem_open(fd, AT, MAX, &again) != 0)
 			_exit(1);
-		root = san_mem_root(again);
+		root = *san_mem_root(again);
 		**root += 1;
-		san_mem_set_root(again, NULL);
+		*san_mem_root(again) = NULL;
 		san_mem_close(again);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(*word, 6);
-	assert_null(san_mem_root(mem));
+	assert_null(*san_mem_root(mem));
 	san_mem_close(mem);
 	close(fd);
 }
