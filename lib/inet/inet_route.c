@@ -6,7 +6,7 @@
  *
  * Our addresses are announced on the link at start and when the MAC address of the port changes, so
  * that no host keeps the old one. What claims one of them is not learned. An IPv4 address is
- * defended (RFC 5227 2.4), with a limit, so that two hosts that both claim it do not flood the link.
+ * defended (RFC 5227 2.4), with a limit: two hosts that both claim it must not flood the link.
  *
  * Timer: the next announcement.
  */

@@ -557,7 +557,8 @@ fill_initial(struct san_stream *s, struct san_sm *m, uint8_t *buf, uint32_t size
 	if (e->way == STREAM_WAY_OFFERED) { /* the peer reads the rest, behind *bytes* */
 		where->nb_seg = stream_send_slice(e, part);
 		for (i = 0; i < where->nb_seg; i++)
-			where->seg[i] = (struct san_sm_seg){e->addrs[i], part[i].length, e->keys[i]};
+			where->seg[i] =
+				(struct san_sm_seg){e->addrs[i], part[i].length, e->keys[i]};
 		san_stream_skip(where, bytes);
 		s->stats.nb_offers++;
 	}

@@ -83,7 +83,7 @@ SIM_CASE(san_sim_lie_falsify__refuse)
 	lied(WORDS(LIE("refuse"), BOTH, "load.solicit=never"));
 	assert_well_formed();
 	assert_true(side(0)->nb_done < 8);
-	assert_true(san_core_tl(w->hosts[0].core)->stats.nb_rnr_rx > 1);
+	assert_true(san_core_tl(w->hosts[0].core)->stats.nb_rnr_rx > 0);
 }
 
 SIM_CASE(san_sim_lie_falsify__refuse_receives)
