@@ -30,6 +30,7 @@
 struct place {
 	uint32_t level;
 	uint32_t slot;
+	uint64_t event; /* tick at which the slot is due or must be distributed */
 };
 
 /** First tick that starts at or after *deadline_ns*: rounded up, so never early. */
@@ -50,28 +51,29 @@ wheel_digit(uint64_t tick, uint32_t level)
 static struct place
 wheel_place_of(const struct san_wheel *w, const struct san_timer *t)
 {
-	uint64_t tick = tick_of(t->deadline_ns);
-	uint64_t differ;
-	uint32_t level = 0;
+	uint64_t tick = tick_of(t->deadline_ns), differ;
+	uint32_t level, shift;
 
 	/* an overdue timer goes into the current slot, which must be empty before the next one */
 	if (tick < w->tick)
 		tick = w->tick;
 	differ = tick ^ w->tick;
 	if (differ >> TURN_BITS != 0)
-		return (struct place){SAN_WHEEL_LEVELS - 1, 0};
-	while (differ >> (DIGIT_BITS * (level + 1)) != 0)
-		level++;
-	return (struct place){level, wheel_digit(tick, level)};
+		return (struct place){SAN_WHEEL_LEVELS - 1, 0,
+				      ((w->tick >> TURN_BITS) + 1) << TURN_BITS};
+	level = (63 - (uint32_t)__builtin_clzll(differ | 1)) / DIGIT_BITS;
+	shift = DIGIT_BITS * level;
+	return (struct place){level, wheel_digit(tick, level), tick >> shift << shift};
 }
 
-static void
+static uint64_t
 wheel_slot_append(struct san_wheel *w, struct san_timer *t)
 {
 	struct place p = wheel_place_of(w, t);
 
 	TAILQ_INSERT_TAIL(&w->slot[p.level][p.slot], t, link);
 	w->occupied[p.level][p.slot >> 6] |= 1ULL << (p.slot & 63);
+	return p.event;
 }
 
 static void
@@ -86,19 +88,6 @@ unlink_timer(struct san_wheel *w, struct san_timer *t)
 		w->occupied[p.level][p.slot >> 6] &= ~(1ULL << (p.slot & 63));
 	t->link.tqe_prev = NULL;
 	w->nb_armed--;
-}
-
-/** Tick at which the timer's slot is due or must be distributed. */
-static uint64_t
-wheel_event_of(const struct san_wheel *w, const struct san_timer *t)
-{
-	struct place p = wheel_place_of(w, t);
-	uint32_t shift = DIGIT_BITS * p.level;
-	uint64_t tick = tick_of(t->deadline_ns);
-
-	if ((tick ^ w->tick) >> TURN_BITS != 0 && tick > w->tick)
-		return ((w->tick >> TURN_BITS) + 1) << TURN_BITS;
-	return tick > w->tick ? tick >> shift << shift : w->tick;
 }
 
 /** First occupied slot from *from* on, or SAN_WHEEL_SLOTS. */
@@ -171,9 +160,8 @@ san_wheel_arm(struct san_wheel *w, struct san_timer *t, uint64_t deadline_ns)
 	if (san_wheel_timer_is_armed(t))
 		unlink_timer(w, t);
 	t->deadline_ns = deadline_ns;
-	wheel_slot_append(w, t);
 	w->nb_armed++;
-	w->due = san_time_min(w->due, wheel_event_of(w, t));
+	w->due = san_time_min(w->due, wheel_slot_append(w, t));
 }
 
 void

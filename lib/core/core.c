@@ -305,8 +305,10 @@ prefetch_conn(const struct san_core *core, uint32_t slot)
 	const uint8_t *tc = (const uint8_t *)&core->tl->conns[slot];
 	uint32_t at;
 
+#pragma GCC unroll 16
 	for (at = 0; at < CONN_HOT; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(c + at);
+#pragma GCC unroll 16
 	for (at = 0; at < sizeof(core->tl->conns[0]); at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(tc + at);
 }
@@ -433,13 +435,11 @@ static int
 tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t n,
 	uint64_t now_ns)
 {
-	struct san_visit v = {
-		.c = c,
-		.pkts = pkts,
-		.max = RTE_MIN(n, core->conf.pdl.quantum),
-	};
-	bool done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
+	struct san_visit v;
+	bool done;
 
+	san_visit_start(&v, c, pkts, RTE_MIN(n, core->conf.pdl.quantum));
+	done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 	/* No packet follows this one soon, so it must ask for its ACK itself (RULE-11). */
 	if (done && v.nb != 0)
 		san_wire_build_ask_ack(pkts[v.nb - 1]);
