@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <rte_mbuf.h>
 
@@ -58,16 +57,6 @@ struct san_visit {
 	struct san_wire_pkt p; /**< fields that the type of packet does not use are not written */
 	struct san_wire_tmpl tmpl;
 };
-
-static inline void
-san_visit_start(struct san_visit *v, struct san_pdl_conn *c, struct rte_mbuf **pkts, uint16_t max)
-{
-	v->c = c;
-	v->pkts = pkts;
-	v->nb = 0;
-	v->max = max;
-	memset(&v->p, 0, sizeof(v->p));
-}
 
 /** Write the headers of *m*, which has its payload; tl has set the fields in v->p. */
 static inline void
