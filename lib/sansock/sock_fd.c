@@ -333,9 +333,10 @@ san_sock_fd_next(const struct fd_sock *f, int fd)
 {
 	uint32_t at = (uint32_t)(f - files) + 1;
 
-	while (fd <= atomic_load(&highest) && atomic_load(&table[fd]) != at)
-		fd++;
-	return fd <= atomic_load(&highest) ? fd : -1;
+	for (; fd <= atomic_load(&highest); fd++) /* it may grow at any time */
+		if (atomic_load(&table[fd]) == at)
+			return fd;
+	return -1;
 }
 
 int
