@@ -47,16 +47,16 @@ struct app_thing *
 san_app_find(struct app *a, enum app_kind kind, uint32_t number)
 {
 	static const char *const names[] = {
-		[APP_QP] = "queue pair: none with number",
-		[APP_CQ] = "completion queue: none with number",
-		[APP_MR] = "region: none with key",
+		[APP_QP] = "queue pair: none with number 0x%x",
+		[APP_CQ] = "completion queue: none with number %u",
+		[APP_MR] = "region: none with key 0x%x",
 	};
 	uint32_t place = san_app_port_place(a->port, kind, number);
 	struct app_thing *t = &a->port->things[kind][place];
 
 	if (place < san_app_port_nb(a->port, kind) && t->app == a && t->number == number)
 		return t;
-	san_app_refuse(a, 0, "%s 0x%x", names[kind], number);
+	san_app_refuse(a, 0, names[kind], number);
 	return NULL;
 }
 
