@@ -442,7 +442,6 @@ tx_conn(struct san_core *core, struct san_pdl_conn *c, struct rte_mbuf **pkts, u
 	v.pkts = pkts;
 	v.nb = 0;
 	v.max = RTE_MIN(n, core->conf.pdl.quantum);
-	memset(&v.p, 0, sizeof(v.p)); /* the first packet writes the rest */
 	done = tx_again(core, &v, now_ns) && tx_new(core, &v, now_ns);
 	/* No packet follows this one soon, so it must ask for its ACK itself (RULE-11). */
 	if (done && v.nb != 0)

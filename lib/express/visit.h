@@ -48,7 +48,10 @@ san_visit_spare_empty(struct san_spare *s)
 	s->n = 0;
 }
 
-/** One visit: *tmpl* has the common part of the headers, *p* the fields of the last packet. */
+/**
+ * One visit: *tmpl* has the common part of the headers, *p* the fields of the last packet. Neither
+ * is written before the first packet.
+ */
 struct san_visit {
 	struct san_pdl_conn *c;
 	struct rte_mbuf **pkts;
