@@ -28,10 +28,10 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 {
 	struct san_pdl_conn *c = san_pdl_conn_find(x->pdl, cid);
 	struct rte_mbuf *last = NULL;
-	bool is_alike, ackreq = false;
+	bool is_alike, asks = false;
 	struct san_ulp_express u;
 	struct san_wire_pkt p;
-	uint16_t i, k, max;
+	uint16_t i, k, max, nb_silent = 0;
 	uint32_t rsn = 0;
 
 	if (c == NULL || !x->is_on)
@@ -55,13 +55,14 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 		if (!san_ulp_place_express(x->ulp, &p, &u))
 			break;
 		san_ulp_place_express_take(x->ulp, &u, &p, pkts[k]);
-		ackreq |= p.ackreq;
+		asks |= p.ackreq;
+		nb_silent += !asks;
 		last = pkts[k];
 		rsn = p.rsn;
 	}
 	if (k == 0)
 		return 0;
-	san_pdl_rx_express_take(x->pdl, c, k, ackreq, now_ns);
+	san_pdl_rx_express_take(x->pdl, c, k, nb_silent, now_ns);
 	san_tl_target_express_take(x->tl, c->slot, k, rsn, now_ns);
 	for (i = 0; i < k; i++)
 		san_tl_death_add(x->tl->death, pkts[i]);

@@ -396,7 +396,7 @@ void
 san_pdl_conn_arm(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
 	uint64_t answer_ns = c->pmtu.size != 0 ? c->pmtu.at_ns : SAN_TIME_NEVER;
-	uint64_t t = c->ack.deadline_ns;
+	uint64_t t = san_pdl_ack_timer_ns(c);
 
 	if (c->probe_due || c->cnp_due || c->pmtu_due)
 		san_pdl_ack_list(pdl, c);
@@ -468,7 +468,7 @@ pdl_check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	SAN_VERIFY(c->rtx_deadline_ns == SAN_TIME_NEVER || c->failed ||
 		   (san_wheel_timer_is_armed(&c->timer) &&
 		    c->timer.deadline_ns <= RTE_MAX(c->rtx_deadline_ns, pdl->grace_ns)));
-	SAN_VERIFY(c->ack.deadline_ns == SAN_TIME_NEVER ||
+	SAN_VERIFY(san_pdl_ack_timer_ns(c) == SAN_TIME_NEVER ||
 		   (san_wheel_timer_is_armed(&c->timer) &&
 		    c->timer.deadline_ns <= c->ack.deadline_ns));
 }

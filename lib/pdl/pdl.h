@@ -486,9 +486,12 @@ bool san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt 
 /** The packet is taken. First its ACK fields are applied, as san_pdl_rx_check() does ... */
 void san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c,
 			    const struct san_wire_pkt *p, uint16_t nb_taken, uint64_t now_ns);
-/** ... and after all are placed, their PSNs: as san_pdl_rx_commit() of each with SAN_RX_ACKED. */
+/**
+ * ... and after all are placed, their PSNs: as san_pdl_rx_commit() of each with SAN_RX_ACKED. The
+ * first *nb_silent* of them do not ask for an ACK; then one asks, unless these are all.
+ */
 void san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
-			     bool ackreq, uint64_t now_ns);
+			     uint16_t nb_silent, uint64_t now_ns);
 
 /* ---- pdl_tx.c, pdl_sched.c: what is sent next ---- */
 

@@ -72,6 +72,13 @@ san_pdl_wide_of(const struct san_pdl_conn *c)
 	return container_of(c->txb, struct san_pdl_wide, b);
 }
 
+/** End of coalescing; NEVER if it waits for no timer, but on a list. */
+static inline uint64_t
+san_pdl_ack_timer_ns(const struct san_pdl_conn *c)
+{
+	return c->ack.now || c->ack.held ? SAN_TIME_NEVER : c->ack.deadline_ns;
+}
+
 /** True if it owes a packet that san_pdl_ack_fill() writes. */
 static inline bool
 san_pdl_ack_owes(const struct san_pdl_conn *c)
@@ -97,15 +104,20 @@ void san_pdl_ack_owe(struct san_pdl *pdl, struct san_pdl_conn *c, bool must);
 void san_pdl_ack_on_request(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** A packet of ours is sent: learn whether it soon follows a packet that asked for an ACK. */
 void san_pdl_ack_answer(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-/** *n* packets were received or acknowledged in a window: coalesce their ACK (RT-8). */
+/**
+ * *n* packets were received or acknowledged in a window: coalesce their ACK (RT-8). If the first
+ * one *asks* for an ACK, a list will have it, and no timer is needed.
+ */
 static inline void
-san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, uint64_t now_ns)
+san_pdl_ack_coalesce(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n, bool asks,
+		     uint64_t now_ns)
 {
 	/* As one by one: the first packet starts the timer, unless it owes the ACK itself. */
 	if (c->ack.deadline_ns == SAN_TIME_NEVER &&
 	    c->ack.nb_unreported + 1 < pdl->conf.ack_every) {
 		c->ack.deadline_ns = now_ns + pdl->conf.ack_delay_ns;
-		san_pdl_arm_for(pdl, c, c->ack.deadline_ns);
+		if (!asks)
+			san_pdl_arm_for(pdl, c, c->ack.deadline_ns);
 	}
 	c->ack.nb_unreported += n;
 	if (c->ack.nb_unreported >= pdl->conf.ack_every)

@@ -213,7 +213,7 @@ san_pdl_rx_commit(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 			san_pdl_win_rx_take(w, p->psn);
 		else
 			san_pdl_win_rx_receive(w, p->psn);
-		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
+		san_pdl_ack_coalesce(pdl, c, 1, p->ackreq, now_ns);
 		/* the packet opens or fills a gap: report that at once */
 		if (!in_order)
 			san_pdl_ack_owe(pdl, c, true);
@@ -235,7 +235,7 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 	if (!san_pdl_win_rx_has_gap(w))
 		san_pdl_ack_owe(pdl, c, false);
 	else
-		san_pdl_ack_coalesce(pdl, c, 1, now_ns);
+		san_pdl_ack_coalesce(pdl, c, 1, false, now_ns);
 	pdl_rx_narrow(pdl, w);
 }
 
@@ -268,8 +268,8 @@ san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 }
 
 void
-san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken, bool ackreq,
-			uint64_t now_ns)
+san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb_taken,
+			uint16_t nb_silent, uint64_t now_ns)
 {
 	struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];
 
@@ -277,8 +277,8 @@ san_pdl_rx_express_take(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t nb
 	w->high += nb_taken;
 	c->nb_copies = 0;
 	c->nb_rx_pkts += nb_taken;
-	san_pdl_ack_coalesce(pdl, c, nb_taken, now_ns);
-	if (ackreq)
+	san_pdl_ack_coalesce(pdl, c, nb_taken, nb_silent == 0, now_ns);
+	if (nb_silent != nb_taken)
 		san_pdl_ack_on_request(pdl, c);
 }
 
