@@ -22,6 +22,22 @@ read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct r
 		(san_wire_express(m, &c->path, x->udp_port, p) && san_pdl_rx_express_of(c, p));
 }
 
+/* True if *m* was an ACK without bitmaps. It is a function of its own to leave the loop registers. */
+static __rte_noinline bool
+rx_report(struct san_express *x, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
+{
+	struct san_wire_ack ack;
+	struct san_wire_pkt p;
+
+	if (c->odd != 0 || !san_wire_express_ack(m, &c->path, x->udp_port, &p, &ack) ||
+	    !san_pdl_rx_express_of(c, &p))
+		return false;
+	san_pdl_rx_express_report(x->pdl, c, &p, &ack, now_ns);
+	san_tl_on_ack(x->tl, c, now_ns);
+	san_tl_death_add(x->tl->death, m);
+	return true;
+}
+
 uint16_t
 san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
 	       uint64_t now_ns)
@@ -61,7 +77,7 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 		rsn = p.rsn;
 	}
 	if (k == 0)
-		return 0;
+		return rx_report(x, c, pkts[0], now_ns) ? 1 : 0;
 	san_pdl_rx_express_take(x->pdl, c, k, nb_silent, now_ns);
 	san_tl_target_express_take(x->tl, c->slot, k, rsn, now_ns);
 	for (i = 0; i < k; i++)

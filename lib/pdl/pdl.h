@@ -483,7 +483,11 @@ bool san_pdl_rx_express_of(const struct san_pdl_conn *c, const struct san_wire_p
  */
 bool san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p,
 			uint16_t nb_taken);
-/** The packet is taken. First its ACK fields are applied, as san_pdl_rx_check() does ... */
+/** It is an ACK: apply it, as san_pdl_rx_check() does. */
+void san_pdl_rx_express_report(struct san_pdl *pdl, struct san_pdl_conn *c,
+			       const struct san_wire_pkt *p, const struct san_wire_ack *ack,
+			       uint64_t now_ns);
+/** A push is taken. First its ACK fields are applied, as san_pdl_rx_check() does ... */
 void san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c,
 			    const struct san_wire_pkt *p, uint16_t nb_taken, uint64_t now_ns);
 /**

@@ -259,6 +259,15 @@ san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, u
 }
 
 void
+san_pdl_rx_express_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+			  const struct san_wire_ack *ack, uint64_t now_ns)
+{
+	take_header(pdl, c, p, now_ns);
+	c->nb_rx_pkts++;
+	san_pdl_ack_apply(pdl, c, p, ack, now_ns);
+}
+
+void
 san_pdl_rx_express_ack(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
 		       uint16_t nb_taken, uint64_t now_ns)
 {

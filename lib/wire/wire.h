@@ -311,6 +311,9 @@ bool san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last
 			   struct san_wire_pkt *p);
 /** ... and true if its padding and ICRC are right. */
 bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
+/** Express: true if *m* is a whole, well-formed ACK without bitmaps of *path*, ICRC included. */
+bool san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+			  struct san_wire_pkt *p, struct san_wire_ack *ack);
 /**
  * The CID that a frame of ours is for; the frame is not checked. SAN_WIRE_CID_CM: the frame is too
  * short.

@@ -185,6 +185,30 @@ san_wire_check_parse_remote(const struct wire_remote *x, struct san_wire_pkt *p)
 	return p->length <= SAN_WIRE_LENGTH_MAX ? SAN_DROP_NONE : SAN_DROP_FIELD;
 }
 
+/** All of an ACK but its bitmaps, which are the payload. */
+static inline enum san_drop
+san_wire_check_parse_ack(const struct wire_ack *x, const struct san_wire_pkt *p,
+			 struct san_wire_ack *ack)
+{
+	if ((x->bits & WIRE_ACK_BITS_RESERVED) != 0)
+		return SAN_DROP_RESERVED;
+	ack->serial = rte_be_to_cpu_32(x->serial);
+	ack->echo_tx = rte_be_to_cpu_32(x->echo_tx);
+	ack->echo_rx = rte_be_to_cpu_32(x->echo_rx);
+	ack->ecn_count = rte_be_to_cpu_16(x->ecn_count);
+	ack->rx_level = rte_be_to_cpu_16(x->rx_level);
+	ack->first_win = rte_be_to_cpu_16(x->first_win);
+	ack->oow = x->bits & WIRE_ACK_OOW;
+	ack->nb_req = (x->bits & WIRE_ACK_NB_REQ) >> WIRE_ACK_NB_REQ_SHIFT;
+	ack->nb_data = x->nb_data;
+	if (ack->nb_req > SAN_WIRE_REQ_WORDS || ack->nb_data > SAN_WIRE_DATA_WORDS ||
+	    ack->rx_level > WIRE_ACK_LEVEL_MAX)
+		return SAN_DROP_FIELD;
+	return p->payload_len == (ack->nb_req + 2u * ack->nb_data) * sizeof(uint64_t) ?
+		SAN_DROP_NONE :
+		SAN_DROP_FIELD;
+}
+
 /** Bytes before the data: the immediate, in the last packet. */
 static inline uint32_t
 san_wire_check_imm_len(const struct san_wire_pkt *p)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Fast parser for the ordinary packet: a whole unsolicited push from a known peer. It makes the
- * checks of the parser (wire_check.h) in one pass. A packet similar to the one before it is checked
- * only where they may differ.
+ * Fast parser for the ordinary packets of a known peer: a whole unsolicited push, and an ACK without
+ * bitmaps. It makes the checks of the parser (wire_check.h) in one pass. A push similar to the one
+ * before it is checked only where they may differ.
  */
 
 #include "wire_check.h"
@@ -38,24 +38,27 @@ is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 
 /** Most other packets differ here, and the check is the cheapest: it comes first. */
 static inline bool
-wire_express_is_whole_push(const struct wire_bth *bth)
+wire_express_is(const struct wire_bth *bth, uint8_t op)
 {
 	const struct wire_rt *rt = (const struct wire_rt *)(bth + 1);
 
-	return bth->opcode == SAN_OP_PUSH_UNSLCTD_DATA && (rt->flags & SAN_F_LAST) != 0;
+	return bth->opcode == op && (op == SAN_OP_ACK || (rt->flags & SAN_F_LAST) != 0);
 }
 
 /**
- * @return the BTH; NULL: not of *path*, not a whole push, or not exactly one segment.
+ * Check all headers but the extended one, which has *ext_len* bytes.
+ * @return the BTH; NULL: not of *path*, no ACK or whole push as *op* says, or not exactly one
+ *         segment.
  */
 static inline const struct wire_bth *
 express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
-	      struct san_wire_pkt *p)
+	      uint8_t op, uint32_t ext_len, struct san_wire_pkt *p)
 {
 	const struct wire_front_v4 *v4 = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
 	const struct wire_front_v6 *v6 = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
-	uint32_t hdr_len = sizeof(*v4) + sizeof(struct wire_rt) + sizeof(struct wire_push);
+	uint32_t hdr_len = (uint32_t)(sizeof(*v4) + sizeof(struct wire_rt)) + ext_len;
 	uint32_t len = rte_pktmbuf_data_len(m);
+	const struct wire_bth *bth = NULL;
 
 	if (m->nb_segs != 1 || len < hdr_len + WIRE_ICRC_LEN)
 		return NULL;
@@ -63,17 +66,24 @@ express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16
 	if (likely(!p->v6)) {
 		p->ce = (v4->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
 		p->payload_off = (uint16_t)hdr_len;
-		return wire_express_is_whole_push(&v4->bth) && is_front_v4(m, path, udp_port) ?
-			&v4->bth :
-			NULL;
+		if (wire_express_is(&v4->bth, op) && is_front_v4(m, path, udp_port))
+			bth = &v4->bth;
+	} else {
+		hdr_len += sizeof(*v6) - sizeof(*v4);
+		if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) ||
+		    len < hdr_len + WIRE_ICRC_LEN)
+			return NULL;
+		p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
+		p->payload_off = (uint16_t)hdr_len;
+		if (wire_express_is(&v6->bth, op) && is_front_v6(m, path, udp_port))
+			bth = &v6->bth;
 	}
-	hdr_len += sizeof(*v6) - sizeof(*v4);
-	if (v6->eth.type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) || len < hdr_len + WIRE_ICRC_LEN)
+	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
 		return NULL;
-	p->ce = (rte_be_to_cpu_32(v6->ip.vtc_flow) >> 20 & IP_ECN_CE) == IP_ECN_CE;
-	p->payload_off = (uint16_t)hdr_len;
-	return wire_express_is_whole_push(&v6->bth) && is_front_v6(m, path, udp_port) ? &v6->bth :
-											NULL;
+	san_wire_check_get_bth(bth, p);
+	return san_wire_check_parse_rt((const struct wire_rt *)(bth + 1), p) == SAN_DROP_NONE ?
+		bth :
+		NULL;
 }
 
 uint32_t
@@ -116,18 +126,37 @@ bool
 san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
 		 struct san_wire_pkt *p)
 {
-	const struct wire_bth *bth = express_front(m, path, udp_port, p);
+	const struct wire_bth *bth = express_front(m, path, udp_port, SAN_OP_PUSH_UNSLCTD_DATA,
+						   sizeof(struct wire_push), p);
 	const struct wire_rt *rt;
 
-	if (bth == NULL || san_wire_check_bth(bth) != SAN_DROP_NONE)
+	if (bth == NULL)
 		return false;
-	san_wire_check_get_bth(bth, p);
 	rt = (const struct wire_rt *)(bth + 1);
 	p->key = rte_be_to_cpu_32(((const struct wire_push *)(rt + 1))->remote.key);
 	p->offset = 0;
-	return san_wire_check_parse_rt(rt, p) == SAN_DROP_NONE && (p->flags & SAN_F_PIECE) == 0 &&
+	return (p->flags & SAN_F_PIECE) == 0 &&
 		express_numbers(bth, rte_pktmbuf_data_len(m), p) &&
 		san_wire_check_type(p) == SAN_DROP_NONE;
+}
+
+bool
+san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
+		     struct san_wire_pkt *p, struct san_wire_ack *ack)
+{
+	const struct wire_bth *bth =
+		express_front(m, path, udp_port, SAN_OP_ACK, sizeof(struct wire_ack), p);
+	uint32_t len = rte_pktmbuf_data_len(m);
+	const struct wire_rt *rt;
+
+	if (bth == NULL)
+		return false;
+	rt = (const struct wire_rt *)(bth + 1);
+	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE && p->payload_len == 0 &&
+		san_wire_check_type(p) == SAN_DROP_NONE &&
+		san_wire_check_parse_ack((const struct wire_ack *)(rt + 1), p, ack) ==
+		SAN_DROP_NONE &&
+		san_wire_check_tail(m, p, len) == SAN_DROP_NONE;
 }
 
 /*

@@ -294,23 +294,10 @@ parse_ack(const struct rte_mbuf *m, const struct wire_ack *x, const struct san_w
 {
 	uint8_t copy[(SAN_WIRE_REQ_WORDS + 2 * SAN_WIRE_DATA_WORDS) * sizeof(uint64_t)];
 	const uint8_t *words;
+	enum san_drop drop = san_wire_check_parse_ack(x, p, ack);
 
-	if ((x->bits & WIRE_ACK_BITS_RESERVED) != 0)
-		return SAN_DROP_RESERVED;
-	ack->serial = rte_be_to_cpu_32(x->serial);
-	ack->echo_tx = rte_be_to_cpu_32(x->echo_tx);
-	ack->echo_rx = rte_be_to_cpu_32(x->echo_rx);
-	ack->ecn_count = rte_be_to_cpu_16(x->ecn_count);
-	ack->rx_level = rte_be_to_cpu_16(x->rx_level);
-	ack->first_win = rte_be_to_cpu_16(x->first_win);
-	ack->oow = x->bits & WIRE_ACK_OOW;
-	ack->nb_req = (x->bits & WIRE_ACK_NB_REQ) >> WIRE_ACK_NB_REQ_SHIFT;
-	ack->nb_data = x->nb_data;
-	if (ack->nb_req > SAN_WIRE_REQ_WORDS || ack->nb_data > SAN_WIRE_DATA_WORDS ||
-	    ack->rx_level > WIRE_ACK_LEVEL_MAX)
-		return SAN_DROP_FIELD;
-	if (p->payload_len != (ack->nb_req + 2u * ack->nb_data) * sizeof(uint64_t))
-		return SAN_DROP_FIELD;
+	if (drop != SAN_DROP_NONE)
+		return drop;
 	/* Read as many words of the bitmaps as were sent. */
 	words = rte_pktmbuf_read(m, p->payload_off, p->payload_len, copy);
 	words += san_wire_copy_words(ack->req, words, ack->nb_req);

@@ -260,33 +260,84 @@ UNIT_CASE(next__ordinary)
 	after_each(ordinary);
 }
 
-/* Each byte of the headers has each value. */
+/* Each byte of the headers of *f* has each value. */
+static void
+bytes_of(const struct frame *f, bool (*check_frame)(const struct frame *f, uint64_t ol_flags))
+{
+	struct frame g;
+
+	for (uint32_t at = 0; at < at_of[v6].payload; at++) {
+		g = *f;
+		for (uint32_t value = 0; value < 256; value += UNIT_EVERY) {
+			put(&g, at, 1, (uint8_t)(f->b[at] + value));
+			if (at < at_of[v6].udp_len - 4u) {
+				check_frame(&g, 0);
+				sum_ip(&g);
+			}
+			seal(&g);
+			check_frame(&g, 0);
+		}
+	}
+}
+
 static void
 bytes(void)
 {
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
-	struct frame f, g;
+	struct frame f;
 
 	for (uint32_t i = 0; i < RTE_DIM(payloads); i += 2) {
 		frame_init(&f, kind, payloads[i], 1);
-		for (uint32_t at = 0; at < at_of[v6].payload; at++) {
-			g = f;
-			for (uint32_t value = 0; value < 256; value += UNIT_EVERY) {
-				put(&g, at, 1, (uint8_t)(f.b[at] + value));
-				if (at < at_of[v6].udp_len - 4u) {
-					check(&g, 0);
-					sum_ip(&g);
-				}
-				seal(&g);
-				check(&g, 0);
-			}
-		}
+		bytes_of(&f, check);
 	}
 }
 
 UNIT_CASE(next__each_byte)
 {
 	after_each(bytes);
+}
+
+/* Check *f*, alone. Returns true if express takes it as an ACK. */
+static bool
+check_ack(const struct frame *f, uint64_t ol_flags)
+{
+	struct san_wire_pkt x = {0}, p;
+	static struct san_wire_ack ack_x, ack_p;
+	bool is_taken, is_right;
+
+	buffer_put(mb, f);
+	mb->ol_flags = RTE_MBUF_F_EXTERNAL | ol_flags;
+	is_taken = san_wire_express_ack(mb, &back, SAN_WIRE_PORT, &x, &ack_x);
+	is_right = san_wire_parse(mb, SAN_WIRE_PORT, &p, &ack_p) == SAN_DROP_NONE &&
+		p.op == SAN_OP_ACK && p.payload_len == 0 && san_wire_ip_eq(&p.src, &back.dst) &&
+		san_wire_ip_eq(&p.dst, &back.src) && rte_pktmbuf_data_len(mb) == f->len;
+	if (is_taken != is_right)
+		fail_frame(f, is_taken ? "taken as an ACK" : "not taken as an ACK");
+	if (is_taken && (wire_sample_differs(&x, &p) != NULL || memcmp(&ack_x, &ack_p, offsetof(struct san_wire_ack, req)) != 0))
+		fail_frame(f, "other fields as an ACK");
+	nb_first += is_taken;
+	return is_taken;
+}
+
+/* An ACK without bitmaps, and one with them, which the parser takes alone. */
+UNIT_CASE(ack__each_byte)
+{
+	struct frame f;
+
+	for (uint8_t i = 0; i < 4; i++) {
+		const struct wire_sample s = {"", SAN_OP_ACK, .nb_req = i / 2, .nb_data = i / 2};
+		struct rte_mbuf *m;
+
+		last_init(i % 2 != 0, SAN_KIND_PUSH, 8);
+		m = wire_sample_build(test_pool(), &s, v6);
+		f.len = rte_pktmbuf_data_len(m);
+		memcpy(f.b, rte_pktmbuf_mtod(m, void *), f.len);
+		rte_pktmbuf_free(m);
+		nb_first = 0;
+		assert_int_equal(check_ack(&f, 0), i < 2);
+		bytes_of(&f, check_ack);
+		assert_int_equal(nb_first > 1, i < 2);
+	}
 }
 
 /* Length, data, kind, padding and offset depend on each other. */
