@@ -122,8 +122,8 @@ san_sock_own_close_others(unsigned int first, unsigned int last, int flags)
 
 /* ---- descriptors of sockets ---- */
 
-/* Value of *refs* while the last reference is released: no new one may be taken. */
-#define GOING UINT32_MAX
+/* Value of *refs* while a file is made or released: no reference may be taken. */
+#define BUSY UINT32_MAX
 
 /* Index in *files* plus one; 0: not known. Unused pages take no memory. */
 static _Atomic uint32_t table[SOCK_FDS];
@@ -169,7 +169,7 @@ san_sock_fd_get(int fd)
 		f = &files[at - 1];
 		refs = atomic_load_explicit(&f->refs, memory_order_relaxed);
 		/* a file that is being released is not used again */
-		if (refs == 0 || refs == GOING ||
+		if (refs == 0 || refs == BUSY ||
 		    !atomic_compare_exchange_weak(&f->refs, &refs, refs + 1))
 			continue;
 		if (atomic_load_explicit(&table[fd], memory_order_acquire) == at)
@@ -191,7 +191,7 @@ san_sock_fd_put(struct fd_sock *f)
 {
 	uint32_t refs = atomic_load(&f->refs);
 
-	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? GOING : refs - 1))
+	while (!atomic_compare_exchange_weak(&f->refs, &refs, refs == 1 ? BUSY : refs - 1))
 		;
 	if (refs != 1)
 		return;
@@ -204,6 +204,7 @@ san_sock_fd_put(struct fd_sock *f)
 	atomic_store(&f->refs, 0);
 }
 
+/* The file is BUSY. */
 static struct fd_sock *
 take_free(void)
 {
@@ -212,7 +213,7 @@ take_free(void)
 	for (i = 0; i < SOCK_FILES; i++, none = 0) {
 		at = (at + 1) % SOCK_FILES;
 		if (atomic_load_explicit(&files[at].refs, memory_order_relaxed) == 0 &&
-		    atomic_compare_exchange_strong(&files[at].refs, &none, 1)) {
+		    atomic_compare_exchange_strong(&files[at].refs, &none, BUSY)) {
 			atomic_store(&hint, at);
 			was = atomic_load(&nb_used);
 			while (was <= at && !atomic_compare_exchange_weak(&nb_used, &was, at + 1))
@@ -264,6 +265,7 @@ san_sock_fd_track(int fd, int domain, bool is_udp, const struct fd_sock *before)
 	f->gate[0] = f->gate[1] = -1;
 	for (i = 0; i < SOCK_SETS; i++)
 		f->sets[i].epfd = -1;
+	atomic_store(&f->refs, 1);
 	put_at(fd, (uint32_t)(f - files) + 1);
 }
 
@@ -299,14 +301,17 @@ san_sock_fd_forget(int fd)
 void
 san_sock_fd_recount(void (*hold)(void))
 {
-	uint32_t i, nb = atomic_load(&nb_used);
+	uint32_t i, refs, nb = atomic_load(&nb_used);
+	bool is_whole;
 	int fd;
 
 	for (i = 0; i < nb; i++) {
-		if (atomic_load(&files[i].refs) != 0) {
-			atomic_store(&files[i].refs, 1); /* held by this function */
-			close_gate(&files[i]);           /* no thread of this process waits there */
-		}
+		refs = atomic_load(&files[i].refs);
+		/* what a BUSY file has is not known: another thread had done a part */
+		is_whole = refs != 0 && refs != BUSY;
+		atomic_store(&files[i].refs, is_whole); /* held by this function */
+		if (is_whole)
+			close_gate(&files[i]); /* no thread of this process waits there */
 		atomic_store(&files[i].pins, 0);
 	}
 	for (fd = 0; fd <= atomic_load(&highest); fd++)

@@ -4,12 +4,16 @@
 
 #include "unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sock_fd.h"
 
 #define FD     500
 #define ROUNDS 300000
+#define FORKS  100
 
 static _Atomic bool is_over;
 
@@ -84,4 +88,36 @@ UNIT_CASE(recount__of_other_threads)
 	san_sock_fd_put(mine);
 	san_sock_fd_forget(FD);
 	assert_true(may_track());
+}
+
+static void *
+make(void *arg)
+{
+	while (!atomic_load(&is_over)) {
+		san_sock_fd_track(FD, 2, true, NULL);
+		san_sock_fd_forget(FD);
+	}
+	return arg;
+}
+
+/* A child does not release what another thread of its parent has made or released in part. */
+UNIT_CASE(recount__of_a_file_that_is_made)
+{
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	atomic_store(&is_over, false);
+	assert_int_equal(pthread_create(&thread, NULL, make, NULL), 0);
+	for (uint32_t i = 0; i < FORKS; i++) {
+		pid = fork();
+		if (pid == 0) {
+			san_sock_fd_recount(nobody);
+			_exit(fcntl(STDIN_FILENO, F_GETFD) < 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&is_over, true);
+	pthread_join(thread, NULL);
 }
