@@ -8,6 +8,7 @@
  * all of its descriptors, and in the epoll sets that contain it.
  */
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -522,28 +523,18 @@ san_sock_carry_adopt(int fd)
 void
 san_sock_carry_adopt_all(void)
 {
-	struct linux_dirent64 {
-		uint64_t ino;
-		int64_t off;
-		uint16_t len;
-		uint8_t type;
-		char name[];
-	} * d;
-	_Alignas(8) char buf[1024];
-	long n, at;
-	int dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
-			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *d;
+	int fd;
 
-	if (dir < 0)
-		return;
-	while ((n = REAL(syscall, SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
-		for (at = 0; at < n; at += d->len) {
-			d = (struct linux_dirent64 *)(buf + at);
-			if (d->name[0] != '.' && atoi(d->name) != dir)
-				san_sock_carry_adopt(atoi(d->name));
-		}
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		fd = atoi(d->d_name);
+		/* adopting one socket creates descriptors of the library */
+		if (d->d_name[0] != '.' && fd != dirfd(dir) && !san_sock_own_is(fd))
+			san_sock_carry_adopt(fd);
 	}
-	REAL(close, dir);
+	if (dir != NULL)
+		closedir(dir);
 }
 
 /* ---- the kernel's socket ---- */

@@ -95,10 +95,15 @@ if os.fork() == 0:
     data, peer = s.recvfrom(9); s.sendto(b"child " + data, peer); os._exit(0)
 c.send(b"f"); print(c.recv(20)); os.wait()
 os.set_inheritable(s.fileno(), True)
-code = ("import socket; s = socket.socket(fileno=%d); d, p = s.recvfrom(9); "
-        "s.sendto(b'exec ' + d + b' %%d' %% s.getsockname()[1], p)" % s.fileno())
+# so many that the library's own ones come to be while these are listed
+more = [os.dup(0) for _ in range(60)]
+for fd in more: os.set_inheritable(fd, True)
+code = ("import os, socket; s = socket.socket(fileno=%d); d, p = s.recvfrom(9); port = s.getsockname()[1]; "
+        "own = sum(int(fd) >= 700 for fd in os.listdir('/proc/self/fd')); "
+        "s.sendto(b'exec ' + d + b' %%d %%d' %% (port, own), p)" % s.fileno())
 p = subprocess.Popen([sys.executable, "-c", code], close_fds=False)
 c.send(b"x"); print(c.recv(20)); p.wait()
+for fd in more: os.close(fd)
 a, b = socket.socketpair()
 if os.fork() == 0:
     s.close()
@@ -116,7 +121,7 @@ try:
 except ConnectionRefusedError:
     print("gone")
 ''')
-    check(out == "vfork\nb'mine'\nb'dup'\nb'child f'\nb'exec x 5000'\nb'passed y'\ngone\n", out)
+    check(out == "vfork\nb'mine'\nb'dup'\nb'child f'\nb'exec x 5000 3'\nb'passed y'\ngone\n", out)
 
 
 @ours
