@@ -148,6 +148,8 @@ attach_locked(void)
 	if (us.why[0] == '\0') /* the daemon has sent no text; the path, last, may be cut off */
 		snprintf(us.why, sizeof(us.why), "%s at %s", what, san_sock_conf()->daemon);
 	attach_hang_up();
+	if (v != MAP_FAILED && v->ctl != NULL)
+		REAL(munmap, v->ctl, v->hello.hello.ctl_bytes);
 	if (v != MAP_FAILED)
 		REAL(munmap, v, sizeof(*v));
 	return rc;
