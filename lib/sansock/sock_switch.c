@@ -383,6 +383,8 @@ carried_shutdown(int fd, struct fd_sock *f, int how)
 {
 	int kernel, rc, err;
 
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return san_sock_real_fail(EINVAL);
 	if (!f->is_udp)
 		return san_sock_tcp_shutdown(fd, f, how);
 	kernel = san_sock_carry_kernel(fd, f);
@@ -393,10 +395,7 @@ carried_shutdown(int fd, struct fd_sock *f, int how)
 	if (rc == 0 && f->shm->peer.family == 0)
 		rc = san_sock_real_fail(ENOTCONN); /* as the kernel, which shuts it down, too */
 	err = errno;
-	if (how != SHUT_WR)
-		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
-	if (how != SHUT_RD)
-		atomic_fetch_or(&f->shm->shut, SHUT_WR + 1);
+	atomic_fetch_or(&f->shm->shut, (uint32_t)how + 1);
 	san_sock_attach_doorbell(f); /* wakes threads that wait to read */
 	errno = err;
 	return rc;

@@ -128,7 +128,7 @@ struct san_sock_shm {
 	_Alignas(64) struct san_sock_lock tx_lock;
 	_Alignas(64) _Atomic uint32_t nonblock;
 	_Atomic uint32_t options;     /**< enum san_sock_option */
-	_Atomic uint32_t shut;        /**< SHUT_RD + 1 and SHUT_WR + 1, or both */
+	_Atomic uint32_t shut;        /**< SHUT_RD + 1, SHUT_WR + 1, or both: SHUT_RDWR + 1 */
 	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */
 	_Atomic uint32_t is_returned; /**< enum san_sock_returned */
 	/* of a stream: see struct san_sock_timeouts */

@@ -276,7 +276,7 @@ def connected_and_not():
     return peer, call("connect", s.fileno(), ctypes.create_string_buffer(16), 16), attempt(s.send, b"x"), attempt(s.getpeername), attempt(s.sendto, b"x", (ip, port))
 @case
 def shut():
-    s = new(); s.connect((ip, port)); s.shutdown(0); now = attempt(s.recv, 9, socket.MSG_DONTWAIT), polled(s); return now, s.recv(9), s.send(b"x"), s.shutdown(1), attempt(s.send, b"x", socket.MSG_NOSIGNAL), polled(s)
+    s = new(); s.connect((ip, port)); bad = attempt(s.shutdown, 3); s.shutdown(0); now = attempt(s.recv, 9, socket.MSG_DONTWAIT), polled(s); return bad, now, s.recv(9), s.send(b"x"), s.shutdown(1), attempt(s.send, b"x", socket.MSG_NOSIGNAL), polled(s)
 @case
 def many_at_once():
     s = new(); f = s.fileno(); b = ctypes.create_string_buffer(10); iov = Iov(ctypes.addressof(b), 10)
