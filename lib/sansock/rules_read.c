@@ -95,33 +95,17 @@ open_source(struct source *s, const char *path)
 	return s->fd < 0 ? -errno : 0;
 }
 
-/* The next word of a line, terminated in place; NULL: none. */
-static char *
-next_word(char **at)
-{
-	char *word = *at + strspn(*at, BLANKS);
-
-	*at = word + strcspn(word, BLANKS);
-	if (**at != '\0')
-		*(*at)++ = '\0';
-	return *word == '\0' ? NULL : word;
-}
-
 /* Read a number of 0 to *max*. Returns what is behind it; NULL: there is no such number. */
 static const char *
 take_number(const char *text, uint32_t max, uint32_t *value)
 {
-	uint64_t n = 0;
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
 
-	if (*text < '0' || *text > '9')
+	if (*text < '0' || *text > '9' || n > max)
 		return NULL;
-	for (; *text >= '0' && *text <= '9'; text++) {
-		n = n * 10 + (uint64_t)(*text - '0');
-		if (n > max)
-			return NULL;
-	}
 	*value = (uint32_t)n;
-	return text;
+	return end;
 }
 
 /* ---- state of the parser ---- */
@@ -299,7 +283,7 @@ read_rule(struct reading *rd, enum sock_action action, char *at)
 	uint32_t i, seen = 0;
 	int rc;
 
-	while ((word = next_word(&at)) != NULL) {
+	while ((word = strtok_r(NULL, BLANKS, &at)) != NULL) {
 		for (i = 0; i < DIM(conditions) && strcmp(word, conditions[i].name) != 0; i++)
 			;
 		if (i == DIM(conditions))
@@ -308,7 +292,7 @@ read_rule(struct reading *rd, enum sock_action action, char *at)
 		if (seen & 1u << i)
 			return rules_read_refuse(rd, "%s is there already", word);
 		seen |= 1u << i;
-		value = next_word(&at);
+		value = strtok_r(NULL, BLANKS, &at);
 		if (value == NULL)
 			return rules_read_refuse(rd, "%s: there is nothing behind it", word);
 		rc = conditions[i].set(rd, &rule, word, value);
@@ -380,7 +364,7 @@ read_setting(struct reading *rd, const struct san_key *k, const char *name, char
 {
 	struct sock_settings read = rd->rules->settings;
 	uint32_t bit = 1u << (k - rules_settings);
-	const char *value = next_word(&at);
+	const char *value = strtok_r(NULL, BLANKS, &at);
 	char err[SOCK_LINE_MAX * 2];
 	int rc;
 
@@ -388,7 +372,7 @@ read_setting(struct reading *rd, const struct san_key *k, const char *name, char
 		return rules_read_refuse(rd, "%s is there already", name);
 	if (value == NULL)
 		return rules_read_refuse(rd, "%s: there is nothing behind it", name);
-	if (next_word(&at) != NULL)
+	if (strtok_r(NULL, BLANKS, &at) != NULL)
 		return rules_read_refuse(rd, "%s: more than one word behind it", name);
 	rc = san_key_set(k, &read, name, value, err, sizeof(err));
 	if (rc != 0)
@@ -406,18 +390,19 @@ read_line(struct reading *rd, char *line)
 {
 	const struct san_key *k;
 	const char *word;
+	char *rest;
 	uint32_t i;
 
 	line[strcspn(line, "#")] = '\0';
-	word = next_word(&line);
+	word = strtok_r(line, BLANKS, &rest);
 	if (word == NULL)
 		return 0;
 	for (i = 0; i < SOCK_ACTIONS; i++)
 		if (strcmp(word, rules_action_names[i]) == 0)
-			return read_rule(rd, (enum sock_action)i, line);
+			return read_rule(rd, (enum sock_action)i, rest);
 	k = san_key_find(rules_settings, NULL, word);
 	if (k != NULL)
-		return read_setting(rd, k, word, line);
+		return read_setting(rd, k, word, rest);
 	return rules_read_refuse(rd,
 				 "%s: known are carry, kernel, both, drop, daemon, port, spin, "
 				 "probe, short, answer, log",
