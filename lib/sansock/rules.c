@@ -94,13 +94,13 @@ read_end(const struct sockaddr *sa, struct end *end)
 	return true;
 }
 
-static bool
-is_prefix_of(const struct sock_range *range, const uint8_t *address)
+bool
+san_rules_is_prefix(const uint8_t *prefix, uint32_t bits, const uint8_t *address)
 {
-	uint32_t bytes = range->bits / 8, rest = range->bits % 8;
+	uint32_t bytes = bits / 8, rest = bits % 8;
 
-	return memcmp(range->address, address, bytes) == 0 &&
-		(rest == 0 || ((range->address[bytes] ^ address[bytes]) >> (8 - rest)) == 0);
+	return memcmp(prefix, address, bytes) == 0 &&
+		(rest == 0 || ((prefix[bytes] ^ address[bytes]) >> (8 - rest)) == 0);
 }
 
 static bool
@@ -109,18 +109,18 @@ range_has_service(const struct sock_range *range, uint16_t service)
 	return range->port_min <= service && service <= range->port_max;
 }
 
-static enum fit
-fit_remote(const struct sock_range *range, const struct sockaddr *sa)
+static bool
+range_has(const struct sock_range *range, const struct sockaddr *sa)
 {
 	struct end end;
 
 	if (!range->is_set)
-		return FIT_ALL;
+		return true;
 	if (!read_end(sa, &end) || !range_has_service(range, end.service))
-		return FIT_NOT;
-	if (range->family == AF_UNSPEC)
-		return FIT_ALL;
-	return range->family == end.family && is_prefix_of(range, end.address) ? FIT_ALL : FIT_NOT;
+		return false;
+	return range->family == AF_UNSPEC ||
+		(range->family == end.family &&
+		 san_rules_is_prefix(range->address, range->bits, end.address));
 }
 
 static enum fit
@@ -130,9 +130,7 @@ fit_local(const struct sock_range *range, const struct sock_query *q)
 	bool stands_for_both;
 
 	if (!read_end(q->local, &end) || !end.is_wildcard || range->family == AF_UNSPEC)
-		return fit_remote(range, q->local);
-	if (!range->is_set)
-		return FIT_ALL;
+		return range_has(range, q->local) ? FIT_ALL : FIT_NOT;
 	stands_for_both = end.family == AF_INET6 && !q->is_v6only;
 	if (!range_has_service(range, end.service) ||
 	    (range->family != end.family && !stands_for_both))
@@ -151,7 +149,7 @@ range_covers(const struct sock_range *range, const struct sock_range *inner)
 		return false;
 	return range->family == AF_UNSPEC ||
 		(range->family == inner->family && range->bits <= inner->bits &&
-		 is_prefix_of(range, inner->address));
+		 san_rules_is_prefix(range->address, range->bits, inner->address));
 }
 
 /* ---- matching ---- */
@@ -169,7 +167,7 @@ san_rules_rule_misses(const struct sock_rule *rule, const struct sock_query *q)
 		return "proto";
 	if (fit_local(&rule->local, q) == FIT_NOT)
 		return "local";
-	if (fit_remote(&rule->remote, q->remote) == FIT_NOT)
+	if (!range_has(&rule->remote, q->remote))
 		return "remote";
 	return NULL;
 }

@@ -145,6 +145,8 @@ const char *san_rules_rule_misses(const struct sock_rule *rule, const struct soc
 /** An earlier rule that matches all that *rule* does, which so has no effect; NULL: none. */
 const struct sock_rule *san_rules_shadow(const struct sock_rules *rules,
 					 const struct sock_rule *rule);
+/** Whether the first *bits* of *prefix* are those of *address*. */
+bool san_rules_is_prefix(const uint8_t *prefix, uint32_t bits, const uint8_t *address);
 /** "FILE:LINE" of a rule. */
 void san_rules_place(const struct sock_rules *rules, const struct sock_rule *rule, char *text,
 		     size_t len);

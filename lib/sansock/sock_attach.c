@@ -155,12 +155,6 @@ attach_locked(void)
 	return rc;
 }
 
-static const struct view *
-attach_view(void)
-{
-	return atomic_load_explicit(&us.view, memory_order_acquire);
-}
-
 /* Out of line: each doorbell checks whether the process is attached. */
 static __attribute__((noinline)) int
 attach_now(void)
@@ -182,13 +176,13 @@ attach_now(void)
 int
 san_sock_attach(void)
 {
-	return attach_view() != NULL ? 0 : attach_now();
+	return atomic_load(&us.view) != NULL ? 0 : attach_now();
 }
 
 void
 san_sock_attach_end(void)
 {
-	const struct view *v = attach_view();
+	const struct view *v = atomic_load(&us.view);
 
 	/* only this thread is left in the child, so no other one holds the lock */
 	pthread_mutex_init(&us.lock, NULL);
@@ -275,7 +269,7 @@ san_sock_attach_doorbell(const struct fd_sock *f)
 			san_sock_box_send(fd, mark, sizeof(mark));
 		return;
 	}
-	v = attach_view();
+	v = atomic_load(&us.view);
 	if (v == NULL || f->id >= v->hello.hello.max_socks)
 		return; /* it belongs to another daemon */
 	nb_qps = v->hello.hello.lcore_qps;
@@ -287,7 +281,7 @@ san_sock_attach_doorbell(const struct fd_sock *f)
 bool
 san_sock_attach_yields(void)
 {
-	const struct view *v = attach_view();
+	const struct view *v = atomic_load(&us.view);
 
 	return v != NULL && v->hello.hello.yields != 0;
 }
@@ -295,7 +289,7 @@ san_sock_attach_yields(void)
 bool
 san_sock_attach_carries_tcp(void)
 {
-	const struct view *v = attach_view();
+	const struct view *v = atomic_load(&us.view);
 
 	return v == NULL || v->hello.hello.no_tcp == 0;
 }
@@ -303,14 +297,9 @@ san_sock_attach_carries_tcp(void)
 static bool
 attach_is_in(const struct shmq_net *net, const uint8_t ip[16])
 {
-	uint8_t bits = net->prefix_len % 8, bytes = net->prefix_len / 8;
-
 	/* a prefix shorter than 96 bits is of IPv6, and does not contain IPv4 addresses */
-	if (net->prefix_len < 96 && san_sock_is_v4(ip))
-		return false;
-	if (memcmp(net->ip, ip, bytes) != 0)
-		return false;
-	return bits == 0 || ((net->ip[bytes] ^ ip[bytes]) & (uint8_t)(0xff00 >> bits)) == 0;
+	return (net->prefix_len >= 96 || !san_sock_is_v4(ip)) &&
+		san_rules_is_prefix(net->ip, net->prefix_len, ip);
 }
 
 /* Whether it is the link's broadcast address. The kernel decides which sockets may send to it. */
@@ -333,7 +322,7 @@ attach_shared_ctl(void)
 	const struct view *v;
 
 	/* a child that inherited a socket is not attached yet, and the daemon may have no place */
-	v = san_sock_attach() == 0 ? attach_view() : us.before;
+	v = san_sock_attach() == 0 ? atomic_load(&us.view) : us.before;
 	return v != NULL ? v->ctl : NULL;
 }
 
