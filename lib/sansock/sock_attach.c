@@ -27,8 +27,8 @@ struct view {
 static struct {
 	pthread_mutex_t lock;
 	_Atomic int sock; /* -1: not attached */
-	time_t failed;
-	int rc; /* result of the last attempt, and its text */
+	int64_t failed;   /* second of the last attempt, if it failed; or 0 */
+	int rc;           /* result of the last attempt, and its text */
 	char why[SHMQ_TEXT];
 	struct view *_Atomic view; /* NULL: not attached */
 	const struct view *before; /* the parent's, from before fork(); or NULL */
@@ -119,22 +119,21 @@ attach_hello(struct view *v)
 static int
 attach_locked(void)
 {
-	struct timespec now;
+	int64_t now_s = san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S;
 	const char *what;
 	struct view *v;
 	int rc;
 
 	if (us.sock >= 0)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (us.failed != 0 && now.tv_sec - us.failed < AGAIN_S)
+	if (us.failed != 0 && now_s - us.failed < AGAIN_S)
 		return us.rc;
 	us.why[0] = '\0';
 	v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	rc = v == MAP_FAILED ? -ENOMEM : attach_dial();
 	if (rc == 0)
 		rc = attach_hello(v);
-	us.failed = rc == 0 ? 0 : now.tv_sec;
+	us.failed = rc == 0 ? 0 : now_s;
 	us.rc = rc;
 	if (rc == 0) {
 		atomic_store_explicit(&us.view, v, memory_order_release);

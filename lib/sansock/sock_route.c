@@ -149,8 +149,7 @@ sock_route_recall(size_t at, const uint64_t ip[2], uint32_t *answer)
 bool
 san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link)
 {
-	struct timespec now;
-	uint32_t answer, until_s;
+	uint32_t now_s = (uint32_t)(san_sock_time_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_S), answer;
 	uint64_t key[2];
 	size_t at;
 	KEEP_ERRNO;
@@ -159,14 +158,12 @@ san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool i
 		return false;
 	memcpy(key, ip, sizeof(key));
 	at = (size_t)((key[0] ^ key[1]) * 0x9e3779b97f4a7c15ull >> 52) % ANSWERS;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if (sock_route_recall(at, key, &answer) &&
-	    ((uint32_t)now.tv_sec < answer >> 1 || san_sock_box_is_closed()))
+	    (now_s < answer >> 1 || san_sock_box_is_closed()))
 		return (answer & IS_PORTS) != 0;
 	if (san_sock_box_is_closed())
 		return false; /* the kernel sends to where nothing was sent before */
-	until_s = (uint32_t)now.tv_sec + HOLDS_S;
-	answer = until_s << 1 | (sock_route_decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
+	answer = (now_s + HOLDS_S) << 1 | (sock_route_decide(ctl, ip, is_on_link) ? IS_PORTS : 0);
 	sock_route_remember(at, key, answer);
 	return (answer & IS_PORTS) != 0;
 }

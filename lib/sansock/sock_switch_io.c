@@ -524,18 +524,13 @@ EXPORT_AS(sendfile, sendfile64);
 
 /* ---- splice ---- */
 
-static bool
-fd_blocks(int fd)
-{
-	return (REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) == 0;
-}
-
 /* Whether it is ready, or becomes so while the call may wait. 0 or -1. */
 static int
 wait_for(int fd, short events, bool may_wait)
 {
 	struct pollfd p = {.fd = fd, .events = events};
-	int n = poll(&p, 1, may_wait ? -1 : 0);
+	bool waits = may_wait && (REAL(fcntl, fd, F_GETFL) & O_NONBLOCK) == 0;
+	int n = poll(&p, 1, waits ? -1 : 0);
 
 	return n == 0 ? san_sock_real_fail(EAGAIN) : n < 0 ? -1 :
 							     0;
@@ -545,11 +540,12 @@ wait_for(int fd, short events, bool may_wait)
 static ssize_t
 send_all(int fd, const uint8_t *buf, ssize_t n)
 {
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
 	ssize_t k, done;
 
 	for (done = 0; done < n; done += k) {
 		k = send(fd, buf + done, (size_t)(n - done), 0);
-		if (k < 0 && (errno != EAGAIN || wait_for(fd, POLLOUT, true) != 0))
+		if (k < 0 && (errno != EAGAIN || poll(&p, 1, -1) < 0))
 			return done > 0 ? done : -1;
 		k = k < 0 ? 0 : k;
 	}
@@ -561,13 +557,12 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
  * call waits for more.
  */
 static ssize_t
-from_pipe(int pipe, int fd, const struct fd_sock *f, size_t size, bool may_wait)
+from_pipe(int pipe, int fd, size_t size, bool may_wait)
 {
 	POOLED struct sock_room room = {NULL, 0};
 	ssize_t n;
 
-	if (wait_for(fd, POLLOUT, may_wait && atomic_load(&f->shm->nonblock) == 0) != 0 ||
-	    wait_for(pipe, POLLIN, may_wait && fd_blocks(pipe)) != 0)
+	if (wait_for(fd, POLLOUT, may_wait) != 0 || wait_for(pipe, POLLIN, may_wait) != 0)
 		return -1;
 	room = san_sock_room_take(SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
@@ -584,7 +579,7 @@ to_pipe(int fd, int pipe, size_t size, bool may_wait)
 	size_t most;
 	ssize_t n;
 
-	if (wait_for(pipe, POLLOUT, may_wait && fd_blocks(pipe)) != 0)
+	if (wait_for(pipe, POLLOUT, may_wait) != 0)
 		return -1;
 	room = san_sock_room_take(SAN_SOCK_DGRAM);
 	if (room.mem == NULL)
@@ -616,6 +611,5 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 		return san_sock_real_fail(ESPIPE);
 	if (size == 0)
 		return 0;
-	return in != NULL ? to_pipe(from, to, size, may_wait) :
-			    from_pipe(from, to, out, size, may_wait);
+	return in != NULL ? to_pipe(from, to, size, may_wait) : from_pipe(from, to, size, may_wait);
 }
