@@ -495,13 +495,12 @@ closefrom(int first)
 static ssize_t
 copy_file(int fd, int from, off_t *offset, size_t size)
 {
+	POOLED struct sock_room room = san_sock_room_take(SAN_SOCK_DGRAM);
 	off_t at = offset != NULL ? *offset : lseek(from, 0, SEEK_CUR);
-	POOLED struct sock_room room = {NULL, 0};
 	ssize_t n;
 
 	if (at < 0)
-		return san_sock_real_fail(errno == ESPIPE ? EINVAL : errno);
-	room = san_sock_room_take(SAN_SOCK_DGRAM);
+		return san_sock_real_fail(offset != NULL || errno == ESPIPE ? EINVAL : errno);
 	if (room.mem == NULL)
 		return -1;
 	n = pread(from, room.mem, size < room.bytes ? size : room.bytes, at);
@@ -552,44 +551,18 @@ send_all(int fd, const uint8_t *buf, ssize_t n)
 	return n;
 }
 
-/*
- * Reads the pipe only when the socket has room. If another thread fills that room meanwhile, the
- * call waits for more.
- */
+/* Receive no more than fits into the pipe: one page does if it is writable and not empty. */
 static ssize_t
-from_pipe(int pipe, int fd, size_t size, bool may_wait)
+to_pipe(int fd, int pipe, void *mem, size_t size, bool may_wait)
 {
-	POOLED struct sock_room room = {NULL, 0};
-	ssize_t n;
-
-	if (wait_for(fd, POLLOUT, may_wait) != 0 || wait_for(pipe, POLLIN, may_wait) != 0)
-		return -1;
-	room = san_sock_room_take(SAN_SOCK_DGRAM);
-	if (room.mem == NULL)
-		return -1;
-	n = REAL(read, pipe, room.mem, size < room.bytes ? size : room.bytes);
-	return n <= 0 ? n : send_all(fd, room.mem, n);
-}
-
-static ssize_t
-to_pipe(int fd, int pipe, size_t size, bool may_wait)
-{
-	POOLED struct sock_room room = {NULL, 0};
 	int used = 0;
 	size_t most;
 	ssize_t n;
 
-	if (wait_for(pipe, POLLOUT, may_wait) != 0)
-		return -1;
-	room = san_sock_room_take(SAN_SOCK_DGRAM);
-	if (room.mem == NULL)
-		return -1;
-	/* one page surely fits into a pipe that is writable and not empty */
 	REAL(ioctl, pipe, FIONREAD, &used);
 	most = (size_t)(used == 0 ? REAL(fcntl, pipe, F_GETPIPE_SZ) : sysconf(_SC_PAGESIZE));
-	most = most < size ? most : size;
-	n = recv(fd, room.mem, most < room.bytes ? most : room.bytes, may_wait ? 0 : MSG_DONTWAIT);
-	return n <= 0 ? n : REAL(write, pipe, room.mem, (size_t)n);
+	n = recv(fd, mem, most < size ? most : size, may_wait ? 0 : MSG_DONTWAIT);
+	return n <= 0 ? n : REAL(write, pipe, mem, (size_t)n);
 }
 
 EXPORT ssize_t
@@ -600,7 +573,9 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 	HELD struct fd_sock *in = san_sock_switch_carried(from, &pin_from);
 	HELD struct fd_sock *out = san_sock_switch_carried(to, &pin_to);
 	bool may_wait = (flags & SPLICE_F_NONBLOCK) == 0;
+	POOLED struct sock_room room = {NULL, 0};
 	struct stat st;
+	ssize_t n;
 
 	if (in == NULL && out == NULL)
 		return REAL(splice, from, from_at, to, to_at, size, flags);
@@ -611,5 +586,16 @@ splice(int from, loff_t *from_at, int to, loff_t *to_at, size_t size, unsigned i
 		return san_sock_real_fail(ESPIPE);
 	if (size == 0)
 		return 0;
-	return in != NULL ? to_pipe(from, to, size, may_wait) : from_pipe(from, to, size, may_wait);
+	/* if another thread fills the socket after this, the call waits for more room */
+	if (wait_for(to, POLLOUT, may_wait) != 0 ||
+	    (out != NULL && wait_for(from, POLLIN, may_wait) != 0))
+		return -1;
+	room = san_sock_room_take(SAN_SOCK_DGRAM);
+	if (room.mem == NULL)
+		return -1;
+	size = size < room.bytes ? size : room.bytes;
+	if (in != NULL)
+		return to_pipe(from, to, room.mem, size, may_wait);
+	n = REAL(read, from, room.mem, size);
+	return n <= 0 ? n : send_all(to, room.mem, n);
 }
