@@ -245,14 +245,12 @@ san_sock_carry(int fd, struct fd_sock *f, const struct sockaddr *to)
 	if (atomic_load(&f->carried))
 		return;
 	action = carry_dgram_how(fd, f, to);
-	if (action != SOCK_KERNEL) {
-		if (san_sock_owner_change_begin(&change, f)) {
-			if (!atomic_load(&f->carried)) /* another thread may have done it */
-				rc = carry_by_daemon(fd, f, action, &rep);
-			san_sock_owner_change_end(&change);
-		} else {
-			san_sock_conf_info(STAYS, "another thread waits for it");
-		}
+	if (action != SOCK_KERNEL && !san_sock_owner_change_begin(&change, f)) {
+		san_sock_conf_info(STAYS, "another thread waits for it");
+	} else if (action != SOCK_KERNEL) {
+		if (!atomic_load(&f->carried)) /* another thread may have done it */
+			rc = carry_by_daemon(fd, f, action, &rep);
+		san_sock_owner_change_end(&change);
 	}
 	if (rc != 0)
 		san_sock_conf_error(STAYS, rep.text);

@@ -198,11 +198,7 @@ struct sock_quiet {
 void san_sock_lock_begin_quiet(struct sock_quiet *was);
 void san_sock_lock_end_quiet(const struct sock_quiet *was);
 
-/*
- * ---- sock_fd.c: descriptors of the library itself, which the program does not know ----
- *
- * They have high numbers, and the program can neither close nor replace them. (UDP-1)
- */
+/* ---- sock_fd.c: descriptors of the library itself, which programs can't close (UDP-1) ---- */
 
 /**
  * Make *fd*, which may be -1, a descriptor of the library, and move it to a high number, which is
@@ -228,15 +224,12 @@ socklen_t san_sock_route_name(int domain, const uint8_t ip[16], uint16_t service
 /** Whether the kernel's routes leave *ip*, on the port's link or behind a router, to the port. */
 bool san_sock_route_is_ports(const struct shmq_ctl *ctl, const uint8_t ip[16], bool is_on_link);
 
-/*
- * ---- sock_attach.c: the connection of the process to the daemon ----
- *
- * The process attaches when its first socket is to be carried, and again after fork(). (UDP-1)
- */
+/* ---- sock_attach.c: the connection of the process to the daemon (UDP-1) ---- */
 
 /**
- * Attach to the daemon. 0; -ECONNREFUSED, -EACCES and the like: no daemon serves this process, and
- * the next attempt is made some seconds later.
+ * Attach to the daemon: when the first socket is to be carried, and again after fork(). 0;
+ * -ECONNREFUSED, -EACCES and the like: no daemon serves this process, and the next attempt is made
+ * some seconds later.
  */
 int san_sock_attach(void);
 /** In the child, after fork(): drop the parent's connection. */
@@ -264,11 +257,7 @@ bool san_sock_attach_is_ports(const uint8_t ip[16]);
  */
 const char *san_sock_attach_why_not_reached(const uint8_t ip[16]);
 
-/*
- * ---- sock_ring.c: common to datagrams and streams ----
- *
- * Locks of the rings, waiting for data or room, lists of buffers, addresses. (UDP-8, AFC-19)
- */
+/* ---- sock_ring.c: rings of datagrams and streams: locks, waits, buffers (UDP-8, AFC-19) ---- */
 
 /** One receiver at a time. False: a signal handler interrupted this thread's own receive. */
 bool san_sock_ring_lock_rx(struct fd_sock *f, uint32_t *key);

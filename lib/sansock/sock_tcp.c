@@ -485,14 +485,12 @@ void
 san_sock_tcp_listen(int fd, struct fd_sock *f)
 {
 	struct sockaddr_storage local;
-	socklen_t len = sizeof(local);
 	struct shmq_rep rep;
 	int lease, rc, i;
 	KEEP_ERRNO;
 
 	if (san_sock_box_is_closed() || atomic_load(&f->lease) >= 0 ||
-	    REAL(getsockname, fd, (struct sockaddr *)&local, &len) != 0 ||
-	    san_sock_carry_how(fd, f, (struct sockaddr *)&local, NULL) == SOCK_KERNEL)
+	    san_sock_carry_how(fd, f, san_sock_carry_bound_to(fd, &local), NULL) == SOCK_KERNEL)
 		return;
 	rc = san_sock_attach_ask(SHMQ_SOCK_LISTEN, fd, NULL, &rep, &lease);
 	if (rc == 0) {
