@@ -39,17 +39,16 @@ struct range {
 	_Atomic size_t bytes;
 	_Atomic bool failed;
 	uint16_t owner;
-	uint32_t next_free;
 };
 
 static struct {
 	struct range *ranges;
 	uint32_t max;
-	uint32_t free; /**< index of the first free one, or SHMQ_GUARD_NONE */
+	uint32_t next; /**< where the search for a free one begins */
 	int event_fd;
 	int fault_fd; /**< turns touches of holes into SIGBUS; -1: the kernel has no userfaultfd */
 	uintptr_t page;
-} guard = {.free = SHMQ_GUARD_NONE, .event_fd = -1};
+} guard = {.event_fd = -1};
 
 /* ---- the handler ---- */
 
@@ -116,7 +115,6 @@ san_shmq_guard_init(uint32_t max, int *event_fd)
 {
 	struct sigaction act = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
-	uint32_t i;
 
 	guard.ranges = calloc(max, sizeof(*guard.ranges));
 	if (guard.ranges == NULL)
@@ -131,9 +129,6 @@ san_shmq_guard_init(uint32_t max, int *event_fd)
 		guard.fault_fd = -1;
 	}
 	guard.page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	for (i = 0; i < max; i++)
-		guard.ranges[i].next_free = i + 1 < max ? i + 1 : SHMQ_GUARD_NONE;
-	guard.free = 0;
 	guard.max = max;
 	sigemptyset(&act.sa_mask);
 	*event_fd = guard.event_fd;
@@ -144,13 +139,16 @@ uint32_t
 san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 {
 	struct uffdio_register holes = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-	uint32_t at = guard.free;
-	struct range *r;
+	struct range *r = NULL;
+	uint32_t i;
 
-	if (at == SHMQ_GUARD_NONE)
-		return at;
-	r = &guard.ranges[at];
-	guard.free = r->next_free;
+	for (i = 0; i < guard.max; i++) {
+		r = &guard.ranges[guard.next++ % guard.max];
+		if (atomic_load(&r->first) == 0)
+			break;
+	}
+	if (i == guard.max)
+		return SHMQ_GUARD_NONE;
 	r->owner = owner;
 	atomic_store(&r->failed, false);
 	atomic_store(&r->bytes, (bytes + guard.page - 1) & ~(guard.page - 1));
@@ -159,20 +157,14 @@ san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 	holes.range.len = atomic_load(&r->bytes);
 	/* if it can't be registered, the kernel fills holes */
 	ioctl(guard.fault_fd, UFFDIO_REGISTER, &holes);
-	return at;
+	return (uint32_t)(r - guard.ranges);
 }
 
 void
 san_shmq_guard_del(uint32_t range)
 {
-	struct range *r;
-
-	if (range == SHMQ_GUARD_NONE)
-		return;
-	r = &guard.ranges[range];
-	atomic_store(&r->first, 0);
-	r->next_free = guard.free;
-	guard.free = range;
+	if (range != SHMQ_GUARD_NONE)
+		atomic_store(&guard.ranges[range].first, 0);
 }
 
 void
