@@ -436,7 +436,7 @@ def daemon_gone(pair, ours, _peer):
     """Any program that waits for a socket is notified when its daemon dies."""
     script = f'''{HEAD}
 l = listen(); a, _ = l.accept(); b, _ = l.accept(); ours, its = select.epoll(), select.epoll()
-ours.register(a, select.EPOLLIN); its.register(b, select.EPOLLIN); select.select([its], [], [], 0)
+ours.register(a, select.EPOLLIN); its.register(b, select.EPOLLIN); select.select([its], [], [], 0); say("has both")
 for ep, s in ((ours, a), (its, b)):
     say(len(ep.poll(30)))
     try: say(s.recv(9))
@@ -447,9 +447,10 @@ for ep, s in ((ours, a), (its, b)):
                              'signal.pause()', pair.server_ip, PORT, pair.folder)
     client.wait_text('up')
     until_true('streams', lambda: pair.grown()['streams_accepted'] == 2)
+    s.wait_text('has both')
     ours.process.popen.kill()
     s.wait()
-    said = s.out().split('\n')[1:-1]
+    said = s.out().split('\n')[2:-1]
     check(len(said) == 4 and said[0] == said[2] == '1' and said[1] == said[3], said)
     sock.forget_shared()
 
