@@ -17,14 +17,6 @@
 
 #define ROOM ((uint32_t)EPOLLOUT | EPOLLWRNORM)
 
-/* *is_notified*: the kernel has reported it, maybe for events that are over; remove their cause. */
-static uint32_t
-epoll_item_events(const struct sock_eitem *it, bool is_notified)
-{
-	return (uint16_t)san_sock_wait_events(it->fd, it->f, (short)(it->events & ASKED),
-					      is_notified);
-}
-
 /* Find up to *max* ready sockets. The next call begins behind the last one found. */
 static int
 epoll_scan_set(struct sock_eset *s, struct epoll_event *ev, int max)
@@ -41,7 +33,8 @@ epoll_scan_set(struct sock_eset *s, struct epoll_event *ev, int max)
 			continue;
 		/* checked before: data that comes in between counts as another edge */
 		is_reported = (it->events & EPOLLET) == 0 || san_sock_eset_has_edge(it);
-		is = epoll_item_events(it, false);
+		is = (uint16_t)san_sock_wait_events(it->fd, it->f, (short)(it->events & ASKED),
+						    false);
 		if (is == 0 || !is_reported)
 			continue;
 		ev[n++] = (struct epoll_event){is, {.u64 = it->data}};
@@ -50,7 +43,10 @@ epoll_scan_set(struct sock_eset *s, struct epoll_event *ev, int max)
 	return n;
 }
 
-/* Keep only events of other descriptors; settle the carried sockets of *s*, if not NULL. */
+/*
+ * Keep only events of other descriptors. Carried sockets of *s*, if it is not NULL, may have been
+ * reported for events that are over: remove the cause.
+ */
 static int
 epoll_sift_events(const struct sock_eset *s, struct epoll_event *ev, int n)
 {
@@ -64,7 +60,7 @@ epoll_sift_events(const struct sock_eset *s, struct epoll_event *ev, int n)
 		}
 		it = s != NULL ? san_sock_eset_item(s, ev[i].data.u64 & 0xffff) : NULL;
 		if (it != NULL && !it->is_out && (ev[i].events & ~ROOM) != 0)
-			epoll_item_events(it, true);
+			san_sock_wait_events(it->fd, it->f, (short)(it->events & ASKED), true);
 	}
 	return to;
 }

@@ -29,25 +29,13 @@
 /* from the kernel's headers */
 #define MSG_PROBE_ONLY 0x10 /* MSG_PROBE */
 
-static int
-own_socket(const struct fd_sock *f, int type)
-{
-	return REAL(socket, f->domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
-static bool
-sock_hooks_err_refuses(int err)
-{
-	return err == EPERM || err == EACCES;
-}
-
 /* ---- TCP ---- */
 
 bool
 san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, socklen_t len)
 {
 	const int on = 1;
-	int fd = own_socket(f, SOCK_STREAM);
+	int fd = REAL(socket, f->domain, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	bool may;
 	KEEP_ERRNO;
 
@@ -58,7 +46,7 @@ san_sock_hooks_connect(const struct fd_sock *f, const struct sockaddr *sa, sockl
 		san_sock_conf_info("a connection is the kernel's",
 				   "it cannot be checked: net.ipv4.tcp_fastopen lacks 1");
 	else if (REAL(connect, fd, sa, len) != 0)
-		may = !sock_hooks_err_refuses(errno);
+		may = errno != EPERM && errno != EACCES;
 	REAL(close, fd);
 	return may;
 }
@@ -82,10 +70,10 @@ san_sock_hooks_send(const struct fd_sock *f, const struct san_sock_rec *rec,
 	place = &asked[h >> (64 - ASKED_BITS)];
 	if (atomic_load_explicit(place, memory_order_relaxed) == h)
 		return 0;
-	fd = own_socket(f, SOCK_DGRAM);
+	fd = REAL(socket, f->domain, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return errno;
-	if (REAL(sendto, fd, "", 0, flags, to, len) < 0 && sock_hooks_err_refuses(errno))
+	if (REAL(sendto, fd, "", 0, flags, to, len) < 0 && (errno == EPERM || errno == EACCES))
 		err = errno;
 	else
 		atomic_store_explicit(place, h, memory_order_relaxed);
