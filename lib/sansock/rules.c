@@ -190,22 +190,17 @@ is_decided(const struct sock_rules *rules, const struct sock_rule *rule, const s
 	return false;
 }
 
-/*
- * The action for a socket bound to a wildcard. Some of its addresses have the actions in *parts*,
- * all others have *rest*.
- */
+/* The action for a socket bound to a wildcard, of whose addresses some have each of *parts*. */
 static enum sock_action
-rules_join_parts(const bool *parts, enum sock_action rest)
+rules_join_parts(const bool *parts)
 {
-	bool is_carried = parts[SOCK_CARRY] || rest == SOCK_CARRY;
-	bool is_kernels = parts[SOCK_KERNEL] || rest == SOCK_KERNEL;
+	bool is_kernels = parts[SOCK_KERNEL] || parts[SOCK_BOTH];
 
-	if (rest == SOCK_DROP) /* a socket that is only carried gets nothing by the others */
-		return parts[SOCK_CARRY] && !parts[SOCK_KERNEL] && !parts[SOCK_BOTH] ? SOCK_CARRY :
-										       SOCK_DROP;
-	if (parts[SOCK_BOTH] || rest == SOCK_BOTH || (is_carried && is_kernels))
+	if (parts[SOCK_DROP]) /* a socket that is only carried gets nothing by the others */
+		return parts[SOCK_CARRY] && !is_kernels ? SOCK_CARRY : SOCK_DROP;
+	if (parts[SOCK_BOTH] || (parts[SOCK_CARRY] && is_kernels))
 		return SOCK_BOTH;
-	return is_carried ? SOCK_CARRY : SOCK_KERNEL;
+	return parts[SOCK_CARRY] ? SOCK_CARRY : SOCK_KERNEL;
 }
 
 struct sock_verdict
@@ -233,7 +228,8 @@ san_rules_match(const struct sock_rules *rules, const struct sock_query *q)
 		v.rest = rule;
 	else if (rule < end)
 		v.rule = rule;
-	v.action = rules_join_parts(parts, rule < end ? rule->action : SOCK_KERNEL);
+	parts[rule < end ? rule->action : SOCK_KERNEL] = true;
+	v.action = rules_join_parts(parts);
 	return v;
 }
 
