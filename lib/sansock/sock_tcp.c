@@ -559,38 +559,28 @@ is_token(const struct sockaddr_storage *ss)
 		(ntohl(v4) & ~SHMQ_TOKEN_MASK) == SHMQ_TOKEN_NET;
 }
 
-static int
-take_place(int fd, int domain)
-{
-	HELD struct fd_sock *f = NULL;
-	int shadow, rc = san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, NULL, NULL, &shadow);
-
-	if (rc != 0)
-		return rc;
-	san_sock_fd_track(fd, domain, false, NULL);
-	f = san_sock_fd_get(fd);
-	rc = f == NULL ? -ENFILE : san_sock_carry_map(f, shadow);
-	if (rc == 0) {
-		san_sock_opt_times(fd, shadow);
-		san_sock_opt_stream(fd, f);
-		san_sock_carry_replace(f, shadow);
-	}
-	REAL(close, shadow);
-	return rc;
-}
-
 void
 san_sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t room)
 {
 	struct sockaddr_storage ss;
 	socklen_t bytes = sizeof(ss);
 	HELD struct fd_sock *f = NULL;
+	int shadow;
 	KEEP_ERRNO;
 
-	if (REAL(getpeername, fd, (struct sockaddr *)&ss, &bytes) == 0 && is_token(&ss) &&
-	    take_place(fd, ss.ss_family) == 0 && sa != NULL && len != NULL &&
-	    (f = san_sock_fd_get(fd)) != NULL) {
-		*len = room;
-		tcp_name_of(f, true, sa, len);
+	if (REAL(getpeername, fd, (struct sockaddr *)&ss, &bytes) != 0 || !is_token(&ss) ||
+	    san_sock_attach_ask(SHMQ_SOCK_ACCEPT, fd, NULL, NULL, &shadow) != 0)
+		return;
+	san_sock_fd_track(fd, ss.ss_family, false, NULL);
+	f = san_sock_fd_get(fd);
+	if (f != NULL && san_sock_carry_map(f, shadow) == 0) {
+		san_sock_opt_times(fd, shadow);
+		san_sock_opt_stream(fd, f);
+		san_sock_carry_replace(f, shadow);
+		if (sa != NULL && len != NULL) {
+			*len = room;
+			tcp_name_of(f, true, sa, len);
+		}
 	}
+	REAL(close, shadow);
 }
