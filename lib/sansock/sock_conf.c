@@ -84,17 +84,15 @@ sock_conf_addr_text(const struct sockaddr *sa, char *text, size_t len)
 {
 	const struct sockaddr_in6 *in6 = (const void *)sa;
 	const struct sockaddr_in *in = (const void *)sa;
-	char ip[INET6_ADDRSTRLEN] = "*";
+	char ip[INET6_ADDRSTRLEN];
+	bool is_v4 = sa != NULL && sa->sa_family == AF_INET;
 
-	if (sa != NULL && sa->sa_family == AF_INET)
-		inet_ntop(AF_INET, &in->sin_addr, ip, sizeof(ip));
-	else if (sa != NULL && sa->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &in6->sin6_addr, ip, sizeof(ip));
-	if (ip[0] == '*')
-		snprintf(text, len, "*");
-	else /* the port has the same place in both families */
-		snprintf(text, len, sa->sa_family == AF_INET ? "%s:%u" : "[%s]:%u", ip,
-			 ntohs(in->sin_port));
+	if (sa == NULL || (!is_v4 && sa->sa_family != AF_INET6))
+		return "*";
+	inet_ntop(sa->sa_family, is_v4 ? (const void *)&in->sin_addr : &in6->sin6_addr, ip,
+		  sizeof(ip));
+	/* the port has the same place in both families */
+	snprintf(text, len, is_v4 ? "%s:%u" : "[%s]:%u", ip, ntohs(in->sin_port));
 	return text;
 }
 

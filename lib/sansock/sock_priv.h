@@ -156,12 +156,8 @@ void san_sock_room_give(struct sock_room *room);
 /** In a child of fork(): release what other threads of the parent had taken. */
 void san_sock_room_begin_child(void);
 
-/*
- * ---- sock_lock.c: a lock in memory that programs share ----
- *
- * None of these programs can rely on the others. A wait is bounded, whatever is written there.
- * (UDP-7, SYS-5)
- */
+/* ---- sock_lock.c: a lock in memory that programs share (UDP-7, SYS-5) ---- */
+/* None of these programs can rely on the others. A wait is bounded, whatever is written there. */
 
 /** A result of san_sock_lock(): the last owner has died, or has not released the lock in time. */
 #define SOCK_LOCK_TAKEN 1
@@ -410,12 +406,8 @@ void san_sock_owner_change_hold(void);
 void san_sock_owner_change_release(void);
 void san_sock_owner_change_begin_child(void);
 
-/*
- * ---- sock_eset.c: carried sockets in epoll sets ----
- *
- * The kernel has all of these sets, so they can be inherited, nested and shared as usual. A thread
- * that alone waits for a set checks its sockets before it asks the kernel. (UDP-6, UDP-8, AFC-19)
- */
+/* ---- sock_eset.c: carried sockets in epoll sets (UDP-6, UDP-8, AFC-19) ---- */
+/* The kernel has all of these sets, so they can be inherited, nested and shared as usual. */
 
 /** epoll_ctl() for the carried socket *f*. */
 int san_sock_eset_ctl(int epfd, int op, int fd, struct fd_sock *f, struct epoll_event *ev);
