@@ -223,17 +223,18 @@ json_put_client(FILE *f, const struct client *c)
 int
 san_report_try(const char *path)
 {
-	bool is_new = access(path, F_OK) != 0;
 	int fd;
 
 	if (strcmp(path, "-") == 0)
 		return 0;
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0) /* only a check: leave no empty file behind */
+		unlink(path);
+	else if (errno == EEXIST)
+		fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	close(fd);
-	if (is_new) /* only a check: leave no empty file behind */
-		unlink(path);
 	return 0;
 }
 

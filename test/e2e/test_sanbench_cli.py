@@ -272,6 +272,15 @@ def json_keys(work):
         check(key in page, f'{key} is not in the manual page')
 
 
+def json_link(work):
+    """The check that results can be written removes no link, even one to a missing file."""
+    path = work.path('link.json')
+    os.symlink(work.path('missing.json'), path)
+    done = run([BENCH, '--no-pci', '--', '--connect', '10.0.0.1', '--json', path])
+    check(done.returncode == 2 and '--json' in done.stderr, f'{done.returncode}: {done.stderr}')
+    check(os.path.islink(path) and not os.path.exists(path), 'the link has changed')
+
+
 def interrupted(work):
     """SIGINT ends both sides in order, with a result and without leaks."""
     link = Memif(work)
@@ -327,6 +336,7 @@ def main():
         tests.add('prompt on standard input', prompt_input, work)
         tests.add('prompt listens', prompt_listens, work)
         tests.add('JSON keys', json_keys, work)
+        tests.add('JSON into a link', json_link, work)
         tests.add('SIGINT', interrupted, work)
         tests.add('unreachable server', unreachable, work)
         tests.add('refusals', refusals, work)
