@@ -412,7 +412,7 @@ load_conn_events(struct sim_world *w, struct sim_host *h)
 			continue;
 		}
 		s = h->side_of_qp[SAN_QPN_INDEX(ev.qp)];
-		if (s->qp != ev.qp) {
+		if (s == NULL || s->qp != ev.qp) {
 			san_sim_fail_host(w, h, "complete", "event %u of queue pair %#x", ev.type,
 					  ev.qp);
 			return;
