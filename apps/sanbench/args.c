@@ -55,7 +55,7 @@ set_connect(void *conf, const char *v)
 static const char *
 args_set_mode(void *conf, const char *v)
 {
-	const struct bench_mode *m = san_mode_find(v, 0);
+	const struct bench_mode *m = san_mode_find(v);
 
 	if (m == NULL)
 		return MODES;

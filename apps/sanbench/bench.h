@@ -58,6 +58,7 @@ bool san_content_seen_add(struct seen *s, uint64_t msg);
 #define BENCH_CONNS_MAX 16384
 #define BENCH_DEPTH_MAX 16384
 #define BENCH_BATCH_MAX 256
+#define BENCH_MODE      8    /**< size of the name of a mode */
 #define BENCH_PORT      2048 /**< bytes of the arguments for the provider */
 #define BENCH_TEXT      192  /**< size of an error text */
 #define BENCH_SERVICE   4791
@@ -191,7 +192,7 @@ void san_cmd_prompt(struct bench *b);
 
 /* ---- net.c: queue pairs, their completion queues, and whom completions and events go to ---- */
 
-#define HELLO_MAGIC 0x53424e32 /**< "SBN2" in little endian */
+#define HELLO_MAGIC 0x53424e33 /**< "SBN3" in little endian */
 
 enum hello_kind {
 	HELLO_CTL = 1,
@@ -226,16 +227,14 @@ enum flow_way {
 struct hello {
 	uint32_t magic;
 	uint8_t kind;
-	uint8_t mode;
 	uint8_t flags;
 	uint8_t order;
+	char mode[BENCH_MODE];
 	uint64_t token; /**< identifies the session */
 	uint64_t seed;
 	uint32_t size_min, size_max;
 	uint16_t depth, slots; /**< slots is a power of two */
 	uint16_t nb_conns, index;
-	uint64_t addr; /**< region of the client, if the server pulls */
-	uint32_t rkey;
 	uint16_t batch;      /**< requests that an end posts together; 0: as many as fit */
 	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
 };
@@ -555,19 +554,6 @@ int san_report_json(struct bench *b, const struct client *c, uint64_t leaks);
 
 /* ---- mode*.c ---- */
 
-/** Sent in the hello. */
-enum mode_id {
-	MODE_SEND = 1,
-	MODE_PUSH = 2,
-	MODE_PULL = 3,
-	MODE_ATOMIC = 4,
-	MODE_INCAST = 5,
-	MODE_RPC = 9,
-	MODE_CONNECT = 10,
-	MODE_IDLE = 11,
-	MODE_STREAM = 12,
-};
-
 enum mode_flags {
 	MODE_RECVS = 0x1,   /**< the server posts receives for the messages */
 	MODE_SLOTS = 0x2,   /**< messages go to slots in the server's region */
@@ -577,9 +563,8 @@ enum mode_flags {
 };
 
 struct bench_mode {
-	const char *name;
+	char name[BENCH_MODE];
 	const char *help;
-	uint8_t id;     /**< enum mode_id */
 	uint8_t flags;  /**< enum mode_flags */
 	uint8_t rights; /**< enum rtsan_access of the server's region; 0: no region */
 	struct {
@@ -624,8 +609,8 @@ extern const struct bench_mode mode_push, mode_rpc, mode_connect, mode_stream;
 
 /** NULL-terminated, in the order of the help text. */
 extern const struct bench_mode *const mode_all[];
-/** Find a mode by its name, or if that is NULL by its id. NULL: there is none. */
-const struct bench_mode *san_mode_find(const char *name, uint8_t id);
+/** Find a mode by its name, of which at most BENCH_MODE bytes are read. NULL: there is none. */
+const struct bench_mode *san_mode_find(const char *name);
 
 /** True if the server checks every slot before the client may reuse it. */
 static inline bool

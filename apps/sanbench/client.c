@@ -157,8 +157,6 @@ conn_open_slots(struct client_conn *conn)
 	conn->q.on_wc = san_client_traffic_on_wc;
 	conn->q.mem = (uint8_t *)rtsan_mr_addr(c->mr) +
 		conn->q.hello.index * san_net_slots_bytes(&c->hello);
-	conn->q.hello.addr = (uint64_t)(uintptr_t)conn->q.mem;
-	conn->q.hello.rkey = rtsan_mr_rkey(c->mr);
 	if (c->mode->init != NULL)
 		c->mode->init(&conn->q);
 	/* with turns all connections share the limit of messages in flight */
@@ -399,7 +397,6 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 
 	*h = (struct hello){
 		.magic = HELLO_MAGIC,
-		.mode = mode->id,
 		.order = conf->conn.order,
 		.seed = conf->seed,
 		.size_min = conf->size_min,
@@ -410,6 +407,7 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 		.manner = conf->manner,
 		.nb_conns = (uint16_t)conf->conns,
 	};
+	memcpy(h->mode, mode->name, sizeof(h->mode));
 	if (conf->verify)
 		h->flags |= HELLO_VERIFY;
 	if (conf->imm && (mode->flags & MODE_SLOTS) != 0)

@@ -93,7 +93,6 @@ send_end(struct peer *p)
 static const struct bench_mode mode_send = {
 	.name = "send",
 	.help = "messages into receives that the server posts",
-	.id = MODE_SEND,
 	.flags = MODE_RECVS,
 	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.check = send_check,
@@ -184,7 +183,6 @@ push_end(struct peer *p)
 const struct bench_mode mode_push = {
 	.name = "push",
 	.help = "remote writes into the server's memory",
-	.id = MODE_PUSH,
 	.flags = MODE_SLOTS | MODE_SAME,
 	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	PUSHES,
@@ -193,7 +191,6 @@ const struct bench_mode mode_push = {
 static const struct bench_mode mode_incast = {
 	.name = "incast",
 	.help = "many connections push to one server at once, solicited",
-	.id = MODE_INCAST,
 	.flags = MODE_SLOTS,
 	.defaults = {.size = 65536, .depth = 4, .conns = 32, .solicit = BENCH_SOLICIT_ALWAYS},
 	PUSHES,
@@ -242,7 +239,6 @@ pull_end(struct peer *p)
 static const struct bench_mode mode_pull = {
 	.name = "pull",
 	.help = "remote reads from the server's memory",
-	.id = MODE_PULL,
 	.rights = RTSAN_REMOTE_PULL,
 	.defaults = {.size = 4096, .depth = 32, .conns = 1},
 	.fill = pull_fill,
@@ -328,7 +324,6 @@ atomic_end(struct peer *p)
 static const struct bench_mode mode_atomic = {
 	.name = "atomic",
 	.help = "fetch-and-add and compare-and-swap on the server's memory",
-	.id = MODE_ATOMIC,
 	.flags = MODE_SHARED,
 	.rights = RTSAN_REMOTE_ATOMIC,
 	.defaults = {.size = 8, .depth = 32, .conns = 1},
@@ -362,7 +357,6 @@ idle_end(struct peer *p)
 static const struct bench_mode mode_idle = {
 	.name = "idle",
 	.help = "connections that carry nothing",
-	.id = MODE_IDLE,
 	.defaults = {.size = 1, .depth = 1, .conns = 1},
 	.open = bare_open,
 	.end = idle_end,
@@ -470,7 +464,6 @@ connect_end(struct peer *p)
 const struct bench_mode mode_connect = {
 	.name = "connect",
 	.help = "connections set up and ended, over and over",
-	.id = MODE_CONNECT,
 	.defaults = {.size = 1, .depth = 1, .conns = 64},
 	.open = bare_open,
 	.step = connect_step,
@@ -495,11 +488,11 @@ const struct bench_mode *const mode_all[] = {
 };
 
 const struct bench_mode *
-san_mode_find(const char *name, uint8_t id)
+san_mode_find(const char *name)
 {
 	const struct bench_mode *const *m = mode_all;
 
-	while (*m != NULL && (name != NULL ? strcmp((*m)->name, name) != 0 : (*m)->id != id))
+	while (*m != NULL && strncmp((*m)->name, name, BENCH_MODE) != 0)
 		m++;
 	return *m;
 }

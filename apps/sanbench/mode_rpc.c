@@ -271,7 +271,6 @@ rpc_end(struct peer *p)
 const struct bench_mode mode_rpc = {
 	.name = "rpc",
 	.help = "requests that the server answers, with sends",
-	.id = MODE_RPC,
 	.defaults = {.size = 32, .depth = 64, .conns = 1},
 	.check = rpc_check,
 	.open = rpc_open,

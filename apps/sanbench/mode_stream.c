@@ -374,7 +374,6 @@ stream_end(struct peer *p)
 const struct bench_mode mode_stream = {
 	.name = "stream",
 	.help = "a stream of bytes, which the server receives as --receive says",
-	.id = MODE_STREAM,
 	.flags = MODE_BYTES,
 	.defaults = {.size = 65536, .depth = 4, .conns = 1},
 	.check = stream_check,

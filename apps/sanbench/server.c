@@ -221,7 +221,7 @@ session_free(struct session *s)
 static const char *
 hello_wrong(const struct rtsan_event *ev, const struct hello *h)
 {
-	const struct bench_mode *m = san_mode_find(NULL, h->mode);
+	const struct bench_mode *m = san_mode_find(h->mode);
 
 	if (ev->private_len < sizeof(*h) || h->magic != HELLO_MAGIC)
 		return "not a sanbench client, or of another version";
@@ -273,7 +273,7 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	if (s == NULL)
 		return wrong;
 	s->b = b;
-	s->mode = san_mode_find(NULL, h->mode);
+	s->mode = san_mode_find(h->mode);
 	s->hello = *h;
 	s->id = ++srv->nb_sessions;
 	s->ctl.owner = s;
@@ -392,8 +392,9 @@ peer_open(struct session *s, struct peer *p, const struct hello *h)
 static bool
 hello_is_alike(const struct hello *a, const struct hello *b)
 {
-	return a->mode == b->mode && a->nb_conns == b->nb_conns && a->size_min == b->size_min &&
-		a->size_max == b->size_max && a->depth == b->depth && a->slots == b->slots;
+	return memcmp(a->mode, b->mode, sizeof(a->mode)) == 0 && a->nb_conns == b->nb_conns &&
+		a->size_min == b->size_min && a->size_max == b->size_max && a->depth == b->depth &&
+		a->slots == b->slots;
 }
 
 static const char *
