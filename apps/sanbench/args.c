@@ -82,8 +82,8 @@ set_size(void *conf, const char *v)
 	snprintf(first, sizeof(first), "%.*s", dash != NULL ? (int)(dash - v) : 31, v);
 	if (!to_size(first, &min) || !to_size(dash != NULL ? dash + 1 : v, &max) || max < min)
 		return SIZES;
-	c->size_min = (uint32_t)min;
-	c->size_max = (uint32_t)max;
+	c->hello.size_min = (uint32_t)min;
+	c->hello.size_max = (uint32_t)max;
 	return NULL;
 }
 
@@ -190,15 +190,16 @@ static const struct san_key args[] = {
 	 READ(args_set_mode, MODES), SET},
 	{"sanbench", "size", "bytes of a message; default: by mode", READ(set_size, SIZES), SET},
 	{"sanbench", "depth", "messages in flight per connection; default: by mode",
-	 NUM(depth, 1, BENCH_DEPTH_MAX), SET},
-	{"sanbench", "conns", "connections; default: by mode", NUM(conns, 1, BENCH_CONNS_MAX), SET},
+	 NUM(hello.depth, 1, BENCH_DEPTH_MAX), SET},
+	{"sanbench", "conns", "connections; default: by mode",
+	 NUM(hello.nb_conns, 1, BENCH_CONNS_MAX), SET},
 	{"sanbench", "batch", "messages posted together; default: up to 32, as there is room",
-	 NUM(batch, 1, BENCH_BATCH_MAX), SET},
+	 NUM(hello.batch, 1, BENCH_BATCH_MAX), SET},
 	{"sanbench", "turns", "messages of a connection before it is the next one's turn",
 	 NUM(turns, 1, BENCH_BATCH_MAX), SET},
 	{"sanbench", "both", "mode rpc: the server asks, too", ON(both), SET},
-	{"sanbench", "way", "streams: which ends send", WORD(way, ways), SET},
-	{"sanbench", "receive", "streams: how the ends receive", WORD(manner, manners), SET},
+	{"sanbench", "way", "streams: which ends send", WORD(hello.way, ways), SET},
+	{"sanbench", "receive", "streams: how the ends receive", WORD(hello.manner, manners), SET},
 	{"sanbench", "stream-mode", "streams: how this end sends large data",
 	 WORD(stream.mode, stream_modes), SET},
 	{"sanbench", "stream-read", "streams: remote reads of large data",
@@ -213,13 +214,12 @@ static const struct san_key args[] = {
 	 MSEC(duration_ms, DURATION_MAX, 1000), SET},
 	{"sanbench", "count", "end after this number of messages, not after a time",
 	 NUM(count, 1, UINT64_MAX), SET},
-	{"sanbench", "verify", "check every byte at the other end",
-	 ON(verify), SET},
+	{"sanbench", "verify", "check every byte at the other end", ON(verify), SET},
 	{"sanbench", "order", "kind of connection", WORD(conn.order, san_args_orders), SET},
 	{"sanbench", "solicit", "pushes and sends ask for grants; default: by mode",
 	 WORD(solicit, san_args_solicits), SET},
 	{"sanbench", "imm", "pushes carry an immediate and consume a receive", ON(imm), SET},
-	{"sanbench", "seed", "seed of contents and sizes", NUM(seed, 0, UINT64_MAX), SET},
+	{"sanbench", "seed", "seed of contents and sizes", NUM(hello.seed, 0, UINT64_MAX), SET},
 	{"sanbench", "rq", "server: receives per connection; default: twice the client's depth",
 	 NUM(rq, 1, BENCH_DEPTH_MAX), SET},
 	{"sanbench", "window", "packets that this side can receive",
@@ -291,7 +291,7 @@ san_args_defaults(struct bench_conf *conf)
 	*conf = (struct bench_conf){
 		.service = BENCH_SERVICE,
 		.duration_ms = 5000,
-		.seed = 1,
+		.hello.seed = 1,
 		.timeout_ms = 30000,
 		.memory_mib = 4096,
 	};
@@ -400,11 +400,11 @@ from_mode(struct bench_conf *conf)
 	const struct bench_mode *m = conf->mode;
 
 	if (!is_given(conf, "size"))
-		conf->size_min = conf->size_max = m->defaults.size;
+		conf->hello.size_min = conf->hello.size_max = m->defaults.size;
 	if (!is_given(conf, "depth"))
-		conf->depth = m->defaults.depth;
+		conf->hello.depth = m->defaults.depth;
 	if (!is_given(conf, "conns"))
-		conf->conns = m->defaults.conns;
+		conf->hello.nb_conns = m->defaults.conns;
 	if (!is_given(conf, "solicit"))
 		conf->solicit = m->defaults.solicit;
 }
@@ -414,11 +414,11 @@ batches_wrong(const struct bench_conf *conf)
 {
 	bool has_slots = conf->mode->fill != NULL;
 
-	if (conf->batch > conf->depth)
+	if (conf->hello.batch > conf->hello.depth)
 		return "--batch: is more than --depth";
-	if (conf->turns > conf->depth)
+	if (conf->turns > conf->hello.depth)
 		return "--turns: is more than --depth";
-	if (conf->turns > 0 && (conf->batch > 0 || !has_slots))
+	if (conf->turns > 0 && (conf->hello.batch > 0 || !has_slots))
 		return "--turns: not with --batch, nor with modes that have turns of their own";
 	if (conf->count > 0 && conf->mode == &mode_connect)
 		return "--count: mode connect goes by time";
@@ -545,11 +545,11 @@ san_args_show(struct bench_conf *conf, FILE *f)
 	from_mode(conf);
 	fprintf(f, "connect %s service %" PRIu64 "\n", conf->peer[0] != '\0' ? conf->peer : "-",
 		conf->service);
-	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->size_min,
-		conf->size_max, conf->depth, conf->conns);
+	fprintf(f, "mode %s size %u-%u depth %u conns %u\n", conf->mode->name, conf->hello.size_min,
+		conf->hello.size_max, conf->hello.depth, conf->hello.nb_conns);
 	fprintf(f, "order %s solicit %s verify %s imm %s seed %" PRIu64 "\n",
 		san_args_orders[conf->conn.order], san_args_solicits[conf->solicit],
-		conf->verify ? "on" : "off", conf->imm ? "on" : "off", conf->seed);
+		conf->verify ? "on" : "off", conf->imm ? "on" : "off", conf->hello.seed);
 	if (conf->count > 0)
 		fprintf(f, "count %" PRIu64 "\n", conf->count);
 	else

@@ -25,13 +25,62 @@
 
 #include "hist.h"
 
+/* ---- what the two ends of a run agree on ---- */
+
+#define BENCH_MODE 8 /**< size of the name of a mode */
+
+#define HELLO_MAGIC 0x53424e33 /**< "SBN3" in little endian */
+
+enum hello_kind {
+	HELLO_CTL = 1,
+	HELLO_DATA = 2,
+};
+
+enum hello_flags {
+	HELLO_VERIFY = 0x1,
+	HELLO_IMM = 0x2,
+	HELLO_BOTH = 0x4, /**< the server sends requests, too */
+};
+
+/** Streams: how the receiver posts buffers. */
+enum flow_manner {
+	FLOW_DIRECT = 0, /**< large buffers, posted before data arrives */
+	FLOW_WAIT,       /**< wait for data, then post a small buffer, then a large one */
+	FLOW_SMALL,      /**< small buffers */
+	FLOW_MIXED,      /**< each of these for a while */
+	FLOW_MANNERS
+};
+
+/** Streams: which end sends, and when. */
+enum flow_way {
+	FLOW_ONE = 0,   /**< the client, at full rate */
+	FLOW_BOTH,      /**< both ends */
+	FLOW_SEND_RECV, /**< request and answer; each end sends, then posts a receive */
+	FLOW_RECV_SEND, /**< request and answer; each end posts a receive, then sends */
+	FLOW_WAYS
+};
+
+/** Private data of a connection request. The control connection is set up first. */
+struct hello {
+	uint32_t magic;
+	uint8_t kind;
+	uint8_t flags;
+	uint8_t order;
+	char mode[BENCH_MODE];
+	uint64_t token; /**< identifies the session */
+	uint64_t seed;
+	uint32_t size_min, size_max;
+	uint16_t depth, slots; /**< slots is a power of two */
+	uint16_t nb_conns, index;
+	uint16_t batch;      /**< requests that an end posts together; 0: as many as fit */
+	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
+};
+
 /*
  * ---- content.c: data that is a function of its position (SYS-3) ----
  *
  * The receiver can check each byte without the original, and detects lost and repeated messages.
  */
-
-struct hello;
 
 /** The stream of bytes for message *i* of the client of a connection, or of the server. */
 uint64_t san_content_base(const struct hello *h, bool of_server, uint64_t i);
@@ -58,7 +107,6 @@ bool san_content_seen_add(struct seen *s, uint64_t msg);
 #define BENCH_CONNS_MAX 16384
 #define BENCH_DEPTH_MAX 16384
 #define BENCH_BATCH_MAX 256
-#define BENCH_MODE      8    /**< size of the name of a mode */
 #define BENCH_PORT      2048 /**< bytes of the arguments for the provider */
 #define BENCH_TEXT      192  /**< size of an error text */
 #define BENCH_SERVICE   4791
@@ -89,15 +137,12 @@ struct bench_conf {
 	/* traffic */
 	uint8_t solicit; /**< enum bench_solicit */
 	bool verify, imm, live, both;
-	uint64_t given; /**< bits of arguments, of which others have the value of the mode */
-	uint32_t size_min, size_max;
-	uint32_t depth, conns, rq;
-	uint32_t batch;      /**< messages posted together; 0: as many as fit */
-	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
+	uint64_t given;     /**< bits of arguments, of which others have the value of the mode */
+	struct hello hello; /**< with those of its values that are settings */
+	uint32_t rq;
 	struct rtsan_stream_attr stream;
 	uint32_t turns;              /**< messages of a connection per turn; 0: no turns */
 	uint64_t duration_ms, count; /**< 0: unlimited */
-	uint64_t seed;
 	uint32_t timeout_ms;
 	struct rtsan_conn_param conn; /**< without private data; 0: the stack's default */
 	/* server */
@@ -191,53 +236,6 @@ bool san_cmd_run_file(struct bench *b, const char *path);
 void san_cmd_prompt(struct bench *b);
 
 /* ---- net.c: queue pairs, their completion queues, and whom completions and events go to ---- */
-
-#define HELLO_MAGIC 0x53424e33 /**< "SBN3" in little endian */
-
-enum hello_kind {
-	HELLO_CTL = 1,
-	HELLO_DATA = 2,
-};
-
-enum hello_flags {
-	HELLO_VERIFY = 0x1,
-	HELLO_IMM = 0x2,
-	HELLO_BOTH = 0x4, /**< the server sends requests, too */
-};
-
-/** Streams: how the receiver posts buffers. */
-enum flow_manner {
-	FLOW_DIRECT = 0, /**< large buffers, posted before data arrives */
-	FLOW_WAIT,       /**< wait for data, then post a small buffer, then a large one */
-	FLOW_SMALL,      /**< small buffers */
-	FLOW_MIXED,      /**< each of these for a while */
-	FLOW_MANNERS
-};
-
-/** Streams: which end sends, and when. */
-enum flow_way {
-	FLOW_ONE = 0,   /**< the client, at full rate */
-	FLOW_BOTH,      /**< both ends */
-	FLOW_SEND_RECV, /**< request and answer; each end sends, then posts a receive */
-	FLOW_RECV_SEND, /**< request and answer; each end posts a receive, then sends */
-	FLOW_WAYS
-};
-
-/** Private data of a connection request. The control connection is set up first. */
-struct hello {
-	uint32_t magic;
-	uint8_t kind;
-	uint8_t flags;
-	uint8_t order;
-	char mode[BENCH_MODE];
-	uint64_t token; /**< identifies the session */
-	uint64_t seed;
-	uint32_t size_min, size_max;
-	uint16_t depth, slots; /**< slots is a power of two */
-	uint16_t nb_conns, index;
-	uint16_t batch;      /**< requests that an end posts together; 0: as many as fit */
-	uint8_t way, manner; /**< streams: enum flow_way, enum flow_manner */
-};
 
 /** Private data of the answer. */
 struct welcome {
@@ -496,7 +494,7 @@ struct client {
 	struct hello hello;
 	struct ctl ctl;
 	struct client_conn *conns;
-	uint32_t nb_conns, nb_made, nb_up;
+	uint32_t nb_made, nb_up;
 	uint32_t nb_ends;    /**< totals sent: of each connection, then of all */
 	uint32_t turn;       /**< index of the connection whose turn it is */
 	struct rtsan_mr *mr; /**< slots of all connections */

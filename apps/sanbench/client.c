@@ -32,7 +32,7 @@ enter_close(struct client *c)
 		c->end = rte_rdtsc();
 	c->rtx = san_port_counter_since(c->b, "rtx", c->rtx_begin);
 	san_client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++)
+	for (i = 0; i < c->hello.nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
 			rtsan_disconnect(c->conns[i].q.qp);
 }
@@ -137,7 +137,7 @@ client_is_same_version(const struct client *c)
 {
 	return (c->mode->flags & MODE_SAME) != 0 && c->hello.flags == 0 &&
 		c->hello.size_min == c->hello.size_max && c->conf.turns == 0 &&
-		(c->conf.batch == 0 || c->hello.slots % c->conf.batch == 0);
+		(c->hello.batch == 0 || c->hello.slots % c->hello.batch == 0);
 }
 
 /* Create the slots, and a queue pair for as many messages. */
@@ -162,7 +162,7 @@ conn_open_slots(struct client_conn *conn)
 	/* with turns all connections share the limit of messages in flight */
 	if (c->conf.turns > 0)
 		return san_net_qp_open(&conn->q, depth, 1,
-				       conn->q.hello.index == 0 ? c->conf.depth : 0);
+				       conn->q.hello.index == 0 ? c->conf.hello.depth : 0);
 	return san_net_qp_open(&conn->q, depth, 1, depth + 1);
 }
 
@@ -170,6 +170,7 @@ static int
 conn_open(struct client *c, uint16_t index)
 {
 	struct client_conn *conn = &c->conns[index];
+	uint32_t nb = c->hello.nb_conns;
 	int ret;
 
 	conn->client = c;
@@ -183,7 +184,7 @@ conn_open(struct client *c, uint16_t index)
 		conn->q.stream = &c->conf.stream;
 	conn->limit = UINT64_MAX;
 	if (c->conf.count > 0)
-		conn->limit = c->conf.count / c->nb_conns + (index < c->conf.count % c->nb_conns);
+		conn->limit = c->conf.count / nb + (index < c->conf.count % nb);
 	ret = c->mode->open != NULL ? c->mode->open(&conn->q) : conn_open_slots(conn);
 	return ret < 0 ? ret : san_client_conn_connect(conn);
 }
@@ -198,7 +199,7 @@ client_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 		return;
 	}
 	if (c->mode->open == NULL) { /* one region for the slots of all connections */
-		if (rtsan_mr_alloc(c->b->ctx, c->nb_conns * san_net_slots_bytes(&c->hello), 0,
+		if (rtsan_mr_alloc(c->b->ctx, c->hello.nb_conns * san_net_slots_bytes(&c->hello), 0,
 				   &c->mr) < 0) {
 			san_client_fail(c, "no memory for the messages");
 			return;
@@ -216,7 +217,7 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 
 	switch (msg->type) {
 	case CTL_DONE:
-		if (msg->index >= c->nb_conns)
+		if (msg->index >= c->hello.nb_conns)
 			break;
 		conn = &c->conns[msg->index];
 		if (msg->a > conn->credit && msg->a <= conn->q.did.msgs)
@@ -241,10 +242,10 @@ client_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload)
 static void
 step_end(struct client *c)
 {
-	for (; c->nb_ends <= c->nb_conns; c->nb_ends++) {
+	for (; c->nb_ends <= c->hello.nb_conns; c->nb_ends++) {
 		struct ctl_msg msg = {.type = CTL_END, .a = c->shared};
 
-		if (c->nb_ends < c->nb_conns) {
+		if (c->nb_ends < c->hello.nb_conns) {
 			const struct bench_did *did = &c->conns[c->nb_ends].q.did;
 
 			msg = (struct ctl_msg){
@@ -269,7 +270,7 @@ client_release(struct client *c)
 {
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && c->conns != NULL; i++)
+	for (i = 0; i < c->hello.nb_conns && c->conns != NULL; i++)
 		san_net_qp_close(&c->conns[i].q);
 	if (c->mr != NULL)
 		rtsan_mr_dereg(c->mr);
@@ -292,7 +293,7 @@ step_close(struct client *c)
 		client_release(c);
 		return;
 	}
-	for (i = 0; i < c->nb_conns; i++)
+	for (i = 0; i < c->hello.nb_conns; i++)
 		if (!c->conns[i].q.is_over)
 			return;
 	if (c->ctl.q.is_up && !c->is_bye_said) {
@@ -316,14 +317,14 @@ step_connect(struct client *c)
 		else
 			san_client_fail(c, "no memory for connections");
 	}
-	while (c->state == CLIENT_DATA && c->nb_made < c->nb_conns &&
+	while (c->state == CLIENT_DATA && c->nb_made < c->hello.nb_conns &&
 	       c->nb_made - c->nb_up < CONNECTING_MAX) {
 		ret = conn_open(c, (uint16_t)c->nb_made++);
 		if (ret < 0)
 			san_client_fail(c, "connection %u can't be made: %s (%s)", c->nb_made - 1,
 					strerror(-ret), rtsan_error());
 	}
-	if (c->state == CLIENT_DATA && c->nb_up == c->nb_conns) {
+	if (c->state == CLIENT_DATA && c->nb_up == c->hello.nb_conns) {
 		san_report_memory(&c->memory_up);
 		san_client_enter(c, CLIENT_TRAFFIC, c->conf.timeout_ms);
 		c->begin = rte_rdtsc();
@@ -395,18 +396,9 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 {
 	const struct bench_mode *mode = conf->mode;
 
-	*h = (struct hello){
-		.magic = HELLO_MAGIC,
-		.order = conf->conn.order,
-		.seed = conf->seed,
-		.size_min = conf->size_min,
-		.size_max = conf->size_max,
-		.depth = (uint16_t)conf->depth,
-		.batch = (uint16_t)conf->batch,
-		.way = conf->way,
-		.manner = conf->manner,
-		.nb_conns = (uint16_t)conf->conns,
-	};
+	*h = conf->hello;
+	h->magic = HELLO_MAGIC;
+	h->order = conf->conn.order;
 	memcpy(h->mode, mode->name, sizeof(h->mode));
 	if (conf->verify)
 		h->flags |= HELLO_VERIFY;
@@ -415,7 +407,7 @@ san_client_hello(const struct bench_conf *conf, struct hello *h)
 	if (conf->both)
 		h->flags |= HELLO_BOTH;
 	/* with turns all connections together have the depth of one */
-	if (conf->turns > 0 && (uint64_t)conf->conns * conf->turns > conf->depth)
+	if (conf->turns > 0 && (uint64_t)conf->hello.nb_conns * conf->turns > conf->hello.depth)
 		h->depth = (uint16_t)conf->turns;
 	/* if the server returns slots, twice the depth hides its latency */
 	h->slots = (uint16_t)rte_align32pow2(h->depth * (san_mode_has_placed(mode, h) ? 2u : 1u));
@@ -436,7 +428,6 @@ san_client_start(struct bench *b)
 	c->b = b;
 	c->conf = b->conf;
 	c->mode = b->conf.mode;
-	c->nb_conns = c->conf.conns;
 	c->ctl.owner = c;
 	c->ctl.on_msg = client_on_ctl_msg;
 	c->ctl.q.on_event = client_on_ctl_event;
@@ -448,7 +439,7 @@ san_client_start(struct bench *b)
 	c->rtx_begin = san_port_counter(b, "rtx");
 	san_report_memory(&c->memory_begin);
 	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
-	c->conns = calloc(c->nb_conns, sizeof(*c->conns));
+	c->conns = calloc(c->hello.nb_conns, sizeof(*c->conns));
 	ret = c->conns == NULL ? -ENOMEM : san_net_ctl_open(b, &c->ctl);
 	if (ret < 0) {
 		san_bench_fail(b, "no room for connections: %s",

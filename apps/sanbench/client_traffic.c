@@ -132,12 +132,12 @@ pump_all(struct client *c)
 	struct client_conn *conn;
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && !c->is_failed; i++) {
+	for (i = 0; i < c->hello.nb_conns && !c->is_failed; i++) {
 		conn = &c->conns[i];
 		n = traffic_room(conn);
 		/* the last batch may be smaller */
-		batch = RTE_MIN(c->conf.batch, conn->limit - conn->q.did.msgs);
-		if (c->conf.batch == 0)
+		batch = RTE_MIN(c->hello.batch, conn->limit - conn->q.did.msgs);
+		if (c->hello.batch == 0)
 			n = RTE_MIN(n, (uint64_t)POST_BURST);
 		else
 			n = n < batch ? 0 : batch;
@@ -154,7 +154,7 @@ pump_turns(struct client *c)
 	struct client_conn *conn;
 	uint64_t n, last = c->msgs;
 
-	while (c->msgs - c->completed + c->conf.turns <= c->conf.depth && !c->is_failed) {
+	while (c->msgs - c->completed + c->conf.turns <= c->conf.hello.depth && !c->is_failed) {
 		conn = &c->conns[c->turn];
 		n = traffic_room(conn);
 		if (n < c->conf.turns && n < conn->limit - conn->q.did.msgs)
@@ -162,7 +162,7 @@ pump_turns(struct client *c)
 		n = n < c->conf.turns ? n : c->conf.turns;
 		if (n > 0 && traffic_pump(conn, n) != n)
 			break;
-		c->turn = c->turn + 1 < c->nb_conns ? c->turn + 1 : 0;
+		c->turn = c->turn + 1 < c->hello.nb_conns ? c->turn + 1 : 0;
 		if (n == 0 && c->turn == 0)
 			break; /* all messages are posted */
 	}
@@ -179,7 +179,7 @@ report_placed(struct client *c)
 	bool has_worked = false;
 	uint32_t i;
 
-	for (i = 0; i < c->nb_conns && c->has_placed && !c->is_failed; i++) {
+	for (i = 0; i < c->hello.nb_conns && c->has_placed && !c->is_failed; i++) {
 		struct client_conn *conn = &c->conns[i];
 		uint64_t nb = conn->q.did.done - conn->reported;
 
@@ -206,7 +206,7 @@ is_all_made(const struct client *c)
 	if (c->conf.count == 0)
 		return c->conf.duration_ms != 0 &&
 			rte_rdtsc() - c->begin >= san_bench_ticks_of_ms(c->b, c->conf.duration_ms);
-	for (i = 0; i < c->nb_conns; i++)
+	for (i = 0; i < c->hello.nb_conns; i++)
 		if (c->conns[i].q.did.msgs < c->conns[i].limit)
 			return false;
 	return true;
@@ -221,7 +221,7 @@ san_client_traffic_step_mode(struct client *c, bool is_active)
 	if (c->mode->step == NULL)
 		return false;
 	c->msgs = c->bytes = c->completed = 0;
-	for (i = 0; i < c->nb_conns; i++) {
+	for (i = 0; i < c->hello.nb_conns; i++) {
 		struct client_conn *conn = &c->conns[i];
 		const struct bench_did *did = &conn->q.did;
 
@@ -251,7 +251,7 @@ san_client_traffic_step(struct client *c)
 	if (c->is_failed || c->rounds++ % END_ROUNDS != 0 ||
 	    !(c->is_stopped || is_all_made(c)))
 		return has_worked;
-	for (i = 0; i < c->nb_conns; i++)
+	for (i = 0; i < c->hello.nb_conns; i++)
 		c->conns[i].limit = c->conns[i].q.did.msgs;
 	san_client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
 	return true;
@@ -266,7 +266,7 @@ traffic_is_drained(const struct client *c)
 
 	if (c->completed < c->msgs)
 		return false;
-	for (i = 0; i < c->nb_conns; i++) {
+	for (i = 0; i < c->hello.nb_conns; i++) {
 		conn = &c->conns[i];
 		posted = conn->q.did.msgs;
 		if (c->has_placed && (conn->q.did.done < posted || conn->credit < posted))

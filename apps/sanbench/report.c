@@ -103,13 +103,13 @@ san_report_client(const struct client *c, FILE *f)
 	double s = report_seconds(c);
 	struct hist_summary lat;
 
-	fprintf(f, "client: %s to %s, %u connection%s, ", c->mode->name, c->conf.peer, c->nb_conns,
-		c->nb_conns == 1 ? "" : "s");
-	if (c->conf.size_min == c->conf.size_max)
-		fprintf(f, "%u bytes", c->conf.size_max);
+	fprintf(f, "client: %s to %s, %u connection%s, ", c->mode->name, c->conf.peer,
+		c->hello.nb_conns, c->hello.nb_conns == 1 ? "" : "s");
+	if (c->hello.size_min == c->hello.size_max)
+		fprintf(f, "%u bytes", c->hello.size_max);
 	else
-		fprintf(f, "%u to %u bytes", c->conf.size_min, c->conf.size_max);
-	fprintf(f, ", depth %u, %s\n", c->conf.depth, san_args_orders[c->conf.conn.order]);
+		fprintf(f, "%u to %u bytes", c->hello.size_min, c->hello.size_max);
+	fprintf(f, ", depth %u, %s\n", c->conf.hello.depth, san_args_orders[c->conf.conn.order]);
 	if (c->is_failed) {
 		fprintf(f, "  FAILED: %s\n", c->error);
 		return;
@@ -191,11 +191,11 @@ json_put_client(FILE *f, const struct client *c)
 	put_text(f, "order", san_args_orders[c->conf.conn.order]);
 	put_text(f, "solicit", san_args_solicits[c->conf.solicit]);
 	fprintf(f, "  \"verify\": %s,\n", c->conf.verify ? "true" : "false");
-	put_number(f, "size_min", c->conf.size_min);
-	put_number(f, "size_max", c->conf.size_max);
-	put_number(f, "depth", c->conf.depth);
-	put_number(f, "conns", c->nb_conns);
-	put_number(f, "seed", c->conf.seed);
+	put_number(f, "size_min", c->hello.size_min);
+	put_number(f, "size_max", c->hello.size_max);
+	put_number(f, "depth", c->conf.hello.depth);
+	put_number(f, "conns", c->hello.nb_conns);
+	put_number(f, "seed", c->hello.seed);
 	fprintf(f, "  \"seconds\": %.6f,\n", s);
 	put_number(f, "messages", c->msgs);
 	put_number(f, "bytes", c->bytes);
