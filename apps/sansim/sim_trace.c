@@ -40,9 +40,8 @@ enum {
 
 struct sim_trace {
 	FILE *file;
-	int error;         /* first error, negative; nothing is written after it */
-	uint32_t *snaplen; /* per interface */
-	uint32_t nb_ifaces, nb_room;
+	int error; /* first error, negative; nothing is written after it */
+	uint32_t nb_ifaces;
 	uint32_t len; /* of the block that is being built */
 	uint8_t block[BLOCK_MAX];
 	char buffer[FILE_BUFFER];
@@ -143,32 +142,19 @@ san_sim_trace_open(const char *path, struct sim_trace **out)
 	return 0;
 }
 
-int
-san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen)
+int32_t
+san_sim_trace_interface(struct sim_trace *t, const char *name)
 {
-	uint32_t nb_room = t->nb_room == 0 ? 16 : 2 * t->nb_room;
 	static const uint8_t tsresol = TSRESOL_NS;
-	uint32_t *grown;
 
-	if (t->nb_ifaces == t->nb_room) {
-		SAN_VERIFY(nb_room <= INT32_MAX);
-		grown = reallocarray(t->snaplen, nb_room, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		t->snaplen = grown;
-		t->nb_room = nb_room;
-	}
-	t->snaplen[t->nb_ifaces] = snaplen != 0 && snaplen < SIM_TRACE_SNAPLEN_MAX ?
-		snaplen :
-		SIM_TRACE_SNAPLEN_MAX;
 	block_begin(t, BLOCK_INTERFACE);
 	put_le16(t, LINK_ETHERNET);
 	put_le16(t, 0);
-	put_le32(t, snaplen);
+	put_le32(t, 0); /* packets are whole */
 	put_text(t, OPT_INTERFACE_NAME, name);
 	put_option(t, OPT_INTERFACE_TSRESOL, &tsresol, sizeof(tsresol));
 	block_end(t);
-	return (int)t->nb_ifaces++;
+	return (int32_t)t->nb_ifaces++;
 }
 
 void
@@ -176,10 +162,9 @@ san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, bool o
 		     const void *bytes, uint32_t len, const char *comment)
 {
 	const uint8_t flags[4] = {outbound ? FLAGS_OUTBOUND : FLAGS_INBOUND};
-	uint32_t kept;
+	uint32_t kept = len < SIM_TRACE_SNAPLEN_MAX ? len : SIM_TRACE_SNAPLEN_MAX;
 
 	SAN_VERIFY(iface < t->nb_ifaces);
-	kept = len < t->snaplen[iface] ? len : t->snaplen[iface];
 	block_begin(t, BLOCK_PACKET);
 	put_le32(t, iface);
 	put_le32(t, (uint32_t)(at_ns >> 32));
@@ -202,7 +187,6 @@ san_sim_trace_close(struct sim_trace *t)
 	/* the rest of the buffer is written here, which can fail */
 	if (fclose(t->file) != 0 && error == 0)
 		error = errno != 0 ? -errno : -EIO;
-	free(t->snaplen);
 	free(t);
 	return error;
 }

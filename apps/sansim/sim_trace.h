@@ -22,10 +22,9 @@ struct sim_trace;
 int san_sim_trace_open(const char *path, struct sim_trace **out);
 /**
  * Declare an Ethernet interface, at any time before its first packet. Wireshark displays *name*,
- * in UTF-8. Of each packet *snaplen* bytes are kept; 0: all, up to SIM_TRACE_SNAPLEN_MAX. Returns
- * its number, from 0 on; or -ENOMEM. san_sim_trace_close() reports errors of the file.
+ * in UTF-8. Returns its number, from 0 on. san_sim_trace_close() reports errors of the file.
  */
-int san_sim_trace_interface(struct sim_trace *t, const char *name, uint32_t snaplen);
+int32_t san_sim_trace_interface(struct sim_trace *t, const char *name);
 /**
  * Write one packet: the whole frame without FCS. Packets need not be ordered by time. *comment* is
  * UTF-8 or NULL. Texts are truncated to 65535 bytes.

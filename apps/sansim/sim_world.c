@@ -260,7 +260,7 @@ open_watch(struct sim_world *w, const struct sim_watch *watch)
 	}
 	while ((l = san_sim_topo_match(w, watch->trace_where, &i)) != NULL) {
 		snprintf(name, sizeof(name), "%u-%u", l->from, l->to);
-		l->trace_if = san_sim_trace_interface(w->net.trace, name, 0);
+		l->trace_if = san_sim_trace_interface(w->net.trace, name);
 	}
 	return 0;
 }

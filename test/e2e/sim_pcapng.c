@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Writes a pcapng file of a simulation, for test_sim_pcapng.py: two interfaces, the second of which
- * truncates packets, and times, directions and comments that the test knows.
+ * Writes a pcapng file of a simulation, for test_sim_pcapng.py: two interfaces, and times,
+ * directions and comments that the test knows.
  *
  * usage: sim_pcapng FILE.pcapng
  */
@@ -46,8 +46,8 @@ main(int argc, char **argv)
 		frame[i] = (uint8_t)i;
 	rc = san_sim_trace_open(argv[1], &t);
 	if (rc == 0) {
-		san_sim_trace_interface(t, "h0", 0);
-		san_sim_trace_interface(t, "leaf1 port 3", 128);
+		san_sim_trace_interface(t, "h0");
+		san_sim_trace_interface(t, "leaf1 port 3");
 		for (uint32_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
 			san_sim_trace_packet(t, packets[i].iface, packets[i].at_ns,
 					     packets[i].is_out, frame, packets[i].len,

@@ -354,8 +354,8 @@ run(uint32_t nr, const char *file)
 
 	if (rc != 0)
 		return rc;
-	san_sim_trace_interface(story.trace, "A", 0);
-	san_sim_trace_interface(story.trace, "B", 0);
+	san_sim_trace_interface(story.trace, "A");
+	san_sim_trace_interface(story.trace, "B");
 	san_stream_conf_default(&story.stream);
 	if (stories[nr].conf != NULL)
 		stories[nr].conf(&story.stream);

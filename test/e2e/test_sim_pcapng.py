@@ -20,14 +20,13 @@ H0, LEAF1 = ("0", "h0"), ("1", "leaf1 port 3")
 IN, OUT = "0x00000001", "0x00000002"
 FIELDS = ["frame.time_epoch", "frame.interface_id", "frame.interface_name",
           "frame.packet_flags_direction", "frame.len", "frame.cap_len", "frame.comment"]
-# The second interface keeps 128 bytes.
 EXPECTED = [
     ("0.000000000", *H0, OUT, "60", "60", ""),
     ("0.000000001", *LEAF1, IN, "61", "61", "dropped: queue full"),
     ("0.999999999", *H0, IN, "62", "62", ""),
     ("1.000000000", *LEAF1, OUT, "63", "63", ""),
     ("4.294967295", *H0, OUT, "1514", "1514", ""),
-    ("4.294967296", *LEAF1, OUT, "1514", "128", "marked: 100 % of 32 KiB, été"),
+    ("4.294967296", *LEAF1, OUT, "1514", "1514", "marked: 100 % of 32 KiB, été"),
     ("86400.000000001", *H0, IN, "9014", "9014", ""),
     ("1234.567890123", *H0, OUT, "65535", "65535", ""),
 ]
