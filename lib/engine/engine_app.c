@@ -266,11 +266,10 @@ engine_drain_qp_is_over(struct san_engine *e, struct san_engine_qp *q)
 }
 
 int
-san_engine_drain(struct san_engine *e, void *none)
+san_engine_drain(struct san_engine *e, void *none __rte_unused)
 {
 	uint32_t i, left = san_core_share_use(e->core)->nb_orphans;
 
-	(void)none;
 	for (i = 0; i < e->conf.ulp.max_qps; i++)
 		if (e->qps[i].wq.wq != NULL && e->qps[i].app != 0 &&
 		    !engine_drain_qp_is_over(e, &e->qps[i]))
@@ -279,11 +278,10 @@ san_engine_drain(struct san_engine *e, void *none)
 }
 
 int
-san_engine_drain_cut(struct san_engine *e, void *none)
+san_engine_drain_cut(struct san_engine *e, void *none __rte_unused)
 {
 	uint32_t i;
 
-	(void)none;
 	for (i = 0; i < e->conf.ulp.max_qps; i++) {
 		struct san_engine_qp *q = &e->qps[i];
 

@@ -46,11 +46,10 @@ static uint32_t nb_users; /* changed by the one thread that opens or closes port
 
 /* Hold the interrupt thread. It runs in that thread. */
 static void
-gate_hold_timer(void *arg)
+gate_hold_timer(void *arg __rte_unused)
 {
 	uint32_t asked = GATE_ASKED;
 
-	(void)arg;
 	if (!atomic_compare_exchange_strong(&state, &asked, GATE_HELD))
 		return; /* no gate wants it any more */
 	while (sem_wait(&go) != 0 && errno == EINTR)

@@ -106,13 +106,11 @@ find_mtu(struct san_engine_port *p, const char **why)
 }
 
 static int
-on_removed(uint16_t port_id, enum rte_eth_event_type type, void *arg, void *ret)
+on_removed(uint16_t port_id __rte_unused, enum rte_eth_event_type type __rte_unused, void *arg,
+	   void *ret __rte_unused)
 {
 	struct san_engine_port *p = arg;
 
-	(void)port_id;
-	(void)type;
-	(void)ret;
 	atomic_store(&p->lost, true);
 	san_engine_event_wake(p);
 	return 0;

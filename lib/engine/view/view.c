@@ -198,24 +198,14 @@ text_each(struct san_engine_port *p, bool streams, FILE *f)
 void
 san_view_text(struct san_engine_port *p, enum rtsan_dpdk_show what, FILE *f)
 {
-	switch (what) {
-	case RTSAN_SHOW_PORT:
+	if (what == RTSAN_SHOW_PORT)
 		text_port(p, f);
-		break;
-	case RTSAN_SHOW_CONN:
-		text_each(p, false, f);
-		break;
-	case RTSAN_SHOW_STATS:
+	else if (what == RTSAN_SHOW_CONN || what == RTSAN_SHOW_STREAM)
+		text_each(p, what == RTSAN_SHOW_STREAM, f);
+	else if (what == RTSAN_SHOW_STATS)
 		text_counters(p, &san_view_counters_set, f);
-		break;
-	case RTSAN_SHOW_CAM:
+	else if (what == RTSAN_SHOW_CAM)
 		text_counters(p, &san_view_cam_set, f);
-		break;
-	case RTSAN_SHOW_DROPS:
+	else if (what == RTSAN_SHOW_DROPS)
 		text_drops(p, f);
-		break;
-	case RTSAN_SHOW_STREAM:
-		text_each(p, true, f);
-		break;
-	}
 }
