@@ -26,8 +26,7 @@
 enum {
 	SEQ_RECEIVABLE = 0x1, /* a send or a push with immediate */
 	SEQ_RECEIVED = 0x2,
-	SEQ_OK = 0x4,
-	SEQ_OVER = 0x8, /* completed with an error, or lost with its process */
+	SEQ_OK = 0x4, /* neither completed with an error, nor lost with its process */
 };
 
 static void
@@ -81,7 +80,7 @@ check_order_completed(struct sim_world *w, struct sim_side *s, const struct sim_
 		san_sim_fail_side(w, s, "order", "request %" PRIu64 " completed after %" PRIu64,
 				  op->seq, o->nb_done - 1);
 	o->nb_done = RTE_MAX(o->nb_done, op->seq + 1);
-	o->seqs[op->seq] |= ok ? SEQ_OK : SEQ_OVER;
+	o->seqs[op->seq] |= ok ? SEQ_OK : 0;
 	if (ok && (op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP))
 		check_old_value(w, s, op);
 }
@@ -610,10 +609,6 @@ san_sim_check_note(struct sim_world *w, enum sim_note note, struct sim_side *s,
 		break;
 	case SIM_NOTE_DOWN:
 		check_complete_down(w, s);
-		break;
-	case SIM_NOTE_LOST:
-		if (!s->stream)
-			s->order.seqs[op->seq] |= SEQ_OVER;
 		break;
 	case SIM_NOTE_RESTARTED:
 		s->nb_flushed = 0;

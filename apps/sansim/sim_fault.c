@@ -43,7 +43,7 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		[SIM_FAULT_MUTE] = &lf->nb_mute,
 	};
 	bool has_rate = f->kind != SIM_FAULT_DOWN && f->kind != SIM_FAULT_MUTE;
-	uint32_t i, by = has_rate ? f->rate_ppm : 1;
+	uint32_t by = has_rate ? f->rate_ppm : 1;
 	uint64_t by_ns = begins ? f->arg_ns : -f->arg_ns;
 
 	if (sums[f->kind] != NULL)
@@ -52,9 +52,7 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		lf->reorder_ns += by_ns;
 	if (f->kind == SIM_FAULT_DUPLICATE)
 		lf->dup_ns += by_ns;
-	l->faulty = false;
-	for (i = 0; i < SIM_FAULT_MAX; i++)
-		l->faulty |= sums[i] != NULL && *sums[i] != 0;
+	l->nb_faults += begins ? 1 : -1;
 }
 
 /* Each link has the narrowest of its active limits. */

@@ -177,7 +177,7 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	queued = san_sim_link_backlog(l, now_ns);
 	l->stats.high_bytes = RTE_MAX(l->stats.high_bytes, queued);
 	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns + l->more_ns;
-	if (l->faulty) {
+	if (l->nb_faults != 0) {
 		sim_link_carry(net, l, m, at_ns);
 		return;
 	}

@@ -104,7 +104,7 @@ struct sim_link {
 	uint32_t buffer_bytes;
 	int32_t trace_if; /**< negative: not traced */
 	struct sim_link_fault fault;
-	bool faulty; /**< any fault is active */
+	uint32_t nb_faults; /**< active ones */
 	struct sim_link_stats stats;
 };
 
@@ -161,10 +161,7 @@ struct san_wire_path san_sim_pkt_path(const struct rte_mbuf *m, const struct san
  * forge it. NULL: *m* belongs to no connection, or *pool* is empty.
  */
 struct rte_mbuf *san_sim_pkt_forge_cnp(struct rte_mbuf *m, struct rte_mempool *pool);
-/**
- * True for data that continues a transfer: it follows a grant, a request or the first packet of a
- * push.
- */
+/** True for data that continues a transfer: after a grant, a request or a push's first packet. */
 bool san_sim_pkt_goes_on(struct rte_mbuf *m);
 /**
  * Add an arrival to a trace's hash: time, place and content. Of the content the headers and the end

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The programs: which hosts communicate, their memory, their connections, start and end. See
- * sim_load_op.c for requests.
- */
+/* The programs: pairs of hosts, memory, connections, start and end. Requests: sim_load_op.c. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -263,7 +260,6 @@ san_sim_load_host_down(struct sim_world *w, struct sim_host *h)
 		for (k = 0; s->initiates && k < w->conf.load.depth; k++) {
 			if (!s->ops[k].posted)
 				continue;
-			san_sim_check_note(w, SIM_NOTE_LOST, s, &s->ops[k], NULL);
 			s->ops[k].posted = false;
 			s->free[s->nb_free++] = s->ops[k].slot;
 			s->nb_done++;

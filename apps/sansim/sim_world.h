@@ -444,7 +444,6 @@ enum sim_note {
 	SIM_NOTE_POSTED,    /**< op */
 	SIM_NOTE_COMPLETED, /**< op, wc */
 	SIM_NOTE_RECEIVED,  /**< wc, of a receive; not of streams */
-	SIM_NOTE_LOST,      /**< op: its process died */
 	SIM_NOTE_RESTARTED, /**< the process of the side was replaced */
 };
 

@@ -120,7 +120,7 @@ set_link(struct world *w, struct world_node *n)
 		.nb_down = l->down,
 		.reorder_ns = l->reorder_ns,
 	};
-	n->in.faulty = true;
+	n->in.nb_faults = 1;
 }
 
 static void

@@ -48,7 +48,7 @@ cut_all(void)
 {
 	for (uint32_t i = 0; i < w->nb_links; i++) {
 		w->links[i].fault.nb_down = 1;
-		w->links[i].faulty = true;
+		w->links[i].nb_faults = 1;
 	}
 }
 
