@@ -139,18 +139,15 @@ main(int argc, char **argv)
 	int split, ret, i;
 
 	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			san_args_usage(stdout);
-			return BENCH_EXIT_OK;
-		}
-		if (strcmp(argv[i], "--keys") == 0) {
+		else if (strcmp(argv[i], "--keys") == 0)
 			san_args_keys(stdout);
-			return BENCH_EXIT_OK;
-		}
-		if (strcmp(argv[i], "--version") == 0) {
+		else if (strcmp(argv[i], "--version") == 0)
 			printf("sanbench %s\n", rtsan_version());
-			return BENCH_EXIT_OK;
-		}
+		else
+			continue;
+		return BENCH_EXIT_OK;
 	}
 	split = split_args(argc, argv);
 	if (split < 0)

@@ -262,14 +262,25 @@ session_open_slots(struct session *s)
 	return rtsan_mr_alloc(s->b->ctx, bytes, s->mode->rights, &s->mr);
 }
 
-/* Create a session, as the first of the list. NULL, or what is wrong. */
+/* Create a session. NULL, or what is wrong. */
 static const char *
-session_add(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
 {
+	struct welcome w = {.magic = HELLO_MAGIC};
 	const char *wrong = "out of memory";
-	struct session *s = calloc(1, sizeof(*s));
+	struct rtsan_conn_param param;
 	struct bench *b = srv->b;
+	struct session *s;
+	uint32_t nb = 0;
 
+	for (s = srv->sessions; s != NULL; s = s->next) {
+		if (s->hello.token == h->token)
+			return "this session exists already";
+		nb++;
+	}
+	if (nb >= SESSIONS_MAX)
+		return "too many sessions";
+	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return wrong;
 	s->b = b;
@@ -290,41 +301,16 @@ session_add(struct server *srv, const struct rtsan_event *ev, const struct hello
 	wrong = "no memory for that (--memory)";
 	if (session_open_slots(s) < 0)
 		goto fail;
+	wrong = "accepting failed";
+	san_net_param(&b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(b->ctx, ev->request, s->ctl.q.qp, &param) < 0)
+		goto fail;
 	s->next = srv->sessions;
 	srv->sessions = s;
 	return NULL;
 fail:
 	session_free(s);
 	return wrong;
-}
-
-static const char *
-accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
-{
-	struct welcome w = {.magic = HELLO_MAGIC};
-	struct rtsan_conn_param param;
-	const char *wrong;
-	struct session *s;
-	uint32_t nb = 0;
-
-	for (s = srv->sessions; s != NULL; s = s->next) {
-		if (s->hello.token == h->token)
-			return "this session exists already";
-		nb++;
-	}
-	if (nb >= SESSIONS_MAX)
-		return "too many sessions";
-	wrong = session_add(srv, ev, h);
-	if (wrong != NULL)
-		return wrong;
-	s = srv->sessions;
-	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
-	if (rtsan_accept(srv->b->ctx, ev->request, s->ctl.q.qp, &param) < 0) {
-		srv->sessions = s->next;
-		session_free(s);
-		return "accepting failed";
-	}
-	return NULL;
 }
 
 /* Receives: one per message in flight, and as many again to cover the server's delay. */
