@@ -2,10 +2,7 @@
 #ifndef INI_H
 #define INI_H
 
-/**
- * @file
- * INI files. An error has file and line.
- */
+/** @file INI files. An error has file and line. */
 
 #include <stddef.h>
 #include <stdio.h>

@@ -147,10 +147,7 @@ args_set_impair(void *conf, const char *v, char *error, size_t size)
 	}
 	for (i = from; i <= to; i++) {
 		c->impair[i] = spec;
-		/*
-		 * Different seeds: the two directions must not lose the same packets of a request
-		 * and its answer.
-		 */
+		/* other seeds: the directions must not lose the same packets of an exchange */
 		c->impair[i].seed += (uint64_t)i;
 		c->has_impair[i] = strcmp(v, "off") != 0;
 	}

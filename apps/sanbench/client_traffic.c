@@ -89,10 +89,7 @@ traffic_fill(struct client_conn *conn, uint64_t i, struct rtsan_send_wr *wr, str
 	conn->client->mode->fill(conn, i, wr);
 }
 
-/*
- * Post up to *max* messages with one call. Prepared work requests are filled at their first use.
- * Returns the number.
- */
+/* Post up to *max* messages with one call, filling prepared requests once. Returns the number. */
 static uint32_t
 traffic_pump(struct client_conn *conn, uint64_t max)
 {

@@ -222,10 +222,7 @@ const char *san_sim_conf_kind_name(uint32_t kind);
 /* ---- sim_core.c: what simulated cores need, also those of test/sim and bench_core ---- */
 
 void san_sim_core_ip(struct san_ip *ip, uint32_t id, bool ipv6);
-/**
- * Turn the defaults in *conf* into the configuration of host *id*. *prng* supplies secrets, also
- * later.
- */
+/** Turn defaults into the configuration of host *id*. *prng* supplies secrets, also later. */
 void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struct san_prng *prng);
 
 #define SIM_EAL_SWARM_MB 768 /**< sufficient for any scenario of a swarm */

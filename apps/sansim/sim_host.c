@@ -160,10 +160,7 @@ san_sim_host_destroy(struct sim_world *w, struct sim_host *h)
 
 /* ---- its loop ---- */
 
-/*
- * Packets arrive repeatedly before a timer, and the timer is the same after each: its event is
- * pending already.
- */
+/* Packets arrive before a timer that is the same after each: its event is pending already. */
 static bool
 is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * The event loop, and the phases of a run: build, connect, load, settle, disconnect, check for
- * leaks.
- */
+/* The event loop, and the phases of a run: build, connect, load, settle, disconnect, leaks. */
 
 #include <err.h>
 #include <errno.h>

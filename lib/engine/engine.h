@@ -98,23 +98,16 @@ uint32_t san_engine_port_pool_min(const struct san_engine_conf *conf);
 
 /**
  * Open the port, create the cores, start the lcores. With conf->resumes only the port is opened;
- * this may need privileges that the other steps do not need.
- *
- * @param why
- *   On error: what is wrong.
- * @return
- *   0, -EINVAL, -ENODEV, -ENOMEM or the error of the port.
+ * this may need privileges that the other steps do not need. 0; or -EINVAL, -ENODEV, -ENOMEM or
+ * the error of the port, and what is wrong in *why*.
  */
 int san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out,
 		    const char **why);
 /**
  * Continue what was parked in *mem*, on a port without cores: one opened with conf->resumes, or
  * parked by this process. Of the port's configuration only the part for the process and the device
- * is used. After an error the port is as before.
- *
- * @return
- *   0, -EINVAL, -ENOMEM; -EBUSY: another process has claimed it; -EOWNERDEAD: the process that
- *   claimed it died while it changed the state.
+ * is used. After an error the port is as before. 0, -EINVAL, -ENOMEM; -EBUSY: another process has
+ * claimed it; -EOWNERDEAD: the process that claimed it died while it changed the state.
  */
 int san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char **why);
 /**
@@ -122,9 +115,7 @@ int san_engine_resume(struct san_engine_port *p, struct san_mem *mem, const char
  * hugepages, so that the later open is quick.
  */
 void san_engine_port_warm(const struct san_engine_conf *conf);
-/**
- * Start the lcores of a port with conf.waits. 0, -EINVAL, -EBUSY; after an error close or park it.
- */
+/** Start the lcores of a port with conf.waits. 0; or -EINVAL, -EBUSY: close or park it. */
 int san_engine_start(struct san_engine_port *p, const char **why);
 /**
  * Abort the open connections and notify the peers, stop, release everything, close the port. A
@@ -133,12 +124,9 @@ int san_engine_start(struct san_engine_port *p, const char **why);
 void san_engine_close(struct san_engine_port *p);
 
 /**
- * Get the sockets that hold the transport's UDP ports in the kernel, also while a port is parked.
- * The process that resumes the port adopts them, so that no other process can bind a UDP port in
- * between. The engine keeps them.
- *
- * @return
- *   Their number.
+ * Get the sockets that hold the transport's UDP ports in the kernel, also while a port is parked,
+ * and return their number. The engine keeps them. The process that resumes the port adopts them, so
+ * that no other process can bind a UDP port in between.
  */
 uint32_t san_engine_kernel_guards(int fds[SAN_ENGINE_GUARDS]);
 /** Adopt *fd* of san_engine_kernel_guards(). 0: the engine owns it now; -EINVAL, -ENOSPC. */
@@ -185,15 +173,9 @@ uint64_t san_engine_lcore_now_ns(struct san_engine *e);
 /**
  * Add an application of another process. It rings *doorbells* at the places of its queue pairs
  * (san_ulp_qp_index()); they are zeroed, except after san_engine_park(). Application 0 is the
- * program that contains the engine.
- *
- * @param user
- *   Owner of its streams; see struct san_core_stream_conf.
- * @param wake_fd
- *   An eventfd that the application writes to after a doorbell for a sleeping lcore; the caller
- *   keeps it. -1: none.
- * @return
- *   0, -EINVAL, -EEXIST or an error of epoll.
+ * program that contains the engine. *user* owns its streams; see struct san_core_stream_conf. To
+ * the eventfd *wake_fd* it writes after a doorbell for a sleeping lcore; the caller keeps it; -1:
+ * none. 0, -EINVAL, -EEXIST or an error of epoll.
  */
 int san_engine_app_add(struct san_engine *e, uint16_t app, uint32_t user,
 		       struct san_doorbells *doorbells, int wake_fd);
@@ -224,11 +206,9 @@ const char *san_engine_lcore_qp_fault(const struct san_engine *e, uint32_t qp);
 struct san_wq *san_engine_lcore_qp_del(struct san_engine *e, uint32_t qp);
 /**
  * Before the port closes, for queue pairs of other processes. Work posted before the first call is
- * done, then the connections end in order; work posted later is flushed. Call it again until it
- * returns 0. *none* is not used.
- *
- * @return
- *   Number of queue pairs that still have work or a connection, and of orphaned streams.
+ * done, then the connections end in order; work posted later is flushed. Returns the number of
+ * queue pairs that still have work or a connection, and of orphaned streams: call it again until
+ * that is 0. *none* is not used.
  */
 int san_engine_drain(struct san_engine *e, void *none);
 /** The same at once: work in progress is flushed, and each peer gets one message. Returns 0. */

@@ -226,9 +226,7 @@ san_engine_kernel_guard_adopt(int fd)
 	struct guard *g = find_guard(0);
 	int type = 0;
 
-	/*
-	 * sin6_port is at the place of sin_port; the rest checks that guard_socket() has created it
-	 */
+	/* sin6_port is at the place of sin_port; the rest is as guard_socket() creates it */
 	if (getsockname(fd, (struct sockaddr *)&name, &len) != 0 || name.sin6_port == 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) != 0 || type != SOCK_DGRAM ||
 	    getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &filter_len) != 0 || filter_len != 1)

@@ -362,9 +362,7 @@ wq_names(const struct san_wq_cons *q, uint32_t key)
 	return false;
 }
 
-/*
- * Only the rings of *app* are searched: another application could write any key into its own rings.
- */
+/* Only the rings of the owner are searched: another application may write any key into its own. */
 bool
 san_engine_lcore_names_key(const struct san_engine *e, uint32_t key)
 {

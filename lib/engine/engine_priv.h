@@ -2,10 +2,7 @@
 #ifndef ENGINE_PRIV_H
 #define ENGINE_PRIV_H
 
-/**
- * @file
- * The engine's state, shared by the files of this directory.
- */
+/** @file The engine's state, shared by the files of this directory. */
 
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -390,15 +387,8 @@ struct san_engine_mtu {
 void san_engine_mtu_ask(uint16_t port_id, const struct rte_eth_dev_info *info, uint32_t header,
 			struct san_engine_mtu *m);
 /**
- * Choose the MTU to use.
- *
- * @param wanted
- *   The operator's choice; 0: what the port has, up to 9000.
- * @param least
- *   Least MTU that the addresses allow.
- * @return
- *   0, or -EMSGSIZE with the cause in *why*: the buffers hold less than is wanted, or the port has
- *   less than *least*.
+ * Choose the MTU that the operator has *wanted*; 0: what the port has, up to 9000. 0, or -EMSGSIZE
+ * with the cause in *why*: the buffers hold less, or it is below *least*, which addresses need.
  */
 int san_engine_mtu_choose(const struct san_engine_mtu *m, uint16_t wanted, uint16_t least,
 			  uint16_t *mtu, const char **why);

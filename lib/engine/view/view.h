@@ -156,14 +156,8 @@ void san_view_conn_of(struct san_engine *e, uint32_t slot, bool is_owner,
 void san_view_conn_brief(struct san_view *v, const struct san_view_conn *c);
 void san_view_conn_full(struct san_view *v, const struct san_view_conn *c);
 /**
- * Get the next connections; only those of *app* unless it is VIEW_APP_ANY.
- *
- * @param from
- *   0, or the last *next*.
- * @param next
- *   Where to continue; 0: there are no more.
- * @return
- *   Number in *out*, at most *max*.
+ * Get at most *max* connections; only those of *app* unless it is VIEW_APP_ANY. *from* is 0, or the
+ * last *next*, which is 0 if there are no more. Returns the number in *out*.
  */
 uint32_t san_view_conn_all(struct san_engine_port *p, uint32_t from, uint16_t app,
 			   struct san_view_conn *out, uint32_t max, uint32_t *next);
