@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "hist.h"
 
@@ -30,19 +29,11 @@ bucket_top(uint32_t bucket)
 }
 
 void
-san_hist_reset(struct hist *h)
-{
-	memset(h, 0, sizeof(*h));
-	h->min_ns = UINT64_MAX;
-}
-
-void
 san_hist_add(struct hist *h, uint64_t ns)
 {
-	h->count++;
-	h->sum_ns += ns;
-	if (ns < h->min_ns)
+	if (h->count++ == 0 || ns < h->min_ns)
 		h->min_ns = ns;
+	h->sum_ns += ns;
 	if (ns > h->max_ns)
 		h->max_ns = ns;
 	h->bucket[hist_bucket_of(ns)]++;
@@ -74,7 +65,7 @@ san_hist_summarize(const struct hist *h, struct hist_summary *out)
 {
 	out->count = h->count;
 	out->mean_ns = h->count ? h->sum_ns / h->count : 0;
-	out->min_ns = h->count ? h->min_ns : 0;
+	out->min_ns = h->min_ns;
 	out->p50_ns = san_hist_percentile(h, 5000);
 	out->p90_ns = san_hist_percentile(h, 9000);
 	out->p99_ns = san_hist_percentile(h, 9900);

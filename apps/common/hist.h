@@ -16,10 +16,11 @@
 #define HIST_POWERS    (64 - HIST_STEP_BITS + 1) /**< covers uint64_t */
 #define HIST_BUCKETS   (HIST_STEPS * HIST_POWERS)
 
+/** Zeros: no sample. */
 struct hist {
 	uint64_t count;
 	uint64_t sum_ns; /**< wraps after 584 years */
-	uint64_t min_ns; /**< UINT64_MAX: no sample */
+	uint64_t min_ns;
 	uint64_t max_ns;
 	uint64_t bucket[HIST_BUCKETS];
 };
@@ -30,8 +31,6 @@ struct hist_summary {
 	uint64_t mean_ns, min_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns;
 };
 
-/** Reset the histogram; required before its first use. */
-void san_hist_reset(struct hist *h);
 void san_hist_add(struct hist *h, uint64_t ns);
 /** Smallest value that *per_10000* ten-thousandths of the samples don't exceed; 0: no sample. */
 uint64_t san_hist_percentile(const struct hist *h, uint32_t per_10000);

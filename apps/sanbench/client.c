@@ -431,8 +431,6 @@ san_client_start(struct bench *b)
 	c->ctl.owner = c;
 	c->ctl.on_msg = client_on_ctl_msg;
 	c->ctl.q.on_event = client_on_ctl_event;
-	san_hist_reset(&c->lat);
-	san_hist_reset(&c->lat_second);
 	san_client_hello(&c->conf, &c->hello);
 	c->hello.token = rte_rand();
 	c->has_placed = san_mode_has_placed(c->mode, &c->hello);

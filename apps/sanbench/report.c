@@ -82,7 +82,7 @@ san_report_live(struct client *c)
 		printf("  rtx %" PRIu64, rtx - c->live_rtx);
 	putchar('\n');
 	fflush(stdout);
-	san_hist_reset(&c->lat_second);
+	memset(&c->lat_second, 0, sizeof(c->lat_second));
 	c->live_at = now + c->b->hz;
 	c->live_bytes = c->bytes;
 	c->live_msgs = c->msgs;

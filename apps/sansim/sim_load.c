@@ -113,7 +113,6 @@ san_sim_load_create(struct sim_world *w)
 	if (ld == NULL)
 		return -ENOMEM;
 	w->load = ld;
-	san_hist_reset(&ld->hist);
 	san_prng_seed(&ld->prng, san_prng_u64(&w->net.prng));
 	ld->slot_bytes = RTE_ALIGN_CEIL(RTE_MAX(lc->size_max, (uint32_t)SIM_HEADER), 64u);
 	ld->block_bytes = ld->slot_bytes + BLOCK_EXTRA;
