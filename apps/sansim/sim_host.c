@@ -221,7 +221,6 @@ san_sim_host_rx(struct sim_world *w, struct sim_host *h, struct rte_mbuf *m)
 {
 	if (h->core == NULL || !sim_host_owns_packet(h, m) ||
 	    h->rx_tail - h->rx_head > h->rx_mask) {
-		h->nb_rx_full += h->core != NULL && sim_host_owns_packet(h, m);
 		rte_pktmbuf_free(m);
 		return;
 	}

@@ -308,7 +308,6 @@ load_conn_ended(struct sim_world *w, struct sim_side *s)
 		return;
 	s->state = SIM_SIDE_OVER;
 	w->load->nb_over++;
-	san_sim_load_todo_done(w, s);
 }
 
 static void
@@ -494,26 +493,23 @@ san_sim_load_start(struct sim_world *w)
 		s->stop_ns = w->now_ns + w->conf.run.duration_ns -
 			RTE_MIN((uint64_t)(i / SIM_SIDES) * lc->stop_step_ns,
 				w->conf.run.duration_ns);
-		s->counted = lc->ops != 0 && s->state != SIM_SIDE_OVER && s->innocent;
-		ld->nb_todo += s->counted;
 		san_sim_world_at(w, s->start_ns, SIM_EV_LOAD, i, SIM_LOAD_POST, NULL);
 	}
-}
-
-void
-san_sim_load_todo_done(struct sim_world *w, struct sim_side *s)
-{
-	w->load->nb_todo -= s->counted;
-	s->counted = false;
 }
 
 bool
 san_sim_load_is_done(const struct sim_world *w)
 {
 	const struct sim_load *ld = w->load;
+	const struct sim_side *s;
 
-	return ld->nb_pending == 0 && ld->nb_flow == 0 &&
-		(ld->ending || (w->conf.load.ops != 0 && ld->nb_todo == 0));
+	if (ld->nb_pending != 0 || ld->nb_flow != 0 || (!ld->ending && w->conf.load.ops == 0))
+		return false;
+	for (s = ld->sides; !ld->ending && s < ld->sides + ld->nb_sides; s++)
+		if (s->initiates && s->innocent && s->state != SIM_SIDE_OVER &&
+		    s->nb_posted < w->conf.load.ops)
+			return false;
+	return true;
 }
 
 void

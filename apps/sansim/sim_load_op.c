@@ -187,8 +187,6 @@ san_sim_load_op_post(struct sim_world *w, struct sim_side *s)
 		san_sim_world_at(w, w->now_ns + RETRY_NS, SIM_EV_LOAD, s->id, SIM_LOAD_POST, NULL);
 		break;
 	}
-	if (w->conf.load.ops != 0 && s->nb_posted == w->conf.load.ops)
-		san_sim_load_todo_done(w, s);
 }
 
 /* ---- receives ---- */

@@ -54,12 +54,10 @@ edge_of(const struct sim_world *w, uint32_t host)
 int
 san_sim_topo_create(struct sim_world *w)
 {
-	static const uint32_t switches[] = {[SIM_TOPO_STAR] = 1, [SIM_TOPO_DUMBBELL] = 2};
 	const struct sim_topo_conf *t = &w->conf.topo;
 	uint32_t i, k, first = t->hosts;
 
 	w->nb_hosts = t->hosts;
-	w->nb_switches = t->type == SIM_TOPO_LEAF_SPINE ? t->leaves + t->spines : switches[t->type];
 	w->links = calloc(2 * (t->hosts + 1 + (size_t)t->leaves * t->spines), sizeof(*w->links));
 	if (w->links == NULL)
 		return -ENOMEM;

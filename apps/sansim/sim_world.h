@@ -79,7 +79,6 @@ struct sim_host {
 	uint64_t held_ns;     /**< pauses since its last round: packets may have waited that long */
 	struct rte_mbuf **rx; /**< ring of received packets */
 	uint32_t rx_mask, rx_head, rx_tail;
-	uint64_t nb_rx_full; /**< ring full */
 	uint64_t nb_rounds;
 	uint32_t inflight_high;
 	bool liar;                /**< a fault of the scenario makes it lie */
@@ -108,7 +107,7 @@ struct sim_world {
 	struct sim_net net; /**< its faults include those of hosts */
 	struct rte_hash *cam;
 	uint32_t nb_engines;
-	uint32_t nb_hosts, nb_switches, nb_links;
+	uint32_t nb_hosts, nb_links;
 	struct sim_host *hosts;
 	struct sim_link *links;
 	struct sim_load *load;
@@ -295,7 +294,6 @@ struct sim_side {
 	uint64_t nb_failed;
 	uint64_t bytes_done; /**< successful, during the measurement */
 	uint64_t last_ns;    /**< last completion, or first post after a pause */
-	bool counted;        /**< counted in load->nb_todo */
 	bool flushed;        /**< its connection has ended: post nothing more */
 	uint16_t nb_free;
 	uint16_t *free;     /**< free slots */
@@ -323,7 +321,6 @@ struct sim_load {
 	struct san_prng prng;
 	uint32_t nb_up;      /**< connected sides */
 	uint32_t nb_over;    /**< sides that will not connect again */
-	uint32_t nb_todo;    /**< innocent sides that have not posted all of load.ops */
 	uint64_t nb_pending; /**< open requests of innocent sides */
 	uint64_t nb_flow;    /**< sends of streams not yet received */
 	bool started;
@@ -374,8 +371,6 @@ void san_sim_load_op_take_recv(struct sim_world *w, struct sim_side *s,
 bool san_sim_load_op_recv_later(struct sim_world *w, const struct sim_side *s, uint32_t slot);
 /** Placed data is discarded, and older requests must not place any more. */
 void san_sim_load_new_life(struct sim_world *w, struct sim_side *s);
-/** The side posts nothing more. */
-void san_sim_load_todo_done(struct sim_world *w, struct sim_side *s);
 
 /* ---- sim_load_stream.c ---- */
 

@@ -9,22 +9,23 @@
 
 struct shape {
 	const char *type, *hosts, *leaves, *spines;
+	uint32_t nb_switches;
 };
 
 static const struct shape shapes[] = {
-	{"pair", "2", "2", "2"},
-	{"star", "2", "2", "2"},
-	{"star", "7", "2", "2"},
-	{"dumbbell", "2", "2", "2"},
-	{"dumbbell", "5", "2", "2"},
-	{"dumbbell", "8", "2", "2"},
-	{"leaf-spine", "2", "1", "1"},
-	{"leaf-spine", "2", "2", "3"},
-	{"leaf-spine", "6", "1", "2"},
-	{"leaf-spine", "7", "3", "2"},
-	{"leaf-spine", "6", "5", "2"},
-	{"leaf-spine", "5", "5", "3"},
-	{"leaf-spine", "16", "4", "4"},
+	{"pair", "2", "2", "2", 0},
+	{"star", "2", "2", "2", 1},
+	{"star", "7", "2", "2", 1},
+	{"dumbbell", "2", "2", "2", 2},
+	{"dumbbell", "5", "2", "2", 2},
+	{"dumbbell", "8", "2", "2", 2},
+	{"leaf-spine", "2", "1", "1", 2},
+	{"leaf-spine", "2", "2", "3", 5},
+	{"leaf-spine", "6", "1", "2", 3},
+	{"leaf-spine", "7", "3", "2", 5},
+	{"leaf-spine", "6", "5", "2", 7},
+	{"leaf-spine", "5", "5", "3", 8},
+	{"leaf-spine", "16", "4", "4", 8},
 };
 
 static struct sim_world *
@@ -51,7 +52,7 @@ NET_CASE(san_sim_topo_create__links_both_ways)
 			bool at_host = l->from < w->nb_hosts || l->to < w->nb_hosts;
 
 			assert_int_equal(l->id, i);
-			assert_true(l->from < w->nb_hosts + w->nb_switches);
+			assert_true(l->from < w->nb_hosts + r->nb_switches);
 			assert_int_equal(l->from, back->to);
 			assert_int_equal(l->to, back->from);
 			assert_int_not_equal(l->from, l->to);
