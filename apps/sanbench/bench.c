@@ -52,8 +52,8 @@ san_bench_step(struct bench *b)
 	bool has_worked = san_net_poll(b) > 0;
 	uint64_t leaks = 0;
 
-	if (b->server != NULL)
-		has_worked |= san_server_step(b->server);
+	if (b->listener != NULL)
+		has_worked |= san_server_step(b);
 	if (b->client != NULL && b->client->state < CLIENT_OVER) {
 		if (bench_nb_stops > 0 && b->client->state < CLIENT_CLOSE)
 			san_client_stop(b->client);
@@ -62,7 +62,7 @@ san_bench_step(struct bench *b)
 	if (b->client != NULL && b->client->state == CLIENT_OVER) {
 		b->client->state = CLIENT_REPORTED;
 		/* leaks are counted only if nothing else is open */
-		if (b->server == NULL || san_port_attached(&b->conf) != NULL)
+		if (b->listener == NULL || san_port_attached(&b->conf) != NULL)
 			leaks = san_port_check_leaks(b);
 		/* only JSON goes to standard output */
 		san_report_client(b->client, strcmp(b->conf.json, "-") == 0 ? stderr : stdout);
@@ -175,7 +175,7 @@ main(int argc, char **argv)
 		return ret == -EINVAL ? BENCH_EXIT_USAGE : BENCH_EXIT_FAILED;
 	bench_run(&b);
 	san_client_free(b.client);
-	san_server_stop(b.server);
+	san_server_stop(&b);
 	leaks = san_port_check_leaks(&b);
 	if (b.conf.server)
 		bench_write_json(&b, NULL, leaks);

@@ -166,19 +166,21 @@ struct bench_served {
 
 struct bench_cq;
 struct client;
-struct server;
+struct session;
 
 struct bench {
 	struct bench_conf conf;
 	struct rtsan_ctx *ctx;
 	struct rtsan_caps caps;
 	LIST_HEAD(, bench_cq) cqs;
-	uint64_t hz;           /**< frequency of the time stamp counter */
-	uint64_t ns_per_tick;  /**< multiplied by 2^32 */
-	uint64_t now;          /**< time stamp counter at the start of this step */
-	uint32_t event_wait;   /**< polls until the next poll for events */
-	struct client *client; /**< the current run, or the last one */
-	struct server *server;
+	uint64_t hz;                     /**< frequency of the time stamp counter */
+	uint64_t ns_per_tick;            /**< multiplied by 2^32 */
+	uint64_t now;                    /**< time stamp counter at the start of this step */
+	uint32_t event_wait;             /**< polls until the next poll for events */
+	struct client *client;           /**< the current run, or the last one */
+	struct rtsan_listener *listener; /**< of the server; NULL: none */
+	struct session *sessions;        /**< of the server: a list */
+	uint32_t nb_sessions;            /**< since it listens */
 	struct bench_served served;
 	bool has_failed; /**< makes the exit code 1 */
 	bool is_quit;
@@ -421,8 +423,6 @@ void san_port_apply_impair(struct bench *b);
 
 /* ---- server.c: sessions of clients, each with a control connection and data connections ---- */
 
-struct session;
-
 /** The server's end of a data connection. */
 struct peer {
 	struct bench_qp q;         /**< must be first: a bench_qp is cast to peer */
@@ -442,9 +442,9 @@ struct peer {
 /** Listen on the configured service. 0 or a negative errno. */
 int san_server_start(struct bench *b);
 /** One turn. False: nothing to do. */
-bool san_server_step(struct server *s);
+bool san_server_step(struct bench *b);
 /** Abort all sessions. */
-void san_server_stop(struct server *s);
+void san_server_stop(struct bench *b);
 void san_server_accept_request(struct bench *b, const struct rtsan_event *ev);
 /** Count an error of a session; the text of the first one is kept. */
 void san_server_peer_error(struct peer *p, const char *format, ...)

@@ -79,14 +79,14 @@ static cmdline_parse_token_string_t token_any = TOKEN(value, NULL);
 
 CMD(listen, "listen", "listen: serve clients in the background")
 {
-	if (is_fine(cl, cmd_bench->server != NULL ? "already listening" : NULL))
+	if (is_fine(cl, cmd_bench->listener != NULL ? "already listening" : NULL))
 		san_server_start(cmd_bench);
 }
 
 CMD(unlisten, "unlisten", "unlisten: end every session, serve no more")
 {
-	if (is_fine(cl, cmd_bench->server == NULL ? "not listening" : NULL))
-		san_server_stop(cmd_bench->server);
+	if (is_fine(cl, cmd_bench->listener == NULL ? "not listening" : NULL))
+		san_server_stop(cmd_bench);
 }
 
 CMD(connect, "connect", "connect ADDR: the server of the next start", &token_any.hdr)

@@ -40,13 +40,6 @@ struct session {
 	struct ctl_report report;
 };
 
-struct server {
-	struct bench *b;
-	struct rtsan_listener *listener;
-	struct session *sessions;
-	uint32_t nb_sessions;
-};
-
 /* Count an error of a session; the text of the first one is kept. */
 static void __attribute__((format(printf, 2, 3)))
 session_error(struct session *s, const char *format, ...)
@@ -264,16 +257,15 @@ session_open_slots(struct session *s)
 
 /* Create a session. NULL, or what is wrong. */
 static const char *
-accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+accept_ctl(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 {
 	struct welcome w = {.magic = HELLO_MAGIC};
 	const char *wrong = "out of memory";
 	struct rtsan_conn_param param;
-	struct bench *b = srv->b;
 	struct session *s;
 	uint32_t nb = 0;
 
-	for (s = srv->sessions; s != NULL; s = s->next) {
+	for (s = b->sessions; s != NULL; s = s->next) {
 		if (s->hello.token == h->token)
 			return "this session exists already";
 		nb++;
@@ -286,7 +278,7 @@ accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello 
 	s->b = b;
 	s->mode = san_mode_find(h->mode);
 	s->hello = *h;
-	s->id = ++srv->nb_sessions;
+	s->id = ++b->nb_sessions;
 	s->ctl.owner = s;
 	s->ctl.on_msg = session_on_ctl_msg;
 	s->ctl.q.on_event = session_on_ctl_event;
@@ -305,8 +297,8 @@ accept_ctl(struct server *srv, const struct rtsan_event *ev, const struct hello 
 	san_net_param(&b->conf, &param, &w, sizeof(w));
 	if (rtsan_accept(b->ctx, ev->request, s->ctl.q.qp, &param) < 0)
 		goto fail;
-	s->next = srv->sessions;
-	srv->sessions = s;
+	s->next = b->sessions;
+	b->sessions = s;
 	return NULL;
 fail:
 	session_free(s);
@@ -384,11 +376,11 @@ hello_is_alike(const struct hello *a, const struct hello *b)
 }
 
 static const char *
-accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello *h)
+accept_data(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 {
 	struct welcome w = {.magic = HELLO_MAGIC};
 	struct rtsan_conn_param param;
-	struct session *s = srv->sessions;
+	struct session *s = b->sessions;
 	struct peer *p;
 
 	while (s != NULL && s->hello.token != h->token)
@@ -412,8 +404,8 @@ accept_data(struct server *srv, const struct rtsan_event *ev, const struct hello
 		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);
 		w.shared_rkey = rtsan_mr_rkey(s->shared);
 	}
-	san_net_param(&srv->b->conf, &param, &w, sizeof(w));
-	if (rtsan_accept(srv->b->ctx, ev->request, p->q.qp, &param) < 0) {
+	san_net_param(&b->conf, &param, &w, sizeof(w));
+	if (rtsan_accept(b->ctx, ev->request, p->q.qp, &param) < 0) {
 		peer_close(p);
 		return "accepting failed";
 	}
@@ -427,11 +419,11 @@ san_server_accept_request(struct bench *b, const struct rtsan_event *ev)
 	struct hello h;
 
 	memcpy(&h, ev->private_data, sizeof(h));
-	if (b->server != NULL) {
+	if (b->listener != NULL) {
 		wrong = hello_wrong(ev, &h);
 		if (wrong == NULL)
-			wrong = h.kind == HELLO_CTL ? accept_ctl(b->server, ev, &h) :
-						      accept_data(b->server, ev, &h);
+			wrong = h.kind == HELLO_CTL ? accept_ctl(b, ev, &h) :
+						      accept_data(b, ev, &h);
 	}
 	if (wrong != NULL)
 		rtsan_reject(b->ctx, ev->request, wrong, (uint16_t)strlen(wrong));
@@ -532,9 +524,9 @@ session_conclude(const struct session *s)
 }
 
 bool
-san_server_step(struct server *s)
+san_server_step(struct bench *b)
 {
-	struct session **at = &s->sessions, *one;
+	struct session **at = &b->sessions, *one;
 	bool has_worked = false;
 
 	while ((one = *at) != NULL) {
@@ -553,38 +545,29 @@ san_server_step(struct server *s)
 int
 san_server_start(struct bench *b)
 {
-	struct server *s = calloc(1, sizeof(*s));
-	int ret;
+	int ret = rtsan_listen(b->ctx, b->conf.service, b->conf.conn.pkey, BACKLOG, &b->listener);
 
-	if (s == NULL)
-		return -ENOMEM;
-	s->b = b;
-	ret = rtsan_listen(b->ctx, b->conf.service, b->conf.conn.pkey, BACKLOG, &s->listener);
 	if (ret < 0) {
 		san_bench_fail(b, "can't listen: %s", rtsan_error());
-		free(s);
 		return ret;
 	}
-	b->server = s;
+	b->nb_sessions = 0;
 	printf("server: listening on service %" PRIu64 "\n", b->conf.service);
 	fflush(stdout);
 	return 0;
 }
 
 void
-san_server_stop(struct server *s)
+san_server_stop(struct bench *b)
 {
 	struct session *one;
 
-	if (s == NULL)
-		return;
-	rtsan_listener_destroy(s->listener);
-	while ((one = s->sessions) != NULL) {
-		s->sessions = one->next;
+	rtsan_listener_destroy(b->listener);
+	b->listener = NULL;
+	while ((one = b->sessions) != NULL) {
+		b->sessions = one->next;
 		if (one->is_reported) /* the client has the result, and is about to disconnect */
 			session_conclude(one);
 		session_free(one);
 	}
-	s->b->server = NULL;
-	free(s);
 }
