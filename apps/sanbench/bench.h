@@ -447,8 +447,10 @@ bool san_server_step(struct bench *b);
 void san_server_stop(struct bench *b);
 void san_server_accept_request(struct bench *b, const struct rtsan_event *ev);
 /** Count an error of a session; the text of the first one is kept. */
-void san_server_peer_error(struct peer *p, const char *format, ...)
+void san_server_error(struct session *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+#define san_server_peer_error(p, text, ...) \
+	san_server_error((p)->session, "connection %u: " text, (p)->q.hello.index, ##__VA_ARGS__)
 
 /* ---- client.c, client_traffic.c: one run, from the connection to the report ---- */
 

@@ -392,22 +392,6 @@ connect_step(struct bench_qp *q, uint64_t max)
 }
 
 static bool
-connect_client_event(struct client_conn *conn, const struct rtsan_event *ev)
-{
-	struct bench_qp *q = &conn->q;
-
-	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - conn->begin));
-		return true;
-	}
-	if (ev->type != RTSAN_EV_DISCONNECTED || !conn->is_leaving)
-		return false;
-	conn->is_leaving = false;
-	q->did.done++;
-	return true;
-}
-
-static bool
 connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 {
 	uint64_t request = p->request;
@@ -425,8 +409,19 @@ connect_peer_event(struct peer *p, const struct rtsan_event *ev)
 static bool
 connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 {
-	return q->is_server ? connect_peer_event((struct peer *)q, ev) :
-			      connect_client_event((struct client_conn *)q, ev);
+	struct client_conn *conn = (struct client_conn *)q;
+
+	if (q->is_server)
+		return connect_peer_event((struct peer *)q, ev);
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
+		san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - conn->begin));
+		return true;
+	}
+	if (ev->type != RTSAN_EV_DISCONNECTED || !conn->is_leaving)
+		return false;
+	conn->is_leaving = false;
+	q->did.done++;
+	return true;
 }
 
 void

@@ -40,9 +40,8 @@ struct session {
 	struct ctl_report report;
 };
 
-/* Count an error of a session; the text of the first one is kept. */
-static void __attribute__((format(printf, 2, 3)))
-session_error(struct session *s, const char *format, ...)
+void
+san_server_error(struct session *s, const char *format, ...)
 {
 	va_list ap;
 
@@ -51,18 +50,6 @@ session_error(struct session *s, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(s->report.text, sizeof(s->report.text), format, ap);
 	va_end(ap);
-}
-
-void
-san_server_peer_error(struct peer *p, const char *format, ...)
-{
-	char text[BENCH_TEXT];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	session_error(p->session, "connection %u: %s", p->q.hello.index, text);
 }
 
 /* ---- control messages of the client ---- */
@@ -78,13 +65,13 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload _
 	case CTL_PLACED:
 		if (!is_open || !san_mode_has_placed(s->mode, &s->hello) ||
 		    msg->a < p->placed || msg->a - p->looked > p->q.hello.slots)
-			session_error(s, "the client reports impossible placements");
+			san_server_error(s, "the client reports impossible placements");
 		else
 			p->placed = msg->a;
 		break;
 	case CTL_CONN_END:
 		if (!is_open) {
-			session_error(s, "the client ends a connection that it does not have");
+			san_server_error(s, "the client ends a connection that it does not have");
 			break;
 		}
 		p->is_ended = true;
@@ -97,7 +84,7 @@ session_on_ctl_msg(void *owner, const struct ctl_msg *msg, const void *payload _
 		s->end_deadline = rte_rdtsc() + san_bench_ticks_of_ms(s->b, SERVER_END_MS);
 		break;
 	default:
-		session_error(s, "unknown control message %u", msg->type);
+		san_server_error(s, "unknown control message %u", msg->type);
 	}
 }
 
@@ -109,7 +96,8 @@ session_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 	if (ev->type == RTSAN_EV_ESTABLISHED)
 		return;
 	if (!s->is_reported)
-		session_error(s, "the client has disconnected: %s", rtsan_reason_text(ev->reason));
+		san_server_error(s, "the client has disconnected: %s",
+				 rtsan_reason_text(ev->reason));
 	s->is_dead = true;
 }
 
@@ -154,8 +142,8 @@ peer_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 	if (p->session->mode->on_event != NULL && p->session->mode->on_event(q, ev))
 		return;
 	if (ev->type != RTSAN_EV_ESTABLISHED && !p->session->is_reported)
-		session_error(p->session, "connection %u has ended: %s", p->q.hello.index,
-			      rtsan_reason_text(ev->reason));
+		san_server_error(p->session, "connection %u has ended: %s", p->q.hello.index,
+				 rtsan_reason_text(ev->reason));
 }
 
 /* Check the messages in place, and return their slots. */
@@ -459,7 +447,7 @@ session_compare(struct session *s)
 	for (i = 0; i < s->hello.nb_conns; i++) {
 		p = &s->peers[i];
 		if (p->session == NULL || !p->is_ended) {
-			session_error(s, "connection %u was not used to its end", i);
+			san_server_error(s, "connection %u was not used to its end", i);
 			continue;
 		}
 		s->mode->end(p);
@@ -469,8 +457,8 @@ session_compare(struct session *s)
 	if (s->shared != NULL) {
 		memcpy(&shared, rtsan_mr_addr(s->shared), sizeof(shared));
 		if (shared != s->end_value)
-			session_error(s, "the shared counter is %" PRIu64 " and not %" PRIu64,
-				      shared, s->end_value);
+			san_server_error(s, "the shared counter is %" PRIu64 " and not %" PRIu64,
+					 shared, s->end_value);
 	}
 }
 
