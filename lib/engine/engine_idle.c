@@ -197,10 +197,7 @@ san_engine_idle_after(struct san_engine *e, uint32_t work)
 	}
 	if (idle < SAN_IDLE_YIELD)
 		return;
-	/*
-	 * an lcore stays awake while work waits for room, which nothing reports, or is expected
-	 * soon; it yields to programs on its CPU
-	 */
+	/* it stays awake while work is expected soon, or waits for room, which nothing reports */
 	if (idle == SAN_IDLE_YIELD || e->nb_again != 0 || e->nb_backlog != 0 ||
 	    e->now_ns - e->idle_ns < san_spin_ns(&e->spin))
 		sched_yield();

@@ -96,10 +96,7 @@ find_mtu(struct san_engine_port *p, const char **why)
 		overhead = info->max_rx_pktlen - info->max_mtu;
 	if (info->max_rx_pktlen != 0)
 		max = RTE_MIN(max, info->max_rx_pktlen - overhead);
-	/*
-	 * The largest that can be set on the port. For memif it is 1500, but memif carries larger
-	 * frames if both sides have buffers for them.
-	 */
+	/* the most that can be set: for memif 1500, but it carries more with buffers for it */
 	p->declared = core->mtu <= max ? RTE_MAX(core->mtu, info->min_mtu) :
 					 (uint16_t)RTE_MIN(max, (uint32_t)MTU_DEFAULT);
 	return rc;

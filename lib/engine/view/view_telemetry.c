@@ -48,10 +48,7 @@ tel_error(const struct request *r, const char *text)
 	return san_view_telemetry_error(r->v.dict, text);
 }
 
-/*
- * Parse at most *n* numbers at *text*, with commas between them, each of them at most *max*.
- * Returns how many there are, or -1.
- */
+/* Parse at most *n* numbers, with commas between, each at most *max*. Returns how many, or -1. */
 static int
 tel_numbers(const char *text, const uint32_t *max, int n, uint32_t *out)
 {
