@@ -85,11 +85,12 @@ engine_dev_change_state(struct san_engine_port *p, enum san_engine_dev state)
 			p->id, p->dev.name);
 }
 
-/* Check the device and report changes. */
+/* Check the device, use its address, and report changes. */
 static void
 engine_dev_look(struct san_engine_port *p)
 {
 	struct ifreq req = {.ifr_ifindex = (int)p->info.if_index};
+	struct rte_ether_addr mac;
 	uint32_t mtu;
 
 	/* by its index: the name may have changed */
@@ -97,6 +98,14 @@ engine_dev_look(struct san_engine_port *p)
 		if (errno == ENODEV || errno == ENXIO)
 			engine_dev_change_state(p, SAN_ENGINE_DEV_REMOVED);
 		return;
+	}
+	if (ioctl(p->mac_fd, SIOCGIFHWADDR, &req) == 0) {
+		memcpy(&mac, req.ifr_hwaddr.sa_data, sizeof(mac));
+		if (engine_mac_word_of(&mac) != p->mac && rte_is_valid_assigned_ether_addr(&mac)) {
+			SAN_LOG(ENGINE, NOTICE, "port=%u mac=" RTE_ETHER_ADDR_PRT_FMT, p->id,
+				RTE_ETHER_ADDR_BYTES(&mac));
+			san_engine_mac_set(p, &mac);
+		}
 	}
 	if (p->dev.name[0] != '\0' && strcmp(p->dev.name, req.ifr_name) != 0)
 		SAN_LOG(ENGINE, NOTICE,
@@ -124,30 +133,11 @@ engine_dev_look(struct san_engine_port *p)
 
 /* ---- control path ---- */
 
-/* Ask by index, because the name may change too. False: it has no address, or is deleted. */
-static bool
-engine_mac_ask_kernel(const struct san_engine_port *p, struct ifreq *req)
-{
-	memset(req, 0, sizeof(*req));
-	req->ifr_ifindex = (int)p->info.if_index;
-	return ioctl(p->mac_fd, SIOCGIFNAME, req) == 0 && ioctl(p->mac_fd, SIOCGIFHWADDR, req) == 0;
-}
-
 static void
 engine_mac_look_timer(void *arg)
 {
 	struct san_engine_port *p = arg;
-	struct rte_ether_addr mac;
-	struct ifreq req;
 
-	if (engine_mac_ask_kernel(p, &req)) {
-		memcpy(&mac, req.ifr_hwaddr.sa_data, sizeof(mac));
-		if (engine_mac_word_of(&mac) != p->mac && rte_is_valid_assigned_ether_addr(&mac)) {
-			SAN_LOG(ENGINE, NOTICE, "port=%u mac=" RTE_ETHER_ADDR_PRT_FMT, p->id,
-				RTE_ETHER_ADDR_BYTES(&mac));
-			san_engine_mac_set(p, &mac);
-		}
-	}
 	engine_dev_look(p);
 	rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
@@ -162,14 +152,15 @@ san_engine_mac_is_own(const struct san_engine_port *p)
 void
 san_engine_mac_watch(struct san_engine_port *p)
 {
-	struct ifreq req;
+	struct ifreq req = {.ifr_ifindex = (int)p->info.if_index};
 
 	if (san_engine_mac_is_own(p))
 		return;
 	/* a family that the daemon's sandbox allows, and that supports these ioctls */
 	p->mac_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	/* if the port has another address than its device, it does not follow the device */
-	if (p->mac_fd >= 0 && engine_mac_ask_kernel(p, &req) &&
+	if (p->mac_fd >= 0 && ioctl(p->mac_fd, SIOCGIFNAME, &req) == 0 &&
+	    ioctl(p->mac_fd, SIOCGIFHWADDR, &req) == 0 &&
 	    engine_mac_word_of(req.ifr_hwaddr.sa_data) == p->mac)
 		rte_eal_alarm_set(LOOK_US, engine_mac_look_timer, p);
 }
