@@ -125,8 +125,6 @@ san_ofi_conn_release(struct ofi_ep *ep)
 	struct ofi_ctx *ctx = ep->domain->ctx;
 	struct ofi_buf *buf;
 
-	if (ep->is_dirty)
-		STAILQ_REMOVE(&ctx->dirty, ep, ofi_ep, dirty);
 	if (ep->state == OFI_EP_NEW)
 		return;
 	LIST_REMOVE(ep, link);
@@ -137,6 +135,8 @@ san_ofi_conn_release(struct ofi_ep *ep)
 		LIST_REMOVE(buf, link);
 		LIST_INSERT_HEAD(&ctx->bufs, buf, link);
 	}
+	if (ep->is_dirty) /* last: a message that ends marks its endpoint */
+		STAILQ_REMOVE(&ctx->dirty, ep, ofi_ep, dirty);
 	rtsan_mr_dereg(ep->rx_mr);
 	san_ofi_ctx_lane_put(ep->lane);
 }
