@@ -132,7 +132,6 @@ static int
 args_set_impair(void *conf, const char *v, char *error, size_t size)
 {
 	struct bench_conf *c = conf;
-	struct rtsan_dpdk_impair spec = {.drop = 0};
 	int from = 0, to = 1, i;
 
 	if (strncmp(v, "rx:", 3) == 0)
@@ -141,16 +140,18 @@ args_set_impair(void *conf, const char *v, char *error, size_t size)
 		from = 1;
 	if (from == to)
 		v += 3;
-	if (strcmp(v, "off") != 0 && rtsan_dpdk_impair_parse(v, &spec) < 0) {
+	if (strcmp(v, "off") == 0)
+		v = "";
+	if (strlen(v) >= sizeof(c->impair[0])) {
+		snprintf(error, size, "at most %zu characters", sizeof(c->impair[0]) - 1);
+		return -EINVAL;
+	}
+	if (rtsan_dpdk_impair(NULL, false, v) < 0) {
 		snprintf(error, size, "%s", rtsan_error());
 		return -EINVAL;
 	}
-	for (i = from; i <= to; i++) {
-		c->impair[i] = spec;
-		/* other seeds: the directions must not lose the same packets of an exchange */
-		c->impair[i].seed += (uint64_t)i;
-		c->has_impair[i] = strcmp(v, "off") != 0;
-	}
+	for (i = from; i <= to; i++)
+		strcpy(c->impair[i], v);
 	return 0;
 }
 
@@ -432,7 +433,7 @@ attached_wrong(const struct bench_conf *conf)
 		return NULL;
 	if (conf->port[0] != '\0')
 		return "--attach: not with --ip, --set or --poll";
-	if (conf->has_impair[0] || conf->has_impair[1] || conf->capture[0] != '\0')
+	if (conf->impair[0][0] != '\0' || conf->impair[1][0] != '\0' || conf->capture[0] != '\0')
 		return "--attach: not with --impair or --capture";
 	return NULL;
 }
@@ -551,6 +552,6 @@ san_args_show(struct bench_conf *conf, FILE *f)
 		fprintf(f, "count %" PRIu64 "\n", conf->count);
 	else
 		fprintf(f, "duration %.3f s\n", (double)conf->duration_ms / 1000);
-	fprintf(f, "impair rx %s tx %s\n", conf->has_impair[0] ? "on" : "off",
-		conf->has_impair[1] ? "on" : "off");
+	fprintf(f, "impair rx %s tx %s\n", conf->impair[0][0] != '\0' ? "on" : "off",
+		conf->impair[1][0] != '\0' ? "on" : "off");
 }

@@ -149,9 +149,8 @@ struct bench_conf {
 	uint32_t sessions; /**< exit after so many; 0: never */
 	uint32_t memory_mib;
 	/* port */
-	char port[BENCH_PORT];              /**< --ip, --set, --poll: for rtsan_dpdk_open() */
-	struct rtsan_dpdk_impair impair[2]; /**< 0: rx, 1: tx */
-	bool has_impair[2];
+	char port[BENCH_PORT]; /**< --ip, --set, --poll: for rtsan_dpdk_open() */
+	char impair[2][256];   /**< 0: rx, 1: tx; empty: off */
 	char capture[256];
 	char json[256];
 	char attach[256]; /**< daemon or device; empty: an engine in this process */

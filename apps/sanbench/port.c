@@ -169,6 +169,6 @@ san_port_apply_impair(struct bench *b)
 
 	for (i = 0; i < 2 && san_port_attached(&b->conf) == NULL; i++)
 		if (rtsan_dpdk_impair(b->ctx, i == 1,
-				      b->conf.has_impair[i] ? &b->conf.impair[i] : NULL) < 0)
+				      b->conf.impair[i][0] != '\0' ? b->conf.impair[i] : NULL) < 0)
 			san_bench_fail(b, "impairment refused: %s", rtsan_error());
 }

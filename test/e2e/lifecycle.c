@@ -55,19 +55,18 @@ nobody_there(struct rtsan_ctx *ctx)
 static void
 impair_and_show(struct rtsan_ctx *ctx)
 {
-	struct rtsan_dpdk_impair impair;
 	FILE *f = tmpfile();
 
 	/* the end of a connection is sent once: let it be sent before packets are dropped */
 	for (int i = 0; i < 100; i++)
 		rtsan_progress(ctx);
-	CHECK(rtsan_dpdk_impair_parse("drop=1", &impair) == 0);
-	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == 0);
+	CHECK(rtsan_dpdk_impair(ctx, true, "drop=1") == 0);
 	nobody_there(ctx);
 	CHECK(counter(ctx, "impair_tx_dropped") > 0 && counter(ctx, "drop_impaired") > 0);
 	CHECK(rtsan_dpdk_impair(ctx, true, NULL) == 0);
-	impair.drop = 2;
-	CHECK(rtsan_dpdk_impair(ctx, true, &impair) == -EINVAL);
+	CHECK(rtsan_dpdk_impair(ctx, true, "drop=2") == -EINVAL);
+	CHECK(rtsan_dpdk_impair(NULL, true, "drop=2") == -EINVAL);
+	CHECK(rtsan_dpdk_impair(NULL, true, "drop=1") == 0);
 	for (int i = RTSAN_SHOW_PORT; i <= RTSAN_SHOW_STREAM; i++) {
 		long before = ftell(f);
 

@@ -422,21 +422,3 @@ san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len)
 	}
 	return 0;
 }
-
-int
-san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in, struct san_engine_impair_conf *out)
-{
-	const double from[] = {in->drop, in->duplicate, in->reorder, in->corrupt, in->ecn};
-	uint64_t *const to[] = {&out->drop, &out->duplicate, &out->reorder, &out->corrupt,
-				&out->ecn};
-	uint32_t i;
-
-	out->delay_ns = in->delay_us * SAN_NS_PER_US;
-	out->seed = in->seed;
-	for (i = 0; i < RTE_DIM(from); i++) {
-		if (!(from[i] >= 0 && from[i] <= 1))
-			return -EINVAL;
-		*to[i] = (uint64_t)(from[i] * (double)SAN_IMPAIR_ALWAYS);
-	}
-	return 0;
-}

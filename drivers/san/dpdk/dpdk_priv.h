@@ -69,9 +69,6 @@ int san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 		       const struct rtsan_host *host);
 /** Read "drop=0.01,dup=..." into *out*, a struct san_engine_impair_conf, as san_key.set_list(). */
 int san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len);
-/** Convert it for the engine. -EINVAL: a probability is out of range. */
-int san_dpdk_conf_impair_engine(const struct rtsan_dpdk_impair *in,
-				struct san_engine_impair_conf *out);
 
 /* ---- dpdk_eal.c ---- */
 

@@ -40,41 +40,20 @@ rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx)
 }
 
 int
-rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair)
+rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const char *text)
 {
 	struct san_engine_port *p = dpdk_tool_port_of(ctx);
 	struct san_engine_impair_conf conf;
-
-	if (p == NULL)
-		return -EINVAL;
-	if (impair == NULL)
-		return san_engine_set_impair(p, tx, NULL);
-	if (san_dpdk_conf_impair_engine(impair, &conf) != 0)
-		return rtsan_provider_host()->fail(-EINVAL, "impairment: a probability is 0 to 1");
-	return san_engine_set_impair(p, tx, &conf);
-}
-
-int
-rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out)
-{
-	struct san_engine_impair_conf conf;
 	char err[SAN_KEY_TEXT];
 
+	if (text == NULL)
+		return p != NULL ? san_engine_set_impair(p, tx, NULL) : -EINVAL;
 	if (san_dpdk_conf_impair(&conf, text, err, sizeof(err)) != 0)
 		return rtsan_provider_host()->fail(-EINVAL, "%s", err);
-	if (conf.delay_ns % SAN_NS_PER_US != 0)
-		return rtsan_provider_host()->fail(-EINVAL, "%s: delay is not a multiple of 1us",
-						   text);
-	*out = (struct rtsan_dpdk_impair){
-		.drop = (double)conf.drop / SAN_IMPAIR_ALWAYS,
-		.duplicate = (double)conf.duplicate / SAN_IMPAIR_ALWAYS,
-		.reorder = (double)conf.reorder / SAN_IMPAIR_ALWAYS,
-		.corrupt = (double)conf.corrupt / SAN_IMPAIR_ALWAYS,
-		.ecn = (double)conf.ecn / SAN_IMPAIR_ALWAYS,
-		.delay_us = (uint32_t)(conf.delay_ns / SAN_NS_PER_US),
-		.seed = conf.seed,
-	};
-	return 0;
+	if (ctx == NULL)
+		return 0;
+	conf.seed += tx;
+	return p != NULL ? san_engine_set_impair(p, tx, &conf) : -EINVAL;
 }
 
 void

@@ -30,16 +30,21 @@ extern "C" {
  */
 int rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx);
 
-/** Faults that the port adds in each direction: probabilities 0 to 1, from a seed. */
-struct rtsan_dpdk_impair {
-	double drop, duplicate, reorder, corrupt, ecn; /**< of each packet */
-	uint32_t delay_us;                             /**< added to every packet */
-	uint64_t seed;
-};
-/** Set impairment; *tx*: before transmission, otherwise after reception. NULL: off. -EINVAL. */
-int rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const struct rtsan_dpdk_impair *impair);
-/** "drop=0.01,dup=0.01,reorder=0.05,delay=100,corrupt=0.001,ecn=0.1,seed=7" → *out*. -EINVAL. */
-int rtsan_dpdk_impair_parse(const char *text, struct rtsan_dpdk_impair *out);
+/**
+ * Set faults that the port adds in one direction. Both directions may have one seed: they do not
+ * lose the same packets of a request and its answer.
+ *
+ * @param ctx
+ *   NULL: only check *text*.
+ * @param tx
+ *   Before transmission, otherwise after reception.
+ * @param text
+ *   "drop=0.01,dup=1%,reorder=0.05,delay=100us,corrupt=0.001,ecn=0.1,seed=7": probabilities of
+ *   each packet, and what is added to every packet's delay. NULL: none.
+ * @return
+ *   0, -EINVAL.
+ */
+int rtsan_dpdk_impair(struct rtsan_ctx *ctx, bool tx, const char *text);
 
 /** Print to *f* for people. */
 void rtsan_dpdk_show(struct rtsan_ctx *ctx, enum rtsan_dpdk_show what, FILE *f);
