@@ -94,36 +94,30 @@ dpdk_eal_join_args(int argc, char *const *argv)
 	return s;
 }
 
-/* Returns X of "--vdev X", "--vdev=X", "-a X", "-aX" and the like; NULL: another argument. */
+static const char *const device_options[] = {"--vdev", "--allow", "-a", NULL};
+
+/*
+ * Returns X if *words* have "--vdev X", "--vdev=X", "-a X", "-aX" and the like at *i*, which
+ * becomes the place of X; NULL: another argument.
+ */
 static char *
-value_of(const char *const options[], char *word, char *next, bool *took_next)
+value_of(const char *const options[], char *const *words, int nb, int *i)
 {
-	unsigned int i;
+	char *word = words[*i];
 	size_t len;
 
-	*took_next = false;
-	for (i = 0; options[i] != NULL; i++) {
-		len = strlen(options[i]);
-		if (strncmp(word, options[i], len) != 0)
+	for (; *options != NULL; options++) {
+		len = strlen(*options);
+		if (strncmp(word, *options, len) != 0)
 			continue;
-		if (word[len] == '\0') {
-			*took_next = true;
-			return next;
-		}
+		if (word[len] == '\0')
+			return *i + 1 < nb ? words[++*i] : NULL;
 		if (word[len] == '=')
 			return &word[len + 1];
-		if (options[i][1] != '-')
+		if ((*options)[1] != '-')
 			return &word[len];
 	}
 	return NULL;
-}
-
-static char *
-device_of(char *word, char *next, bool *took_next)
-{
-	static const char *const options[] = {"--vdev", "--allow", "-a", NULL};
-
-	return value_of(options, word, next, took_next);
 }
 
 /* Mark the lcores of "0@0,(1-3)@(4,5),6", whose CPUs follow @. */
@@ -157,21 +151,19 @@ san_dpdk_eal_workers(char *const *words, int nb, bool workers[RTE_MAX_LCORE])
 	static const char *const lists[] = {"--lcores", "-l", NULL};
 	static const char *const mains[] = {"--main-lcore", NULL};
 	unsigned long main_lcore = 0;
-	bool took_next, has_list = false, has_main = false;
+	bool has_list = false, has_main = false;
 	const char *value;
-	char *next;
 	int i;
 
 	memset(workers, 0, RTE_MAX_LCORE * sizeof(*workers));
 	for (i = 0; i < nb; i++) {
-		next = i + 1 < nb ? words[i + 1] : NULL;
-		value = value_of(lists, words[i], next, &took_next);
+		value = value_of(lists, words, nb, &i);
 		if (value != NULL) {
 			eal_mark_lcores(value, workers);
 			has_list = true;
 			continue;
 		}
-		value = value_of(mains, words[i], next, &took_next);
+		value = value_of(mains, words, nb, &i);
 		if (value != NULL) {
 			main_lcore = strtoul(value, NULL, 10);
 			has_main = true;
@@ -206,11 +198,10 @@ static int
 eal_prepare_devices(int argc, char *const *argv, const struct rtsan_host *host)
 {
 	const char *device;
-	bool took_next;
 	int i, rc = 0;
 
 	for (i = 1; i < argc && rc == 0; i++) {
-		device = device_of(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took_next);
+		device = value_of(device_options, argv, argc, &i);
 		if (device != NULL)
 			rc = eal_prepare_device(device, true, host);
 	}
@@ -296,16 +287,14 @@ int
 san_dpdk_eal_take_devices(char **words, int *nb, char **devices)
 {
 	int i, left = 0, n = 0;
-	bool took_next;
 
 	for (i = 0; i < *nb; i++) {
-		char *device = device_of(words[i], i + 1 < *nb ? words[i + 1] : NULL, &took_next);
+		char *device = value_of(device_options, words, *nb, &i);
 
 		if (device != NULL)
 			devices[n++] = device;
 		else
 			words[left++] = words[i];
-		i += device != NULL && took_next;
 	}
 	*nb = left;
 	return n;
