@@ -48,6 +48,7 @@ rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t ba
 	};
 	struct rtsan_listener *listener;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
 	if (out == NULL || backlog == 0)
 		return rtsan_fail(-EINVAL, "listen: backlog must be at least 1");
@@ -57,17 +58,14 @@ rtsan_listen(struct rtsan_ctx *ctx, uint64_t service, uint16_t pkey, uint16_t ba
 	listener->ctx = ctx;
 	listener->service = service;
 	listener->pkey = pkey;
-	pthread_mutex_lock(&ctx->lock);
 	req.id = listener->cookie = ++ctx->listener_cookie;
 	rtsan_error_clear();
 	rc = ctx->ops->call(ctx->priv, &req);
-	if (rc == 0)
-		LIST_INSERT_HEAD(&ctx->listeners, listener, link);
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
 		free(listener);
 		return rtsan_fail_else(rc, "listen");
 	}
+	LIST_INSERT_HEAD(&ctx->listeners, listener, link);
 	*out = listener;
 	return 0;
 }
@@ -231,8 +229,8 @@ rtsan_event_share(void *of)
 	struct rtsan_ctx *ctx = of;
 	struct shmq_event pe;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	for (;;) {
 		if (ctx->spare == NULL)
 			ctx->spare = malloc(sizeof(*ctx->spare));
@@ -245,7 +243,6 @@ rtsan_event_share(void *of)
 		STAILQ_INSERT_TAIL(&ctx->kept, ctx->spare, link);
 		ctx->spare = NULL;
 	}
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc == -ENOMEM)
 		return rtsan_fail(rc, "events: no memory");
 	return rc < 0 ? rtsan_fail(rc, "the port has failed") : 0;
@@ -255,8 +252,8 @@ void
 rtsan_event_recall(struct rtsan_ctx *ctx)
 {
 	struct rtsan_kept *k, *next;
+	SAN_LOCKED(&ctx->events.lock);
 
-	pthread_mutex_lock(&ctx->events.lock);
 	pthread_mutex_lock(&ctx->lock);
 	for (k = STAILQ_FIRST(&ctx->kept); k != NULL; k = next) {
 		next = STAILQ_NEXT(k, link);
@@ -266,7 +263,6 @@ rtsan_event_recall(struct rtsan_ctx *ctx)
 		free(k);
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	pthread_mutex_unlock(&ctx->events.lock);
 }
 
 int
@@ -276,8 +272,8 @@ rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 	struct rtsan_kept *k;
 	bool worked = false;
 	int rc;
+	SAN_LOCKED(&ctx->events.lock);
 
-	pthread_mutex_lock(&ctx->events.lock);
 	pthread_mutex_lock(&ctx->lock);
 	for (;;) {
 		k = STAILQ_FIRST(&ctx->kept);
@@ -297,6 +293,5 @@ rtsan_event_poll(struct rtsan_ctx *ctx, struct rtsan_event *ev)
 			break;
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	pthread_mutex_unlock(&ctx->events.lock);
 	return rc < 0 ? rtsan_fail(rc, "the port has failed") : rc;
 }

@@ -10,6 +10,7 @@ rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **out)
 {
 	struct rtsan_cq *cq;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
 	if (out == NULL || depth == 0 || depth > 2 * ctx->caps.max_wr)
 		return rtsan_fail(-EINVAL, "completion queue: depth %u, 1 to %u", depth,
@@ -18,16 +19,13 @@ rtsan_cq_create(struct rtsan_ctx *ctx, uint32_t depth, struct rtsan_cq **out)
 	if (cq == NULL)
 		return rtsan_fail(-ENOMEM, "completion queue: no memory");
 	cq->ctx = ctx;
-	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
 	rc = ctx->ops->cq_create(ctx->priv, depth, &cq->priv);
-	if (rc == 0)
-		LIST_INSERT_HEAD(&ctx->cqs, cq, link);
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
 		free(cq);
 		return rtsan_fail_else(rc, "completion queue");
 	}
+	LIST_INSERT_HEAD(&ctx->cqs, cq, link);
 	*out = cq;
 	return 0;
 }
@@ -37,14 +35,12 @@ rtsan_cq_destroy(struct rtsan_cq *cq)
 {
 	struct rtsan_ctx *ctx = cq->ctx;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	rc = ctx->ops->cq_destroy(ctx->priv, cq->priv);
-	if (rc == 0)
-		LIST_REMOVE(cq, link);
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0)
 		return rtsan_fail(rc, "completion queue: a queue pair uses it");
+	LIST_REMOVE(cq, link);
 	free(cq);
 	return 0;
 }

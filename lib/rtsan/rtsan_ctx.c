@@ -136,9 +136,7 @@ rtsan_provider_attach(const struct rtsan_provider *provider, void *priv, struct 
 	ctx->priv = priv;
 	rtsan_turn_init(&ctx->events);
 	pthread_mutex_init(&ctx->lock, NULL);
-	STAILQ_INIT(&ctx->kept);
-	LIST_INIT(&ctx->cqs);
-	LIST_INIT(&ctx->listeners);
+	STAILQ_INIT(&ctx->kept); /* other lists are empty if they are zero */
 	ctx->ops->query(priv, &ctx->caps);
 	if (ctx->caps.max_mrs > MRS_MAX)
 		ctx->caps.max_mrs = MRS_MAX;

@@ -77,33 +77,29 @@ mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, str
 	struct rtsan_mr *mr;
 	uint32_t gen_mask = UINT32_MAX >> ctx->lkey_bits;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	mr = mr_find_slot(ctx);
-	if (mr == NULL) {
-		pthread_mutex_unlock(&ctx->lock);
+	if (mr == NULL)
 		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);
-	}
 	rtsan_error_clear();
 	rc = ctx->ops->mr_add(ctx->priv, req, fd, &keys);
-	if (rc == 0) {
-		mr->ctx = ctx;
-		mr->addr = (uintptr_t)req->mr.addr;
-		mr->length = req->mr.length;
-		mr->key = keys.key;
-		mr->rkey = keys.rkey;
-		mr->map_size = map_size;
-		mr->gen = (mr->gen + 1) & gen_mask;
-		if (mr->gen == 0)
-			mr->gen = 1;
-		/* Pairs with the acquire in rtsan_mr_check(): the range is written. */
-		atomic_store_explicit(&mr->lkey,
-				      mr->gen << ctx->lkey_bits | (uint32_t)(mr - ctx->mrs),
-				      memory_order_release);
-		*out = mr;
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return rtsan_fail_else(rc, "region");
+	if (rc != 0)
+		return rtsan_fail_else(rc, "region");
+	mr->ctx = ctx;
+	mr->addr = (uintptr_t)req->mr.addr;
+	mr->length = req->mr.length;
+	mr->key = keys.key;
+	mr->rkey = keys.rkey;
+	mr->map_size = map_size;
+	mr->gen = (mr->gen + 1) & gen_mask;
+	if (mr->gen == 0)
+		mr->gen = 1;
+	/* Pairs with the acquire in rtsan_mr_check(): the range is written. */
+	atomic_store_explicit(&mr->lkey, mr->gen << ctx->lkey_bits | (uint32_t)(mr - ctx->mrs),
+			      memory_order_release);
+	*out = mr;
+	return 0;
 }
 
 static int
@@ -214,15 +210,14 @@ rtsan_mr_dereg(struct rtsan_mr *mr)
 	uint32_t lkey = atomic_load(&mr->lkey);
 	struct shmq_req req = {.type = SHMQ_MR_DEL, .id = mr->key};
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
 	if (lkey == 0)
 		return rtsan_fail(-EINVAL, "region: deregistered before");
-	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
 	rc = ctx->ops->call(ctx->priv, &req);
 	if (rc == 0)
 		rtsan_mr_release(mr);
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc == -EBUSY)
 		return rtsan_fail(rc, "region: posted work still names it");
 	return rtsan_fail_else(rc, "region");

@@ -17,6 +17,7 @@
 
 #include "rtsan_provider.h"
 #include "rtsan_stream.h"
+#include "san_lock.h"
 
 #define RTSAN_POLL_MAX 64  /* most completions taken at once */
 #define RTSAN_REQUESTS 256 /* requests for streams of a listener that wait for accept */

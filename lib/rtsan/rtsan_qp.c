@@ -44,6 +44,7 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	struct rtsan_provider_qp conf = {.req = &req};
 	struct rtsan_qp *qp;
 	int rc;
+	SAN_LOCKED(&ctx->lock);
 
 	if (attr == NULL || attr->send_cq == NULL || attr->recv_cq == NULL)
 		return rtsan_fail(-EINVAL, "queue pair: needs a send_cq and a recv_cq");
@@ -65,20 +66,16 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 		req.qp.stream = *attr->stream;
 	conf.send_cq = attr->send_cq->priv;
 	conf.recv_cq = attr->recv_cq->priv;
-	pthread_mutex_lock(&ctx->lock);
 	rtsan_error_clear();
 	rc = ctx->ops->qp_create(ctx->priv, &conf);
-	if (rc == 0) {
-		qp->qpn = conf.qp;
-		san_wr_wq_prod_init(&qp->wq, conf.wq, req.qp.sq_depth, req.qp.rq_depth);
-		atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qp, qp);
-		atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qpn, qp->qpn);
-	}
-	pthread_mutex_unlock(&ctx->lock);
 	if (rc != 0) {
 		free(qp);
 		return rtsan_fail_else(rc, "queue pair");
 	}
+	qp->qpn = conf.qp;
+	san_wr_wq_prod_init(&qp->wq, conf.wq, req.qp.sq_depth, req.qp.rq_depth);
+	atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qp, qp);
+	atomic_store(&ctx->qps[SAN_QPN_INDEX(qp->qpn)].qpn, qp->qpn);
 	*out = qp;
 	return 0;
 }

@@ -124,12 +124,9 @@ wait_event(struct rtsan_ctx *ctx, bool (*done)(const void *), const void *what, 
 		.take = rtsan_event_share,
 		.sleep = sleep_for_events,
 	};
-	int rc;
+	SAN_LOCKED(&ctx->events.lock);
 
-	pthread_mutex_lock(&ctx->events.lock);
-	rc = rtsan_turn_wait(&ctx->events, &ops, ctx, what, end_ms);
-	pthread_mutex_unlock(&ctx->events.lock);
-	return rc;
+	return rtsan_turn_wait(&ctx->events, &ops, ctx, what, end_ms);
 }
 
 bool

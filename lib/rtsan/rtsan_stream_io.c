@@ -183,20 +183,16 @@ stream_io_copy_of(const struct rtsan_stream *s, int half, const struct rtsan_sge
 static ssize_t
 read_once(struct rtsan_stream *s, struct rtsan_recv_wr *wr)
 {
-	int timeout_ms = atomic_load(&s->timeout_ms);
-	ssize_t n;
-	int rc;
+	int rc, timeout_ms = atomic_load(&s->timeout_ms);
+	SAN_LOCKED(&s->turn.lock);
 
 	if (timeout_ms == 0)
 		wr->flags |= RTSAN_RECV_DONTWAIT;
 	if ((wr->flags & RTSAN_RECV_DONTWAIT) != 0)
 		timeout_ms = -1; /* completes at once */
-	pthread_mutex_lock(&s->turn.lock);
 	s->read.posted = true;
 	rc = rtsan_post_recv(s->qp, wr, 1);
-	n = rc == 1 ? finish_op(s, &s->read, RTSAN_STREAM_RECVS, timeout_ms) : rc;
-	pthread_mutex_unlock(&s->turn.lock);
-	return n;
+	return rc == 1 ? finish_op(s, &s->read, RTSAN_STREAM_RECVS, timeout_ms) : rc;
 }
 
 ssize_t
@@ -208,10 +204,10 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 	size_t len, left;
 	ssize_t n;
 	int i;
+	SAN_LOCKED(&s->rd);
 
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
-	pthread_mutex_lock(&s->rd);
 	wr.nb_sge = stream_io_parts(s, iov, nb_iov, 0, sge);
 	if (wr.nb_sge != 0 && s->mr != NULL) {
 		copy = stream_io_copy_of(s, 0, sge, wr.nb_sge);
@@ -228,7 +224,6 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 			left -= len;
 		}
 	}
-	pthread_mutex_unlock(&s->rd);
 	return n;
 }
 
@@ -248,12 +243,11 @@ rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, u
 		.flags = flags | RTSAN_RECV_LOAN,
 	};
 	ssize_t n;
+	SAN_LOCKED(&s->rd);
 
-	pthread_mutex_lock(&s->rd);
 	n = read_once(s, &wr);
 	*data = n > 0 ? s->read.wc.loan : NULL;
 	*loan = n > 0 ? s->read.wc.imm : 0;
-	pthread_mutex_unlock(&s->rd);
 	return n;
 }
 
@@ -262,19 +256,16 @@ rtsan_stream_borrow(struct rtsan_stream *s, const void **data, uint32_t *loan, u
 static ssize_t
 write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 {
-	int timeout_ms = atomic_load(&s->timeout_ms);
-	ssize_t n;
-	int rc;
+	int rc, timeout_ms = atomic_load(&s->timeout_ms);
+	SAN_LOCKED(&s->turn.lock);
 
-	pthread_mutex_lock(&s->turn.lock);
 	s->write.posted = true;
 	/* behind the end a write would wait, perhaps for the peer */
 	rc = s->is_shut ? rc_of(RTSAN_WC_SHUTDOWN) : rtsan_post_send(s->qp, wr, 1);
-	n = rc == 1 ? finish_op(s, &s->write, RTSAN_STREAM_SENDS,
-				timeout_ms == 0 ? AT_ONCE_MS : timeout_ms) :
-		      rc;
-	pthread_mutex_unlock(&s->turn.lock);
-	return n;
+	if (rc != 1)
+		return rc;
+	return finish_op(s, &s->write, RTSAN_STREAM_SENDS,
+			 timeout_ms == 0 ? AT_ONCE_MS : timeout_ms);
 }
 
 static ssize_t
@@ -313,14 +304,11 @@ stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 ssize_t
 rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 {
-	ssize_t n;
+	SAN_LOCKED(&s->wr);
 
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
-	pthread_mutex_lock(&s->wr);
-	n = stream_io_write_all(s, iov, nb_iov);
-	pthread_mutex_unlock(&s->wr);
-	return n;
+	return stream_io_write_all(s, iov, nb_iov);
 }
 
 ssize_t
@@ -343,22 +331,20 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 		.nb_sge = 1,
 	};
 	ssize_t n;
+	SAN_LOCKED(&s->wr);
 
-	pthread_mutex_lock(&s->wr);
 	n = write_once(s, &wr);
-	pthread_mutex_unlock(&s->wr);
 	return n < 0 ? (int)n : 0;
 }
 
 /* ---- requests besides the data ---- */
 
-/* Wait for the answer and release the lock. *posted*: result of posting the request. */
+/* Wait for the answer. *posted*: result of posting the request. */
 static int
 stream_io_finish_ask(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 {
 	int rc = finish_ctl(s, posted, wc);
 
-	pthread_mutex_unlock(&s->turn.lock);
 	return rc == 0 ? rc_of(wc->status) : rc;
 }
 
@@ -386,8 +372,8 @@ rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
 	struct rtsan_wc wc;
 	int rc;
+	SAN_LOCKED(&s->turn.lock);
 
-	pthread_mutex_lock(&s->turn.lock);
 	begin_ctl(s);
 	rc = stream_io_finish_ask(s, rtsan_stream_urgent(s->qp, (uintptr_t)&s->ctl), &wc);
 	if (rc == 0)
@@ -399,8 +385,8 @@ int
 rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 {
 	struct rtsan_wc wc;
+	SAN_LOCKED(&s->turn.lock);
 
-	pthread_mutex_lock(&s->turn.lock);
 	begin_ctl(s);
 	return stream_io_finish_ask(s, rtsan_stream_give_back(s->qp, loan, (uintptr_t)&s->ctl),
 				    &wc);
@@ -410,8 +396,8 @@ int
 rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option, uint32_t value)
 {
 	struct rtsan_wc wc;
+	SAN_LOCKED(&s->turn.lock);
 
-	pthread_mutex_lock(&s->turn.lock);
 	begin_ctl(s);
 	return stream_io_finish_ask(
 		s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
@@ -455,15 +441,14 @@ stream_io_set_revents(struct rtsan_stream_poll *p, uint32_t nb)
 
 	for (i = 0; i < nb; i++) {
 		struct rtsan_stream *s = p[i].stream;
+		SAN_LOCKED(&s->turn.lock);
 
-		pthread_mutex_lock(&s->turn.lock);
 		s->is_polled = false;
 		if (!s->turn.busy)
 			stream_io_take_wc(s);
 		pthread_cond_broadcast(&s->turn.seen);
 		p[i].revents = stream_io_happened(s);
 		ready += p[i].revents != 0;
-		pthread_mutex_unlock(&s->turn.lock);
 	}
 	return ready;
 }
@@ -537,10 +522,9 @@ rtsan_stream_poll(struct rtsan_stream_poll *p, uint32_t nb, int timeout_ms)
 		return rtsan_fail(-ENOMEM, "stream: no memory");
 	for (i = 0; i < nb && rc == 0; i++) {
 		struct rtsan_stream *s = p[i].stream;
+		SAN_LOCKED(&s->turn.lock);
 
-		pthread_mutex_lock(&s->turn.lock);
 		rc = begin_wait(s, p[i].events);
-		pthread_mutex_unlock(&s->turn.lock);
 	}
 	while (rc >= 0) {
 		rc = stream_io_set_revents(p, nb);

@@ -177,25 +177,19 @@ rtsan_cq_wait(struct rtsan_cq *cq, int timeout_ms)
 int
 rtsan_event_fd(struct rtsan_ctx *ctx)
 {
-	int fd;
+	SAN_LOCKED(&ctx->lock);
 
 	rtsan_error_clear();
-	pthread_mutex_lock(&ctx->lock);
-	fd = ctx->ops->event_fd(ctx->priv);
-	pthread_mutex_unlock(&ctx->lock);
-	return rtsan_fail_else(fd, "descriptor of events");
+	return rtsan_fail_else(ctx->ops->event_fd(ctx->priv), "descriptor of events");
 }
 
 static int
 arm_event(void *of)
 {
 	struct rtsan_ctx *ctx = of;
-	int rc;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
-	rc = ctx->ops->event_arm(ctx->priv);
-	pthread_mutex_unlock(&ctx->lock);
-	return rc;
+	return ctx->ops->event_arm(ctx->priv);
 }
 
 /* Events kept for the application count, too. */
@@ -203,12 +197,9 @@ static int
 arm_all(void *of)
 {
 	struct rtsan_ctx *ctx = of;
-	bool is_empty;
+	SAN_LOCKED(&ctx->events.lock);
 
-	pthread_mutex_lock(&ctx->events.lock);
-	is_empty = STAILQ_EMPTY(&ctx->kept);
-	pthread_mutex_unlock(&ctx->events.lock);
-	return is_empty ? arm_event(ctx) : 1;
+	return STAILQ_EMPTY(&ctx->kept) ? arm_event(ctx) : 1;
 }
 
 int

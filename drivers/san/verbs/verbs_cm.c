@@ -45,11 +45,11 @@ add_half(struct verbs_ctx *ctx, struct verbs_hello *h, struct rdma_cm_id *id)
 	san_verbs_end_peer_text(id, peer);
 	for (i = 0; i < VERBS_HALVES; i++) {
 		half = &ctx->halves[i];
-		if (half->token != h->token || h->token == 0 || half->service != h->service ||
-		    strcmp(half->peer, peer) != 0)
+		if (half->hello.token != h->token || h->token == 0 ||
+		    half->hello.service != h->service || strcmp(half->peer, peer) != 0)
 			continue;
-		memcpy(h->data, half->data, VERBS_HELLO_HALF);
-		half->token = 0;
+		memcpy(h->data, half->hello.data, VERBS_HELLO_HALF);
+		half->hello.token = 0;
 		return true;
 	}
 	return false;
@@ -70,17 +70,14 @@ read_request(struct verbs_ctx *ctx, const struct cm_event *e, struct verbs_hello
 	 */
 	if ((h->flags & VERBS_HELLO_FIRST) != 0) {
 		half = &ctx->halves[ctx->next_half++ % VERBS_HALVES];
-		half->token = h->token;
-		half->service = h->service;
+		half->hello = *h;
 		san_verbs_end_peer_text(e->ev.id, half->peer);
-		memcpy(half->data, h->data, VERBS_HELLO_HALF);
 	}
 	if ((h->flags & VERBS_HELLO_REST) != 0 && !add_half(ctx, h, e->ev.id))
 		return RTSAN_R_PARAMETER;
 	return RTSAN_R_NONE;
 }
 
-/* Under the context's lock. */
 static enum rtsan_reason
 keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs_hello *h)
 {
@@ -88,6 +85,7 @@ keep_request(struct verbs_ctx *ctx, const struct cm_event *e, const struct verbs
 	struct verbs_request *r = NULL;
 	struct verbs_listener *l;
 	uint32_t i;
+	SAN_LOCKED(&ctx->lock);
 
 	LIST_FOREACH(l, &ctx->listeners, link)
 		if (l->id == e->ev.listen_id && (ctx->is_plain || l->service == h->service))
@@ -134,11 +132,8 @@ verbs_cm_on_request(struct verbs_ctx *ctx, const struct cm_event *e)
 		san_verbs_conn_refuse(ctx, e->ev.id, VERBS_HELLO_MORE, NULL, 0);
 		return;
 	}
-	if (reason == RTSAN_R_NONE) {
-		pthread_mutex_lock(&ctx->lock);
+	if (reason == RTSAN_R_NONE)
 		reason = keep_request(ctx, e, &h);
-		pthread_mutex_unlock(&ctx->lock);
-	}
 	if (reason != RTSAN_R_NONE)
 		san_verbs_conn_refuse(ctx, e->ev.id, reason, NULL, 0);
 }

@@ -58,7 +58,6 @@ verbs_conn_to_sockaddr(const char *text, uint16_t tcp_port, struct sockaddr_stor
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ss;
 	struct sockaddr_in *in = (struct sockaddr_in *)ss;
-
 	bool is_v6 = strchr(text, ':') != NULL;
 
 	memset(ss, 0, sizeof(*ss));
@@ -88,18 +87,15 @@ san_verbs_conn_event_poll(void *priv, struct shmq_event *ev)
 {
 	struct verbs_ctx *ctx = priv;
 	struct verbs_event *e;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	e = STAILQ_FIRST(&ctx->events);
-	if (e != NULL) {
-		STAILQ_REMOVE_HEAD(&ctx->events, link);
-		e->is_queued = false;
-		*ev = e->ev;
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	if (e != NULL)
-		return 1;
-	return atomic_load(&ctx->is_lost) ? -EIO : 0;
+	if (e == NULL)
+		return atomic_load(&ctx->is_lost) ? -EIO : 0;
+	STAILQ_REMOVE_HEAD(&ctx->events, link);
+	e->is_queued = false;
+	*ev = e->ev;
+	return 1;
 }
 
 int
@@ -113,14 +109,11 @@ san_verbs_conn_event_arm(void *priv)
 {
 	struct verbs_ctx *ctx = priv;
 	eventfd_t value;
-	bool has;
+	SAN_LOCKED(&ctx->lock);
 
 	eventfd_read(ctx->event_fd, &value);
-	pthread_mutex_lock(&ctx->lock);
-	has = !STAILQ_EMPTY(&ctx->events);
-	ctx->is_armed = !has;
-	pthread_mutex_unlock(&ctx->lock);
-	if (has)
+	ctx->is_armed = STAILQ_EMPTY(&ctx->events);
+	if (!ctx->is_armed)
 		return 1;
 	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
@@ -277,22 +270,18 @@ take_request(struct verbs_qp *q, uint64_t request, struct rdma_conn_param *conn)
 {
 	struct verbs_ctx *ctx = q->ctx;
 	struct verbs_request *r;
-	int rc = 0;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	r = verbs_conn_find_request(ctx, request);
-	if (r == NULL) {
-		rc = ctx->host->fail(-ENOENT, "accept: the request no longer exists");
-	} else if (r->event.ev.stream != (q->stream != NULL)) {
-		rc = ctx->host->fail(-EPROTOTYPE, "accept: the request is %s a stream",
-				     r->event.ev.stream ? "for" : "not for");
-	} else {
-		san_verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
-		q->id = verbs_conn_take(ctx, r);
-		q->id->context = q;
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	return rc;
+	if (r == NULL)
+		return ctx->host->fail(-ENOENT, "accept: the request no longer exists");
+	if (r->event.ev.stream != (q->stream != NULL))
+		return ctx->host->fail(-EPROTOTYPE, "accept: the request is %s a stream",
+				       r->event.ev.stream ? "for" : "not for");
+	san_verbs_conn_param(ctx, r->reads_in, r->reads_out, conn);
+	q->id = verbs_conn_take(ctx, r);
+	q->id->context = q;
+	return 0;
 }
 
 static int
@@ -329,17 +318,15 @@ do_set_up(struct verbs_ctx *ctx, const struct shmq_req *req)
 	const char *what = accepts ? "accept" : "connect";
 	struct verbs_qp *q = san_verbs_qp_of(ctx, req->id);
 	int rc = check_request(ctx, what, req);
+	SAN_LOCKED(&q->lock);
 
+	if (rc == 0)
+		rc = verbs_conn_begin_setup(q, what, &req->conn, accepts);
 	if (rc != 0)
 		return rc;
-	pthread_mutex_lock(&q->lock);
-	rc = verbs_conn_begin_setup(q, what, &req->conn, accepts);
-	if (rc == 0) {
-		rc = accepts ? verbs_conn_accept_request(q, req->conn.request) :
-			       verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
-		san_verbs_thread_look(q);
-	}
-	pthread_mutex_unlock(&q->lock);
+	rc = accepts ? verbs_conn_accept_request(q, req->conn.request) :
+		       verbs_conn_connect_to(q, req->conn.peer, req->conn.service);
+	san_verbs_thread_look(q);
 	return rc;
 }
 
@@ -366,8 +353,8 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 {
 	struct verbs_qp *q = san_verbs_qp_of(ctx, req->id);
 	int rc = 0;
+	SAN_LOCKED(&q->lock);
 
-	pthread_mutex_lock(&q->lock);
 	if (q->state == VERBS_UP && q->stream != NULL)
 		san_stream_close(q->stream->session);
 	else if (q->state == VERBS_UP)
@@ -377,7 +364,6 @@ do_disconnect(struct verbs_ctx *ctx, const struct shmq_req *req)
 	else if (!san_verbs_end_is_connected(q))
 		rc = -ENOTCONN;
 	san_verbs_thread_look(q);
-	pthread_mutex_unlock(&q->lock);
 	return rc;
 }
 

@@ -227,11 +227,10 @@ bool
 san_verbs_cq_harvest(struct verbs_cq *cq)
 {
 	bool all;
+	SAN_LOCKED(&cq->lock);
 
-	pthread_mutex_lock(&cq->lock);
 	all = verbs_cq_harvest_one(cq);
 	verbs_cq_wake_waiter(cq);
-	pthread_mutex_unlock(&cq->lock);
 	return all;
 }
 
@@ -239,18 +238,17 @@ bool
 san_verbs_cq_give(struct verbs_cq *cq, const struct san_ulp_wc *wc)
 {
 	struct san_ulp_wc *to;
+	SAN_LOCKED(&cq->lock);
 
-	pthread_mutex_lock(&cq->lock);
 	to = verbs_cq_place(cq);
-	if (to != NULL) {
-		*to = *wc;
-		cq->nb_kept++;
-		verbs_cq_wake_waiter(cq);
-	} else {
+	if (to == NULL) {
 		cq->has_waiter = true;
+		return false;
 	}
-	pthread_mutex_unlock(&cq->lock);
-	return to != NULL;
+	*to = *wc;
+	cq->nb_kept++;
+	verbs_cq_wake_waiter(cq);
+	return true;
 }
 
 int
@@ -259,8 +257,8 @@ san_verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 	struct ibv_wc got[HARVEST];
 	struct verbs_cq *cq = arg;
 	int i, nb, want, done;
+	SAN_LOCKED(&cq->lock);
 
-	pthread_mutex_lock(&cq->lock);
 	done = poll_kept(cq, wc, n);
 	while (done < n) {
 		want = MIN(n - done, HARVEST);
@@ -270,7 +268,6 @@ san_verbs_cq_poll(void *arg, struct san_ulp_wc *wc, int n)
 		if (nb < want)
 			break;
 	}
-	pthread_mutex_unlock(&cq->lock);
 	return done;
 }
 
@@ -372,8 +369,8 @@ san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 	struct san_ulp_wc *kept;
 	uint32_t need;
 	int rc = 0;
+	SAN_LOCKED(&cq->lock);
 
-	pthread_mutex_lock(&cq->lock);
 	need = cq->used + n;
 	if (need > cq->depth) {
 		kept = calloc(need, sizeof(*kept));
@@ -388,15 +385,12 @@ san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 			free(kept);
 		}
 	}
-	if (rc == 0) {
-		cq->used = need;
-		cq->users++;
-	}
-	pthread_mutex_unlock(&cq->lock);
-	if (rc == 0)
-		return 0;
-	return cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need, cq->ctx->device,
-				   strerror(rc));
+	if (rc != 0)
+		return cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need,
+					   cq->ctx->device, strerror(rc));
+	cq->used = need;
+	cq->users++;
+	return 0;
 }
 
 void

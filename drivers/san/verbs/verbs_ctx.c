@@ -219,9 +219,7 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_mutex_init(&ctx->cm_lock, NULL);
 	pthread_cond_init(&ctx->passed, NULL);
-	LIST_INIT(&ctx->listeners);
-	LIST_INIT(&ctx->cqs);
-	STAILQ_INIT(&ctx->events);
+	STAILQ_INIT(&ctx->events); /* other lists are empty if they are zero */
 	STAILQ_INIT(&ctx->retired);
 	STAILQ_INIT(&ctx->todo);
 	rc = read_spec(ctx, args);
@@ -282,11 +280,10 @@ verbs_ctx_close(void *priv)
 	/* librtsan has ended all listeners, and all queue pairs but streams that linger */
 	for (i = 0; i < VERBS_QPS; i++) {
 		struct verbs_qp *q = &ctx->qps[i];
+		SAN_LOCKED(&q->lock);
 
-		pthread_mutex_lock(&q->lock);
 		if (atomic_load(&q->qpn) != SAN_QPN_NONE)
 			san_verbs_qp_free(q);
-		pthread_mutex_unlock(&q->lock);
 	}
 	san_verbs_thread_stop(ctx);
 	for (i = 0; i < VERBS_MRS; i++) {
@@ -303,8 +300,8 @@ san_verbs_ctx_fail(const struct ibv_context *dev)
 {
 	struct verbs_ctx *ctx;
 	struct verbs_cq *cq;
+	SAN_LOCKED(&all_lock);
 
-	pthread_mutex_lock(&all_lock);
 	LIST_FOREACH(ctx, &all, link) {
 		if (ctx->dev != dev || atomic_exchange(&ctx->is_lost, true))
 			continue;
@@ -315,20 +312,18 @@ san_verbs_ctx_fail(const struct ibv_context *dev)
 		pthread_mutex_unlock(&ctx->lock);
 		san_verbs_thread_kick(ctx);
 	}
-	pthread_mutex_unlock(&all_lock);
 }
 
 bool
 san_verbs_ctx_has_qp(const struct verbs_qp *q)
 {
 	const struct verbs_ctx *ctx;
-	bool has = false;
+	SAN_LOCKED(&all_lock);
 
-	pthread_mutex_lock(&all_lock);
 	LIST_FOREACH(ctx, &all, link)
-		has |= (uintptr_t)q - (uintptr_t)ctx->qps < VERBS_QPS * sizeof(*ctx->qps);
-	pthread_mutex_unlock(&all_lock);
-	return has;
+		if ((uintptr_t)q - (uintptr_t)ctx->qps < VERBS_QPS * sizeof(*ctx->qps))
+			return true;
+	return false;
 }
 
 bool
@@ -337,8 +332,8 @@ san_verbs_ctx_has_cq(const struct ibv_cq *which)
 	const struct verbs_cq *cq;
 	struct verbs_ctx *ctx;
 	bool has = false;
+	SAN_LOCKED(&all_lock);
 
-	pthread_mutex_lock(&all_lock);
 	LIST_FOREACH(ctx, &all, link) {
 		has |= which->channel == ctx->channel; /* of a stream */
 		pthread_mutex_lock(&ctx->lock);
@@ -346,7 +341,6 @@ san_verbs_ctx_has_cq(const struct ibv_cq *which)
 			has |= cq->cq == which;
 		pthread_mutex_unlock(&ctx->lock);
 	}
-	pthread_mutex_unlock(&all_lock);
 	return has;
 }
 

@@ -67,11 +67,10 @@ verbs_end_fill_event(struct verbs_qp *q, struct verbs_event *e, uint8_t type, ui
 static void
 verbs_end_tell_event(struct verbs_qp *q, struct verbs_event *e)
 {
-	if (san_verbs_qp_is_orphan(q))
-		return;
-	pthread_mutex_lock(&q->ctx->lock);
-	san_verbs_conn_put(q->ctx, e);
-	pthread_mutex_unlock(&q->ctx->lock);
+	SAN_LOCKED(&q->ctx->lock);
+
+	if (!san_verbs_qp_is_orphan(q))
+		san_verbs_conn_put(q->ctx, e);
 }
 
 void

@@ -101,18 +101,17 @@ san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, u
 static enum verbs_naming
 verbs_mr_check_key(struct verbs_qp *q, uint32_t key)
 {
-	enum verbs_naming by = VERBS_NAMED_NOT;
+	enum verbs_naming by;
+	SAN_LOCKED(&q->lock);
 
-	pthread_mutex_lock(&q->lock);
-	if (atomic_load(&q->qpn) != SAN_QPN_NONE && q->stream != NULL) {
-		by = san_verbs_stream_names(q->stream, key) ? VERBS_NAMED : VERBS_NAMED_NOT;
-	} else if (atomic_load(&q->qpn) != SAN_QPN_NONE) {
-		san_verbs_cq_harvest(q->send_cq);
-		by = san_verbs_mr_named_by(q->wq, q->sq_depth, q->rq_depth, key);
-	}
+	if (atomic_load(&q->qpn) == SAN_QPN_NONE)
+		return VERBS_NAMED_NOT;
+	if (q->stream != NULL)
+		return san_verbs_stream_names(q->stream, key) ? VERBS_NAMED : VERBS_NAMED_NOT;
+	san_verbs_cq_harvest(q->send_cq);
+	by = san_verbs_mr_named_by(q->wq, q->sq_depth, q->rq_depth, key);
 	if (by == VERBS_NAMED_SILENTLY && q->state == VERBS_UP)
 		san_verbs_qp_mark(q);
-	pthread_mutex_unlock(&q->lock);
 	return by;
 }
 

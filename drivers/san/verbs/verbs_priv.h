@@ -28,6 +28,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "rtsan_provider.h"
+#include "san_lock.h"
 #include "san_time.h"
 #include "san_wheel.h"
 #include "stream.h"
@@ -185,10 +186,8 @@ struct verbs_request {
 
 /** First half of a request. */
 struct verbs_half {
-	uint64_t token; /**< 0: none */
-	uint64_t service;
+	struct verbs_hello hello;     /**< *token* 0: none */
 	char peer[RTSAN_ADDRESS_MAX]; /**< text of its address */
-	uint8_t data[VERBS_HELLO_HALF];
 };
 
 /** An ID to destroy. Only the thread may do that: it knows that it holds no event of it. */

@@ -160,11 +160,10 @@ void
 san_verbs_qp_destroy(void *priv, uint32_t qpn)
 {
 	struct verbs_qp *q = san_verbs_qp_of(priv, qpn);
+	SAN_LOCKED(&q->lock);
 
-	pthread_mutex_lock(&q->lock);
 	if (q->stream == NULL || !san_verbs_stream_orphan(q))
 		san_verbs_qp_free(q);
-	pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- the device's queue pair ---- */
@@ -438,11 +437,10 @@ void
 san_verbs_qp_doorbell(void *priv, uint32_t qpn)
 {
 	struct verbs_qp *q = san_verbs_qp_of(priv, qpn);
+	SAN_LOCKED(&q->lock);
 
-	pthread_mutex_lock(&q->lock);
 	if (q->stream == NULL)
 		san_verbs_qp_post(q);
 	else if (san_verbs_stream_work(q, san_verbs_now_ns()) < q->armed_ns)
 		san_verbs_thread_look(q);
-	pthread_mutex_unlock(&q->lock);
 }

@@ -31,12 +31,11 @@ void
 san_verbs_thread_look(struct verbs_qp *q)
 {
 	struct verbs_ctx *ctx = q->ctx;
+	SAN_LOCKED(&ctx->lock);
 
-	pthread_mutex_lock(&ctx->lock);
 	if (!q->is_listed)
 		STAILQ_INSERT_TAIL(&ctx->todo, q, todo);
 	q->is_listed = true;
-	pthread_mutex_unlock(&ctx->lock);
 	san_verbs_thread_kick(ctx);
 }
 
@@ -45,17 +44,16 @@ san_verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait)
 {
 	struct verbs_retired *r = malloc(sizeof(*r));
 	uint64_t nb;
+	SAN_LOCKED(&ctx->lock);
 
 	if (r == NULL)
 		return; /* it stays allocated until the process ends, without effect */
 	r->id = id;
-	pthread_mutex_lock(&ctx->lock);
 	STAILQ_INSERT_TAIL(&ctx->retired, r, link);
 	nb = ++ctx->nb_retired;
 	san_verbs_thread_kick(ctx);
 	while (wait && ctx->nb_destroyed < nb)
 		pthread_cond_wait(&ctx->passed, &ctx->lock);
-	pthread_mutex_unlock(&ctx->lock);
 }
 
 /* ---- rounds ---- */
@@ -82,8 +80,8 @@ static void
 verbs_thread_serve_qp(struct verbs_qp *q)
 {
 	uint64_t next_ns = SAN_TIME_NEVER;
+	SAN_LOCKED(&q->lock);
 
-	pthread_mutex_lock(&q->lock);
 	if (atomic_load(&q->qpn) != SAN_QPN_NONE)
 		next_ns = san_verbs_end_serve(q, san_verbs_now_ns());
 	q->armed_ns = next_ns;
@@ -91,7 +89,6 @@ verbs_thread_serve_qp(struct verbs_qp *q)
 		san_wheel_cancel(&q->ctx->wheel, &q->timer);
 	else
 		san_wheel_arm(&q->ctx->wheel, &q->timer, next_ns);
-	pthread_mutex_unlock(&q->lock);
 }
 
 /* Those that are listed meanwhile are for the next round; otherwise this one might never end. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef SAN_LOCK_H
+#define SAN_LOCK_H
+
+/**
+ * @file
+ * A lock that is released at the end of a block, on every way out of it.
+ */
+
+#include <pthread.h>
+
+static inline pthread_mutex_t *
+san_lock_take(pthread_mutex_t *lock)
+{
+	pthread_mutex_lock(lock);
+	return lock;
+}
+
+static inline void
+san_lock_release(pthread_mutex_t **lock)
+{
+	pthread_mutex_unlock(*lock);
+}
+
+/** Last of a block's declarations: hold *lock* from here on. A returned value is read with it. */
+#define SAN_LOCKED(lock)                                   \
+	__attribute__((cleanup(san_lock_release), unused)) \
+	pthread_mutex_t *locked = san_lock_take(lock)
+
+#endif /* SAN_LOCK_H */
