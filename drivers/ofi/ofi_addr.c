@@ -32,13 +32,12 @@ san_ofi_addr_set_port(union ofi_addr *a, uint16_t port)
 uint64_t
 san_ofi_addr_token(const union ofi_addr *a)
 {
-	uint64_t token;
+	uint64_t token = (uint64_t)a->in6.sin6_flowinfo << 32 | a->in6.sin6_scope_id;
 
-	memcpy(&token, a->in.sin_zero, sizeof(token));
-	if (a->sa.sa_family == AF_INET6) /* an address on a link has a scope, but no flow */
-		token = a->in6.sin6_flowinfo == 0 ?
-			0 :
-			(uint64_t)a->in6.sin6_flowinfo << 32 | a->in6.sin6_scope_id;
+	if (a->sa.sa_family != AF_INET6)
+		memcpy(&token, a->in.sin_zero, sizeof(token));
+	else if (a->in6.sin6_flowinfo == 0) /* an address on a link has a scope, but no flow */
+		token = 0;
 	return token;
 }
 

@@ -21,7 +21,7 @@ struct ofi_chunk {
 };
 
 static char *ctx_spec, *ctx_users;
-static pthread_mutex_t ctx_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t san_ofi_ctx_lock = PTHREAD_MUTEX_INITIALIZER;
 static union ofi_addr ctx_addrs[OFI_ADDRS];
 static int ctx_nb_addrs; /* of the last context; 0: none was open */
 
@@ -33,6 +33,18 @@ struct fi_provider san_ofi_ctx_provider = {
 	.fi_version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION),
 	.name = OFI_NAME,
 };
+
+static void
+ctx_lock(void)
+{
+	pthread_mutex_lock(&san_ofi_ctx_lock);
+}
+
+static void
+ctx_unlock(void)
+{
+	pthread_mutex_unlock(&san_ofi_ctx_lock);
+}
 
 void
 san_ofi_ctx_read_params(void)
@@ -51,7 +63,7 @@ san_ofi_ctx_read_params(void)
 	if (fi_param_get_str(p, "users", &ctx_users) != 0)
 		ctx_users = NULL;
 	/* so that the lock is free in a child of fork() */
-	pthread_atfork(san_ofi_ctx_lock, san_ofi_ctx_unlock, san_ofi_ctx_unlock);
+	pthread_atfork(ctx_lock, ctx_unlock, ctx_unlock);
 }
 
 const char *
@@ -87,26 +99,6 @@ san_ofi_ctx_fail(int rc, const char *what)
 {
 	OFI_WARN(FI_LOG_CORE, "%s: %s: %s\n", what, fi_strerror(-rc), rtsan_error());
 	return rc;
-}
-
-/* ---- the lock ---- */
-
-void
-san_ofi_ctx_lock(void)
-{
-	pthread_mutex_lock(&ctx_mutex);
-}
-
-void
-san_ofi_ctx_unlock(void)
-{
-	pthread_mutex_unlock(&ctx_mutex);
-}
-
-bool
-san_ofi_ctx_trylock(void)
-{
-	return pthread_mutex_trylock(&ctx_mutex) == 0;
 }
 
 /* ---- addresses ---- */

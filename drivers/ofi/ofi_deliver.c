@@ -564,7 +564,7 @@ rx_end_request(struct ofi_op *op, uint32_t status)
 		status = FI_EIO;
 	if (status != 0 && op->prov_errno == 0)
 		op->prov_errno = OFI_ERRNO + (int)status;
-	op->ep->requests[op->id] = NULL;
+	op->ep->requests[op->args.id] = NULL;
 	op->needs_answer = false;
 	san_ofi_op_check(op);
 }
@@ -577,13 +577,14 @@ rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 	uint32_t status = hdr->status;
 	uint64_t old = hdr->data;
 
-	if (op == NULL || op->type == OFI_READ) {
+	if (op == NULL || op->args.type == OFI_READ) {
 		san_ofi_op_break(ep, "an answer without a request");
 		return;
 	}
-	if (op->offer != NULL && (op->flags & FI_DELIVERY_COMPLETE) == 0 && status == FI_ETRUNC)
+	if (op->offer != NULL && (op->args.flags & FI_DELIVERY_COMPLETE) == 0 &&
+	    status == FI_ETRUNC)
 		status = 0; /* the program has not asked whether there was room */
-	if (op->type == OFI_ATOMIC && status == 0)
+	if (op->args.type == OFI_ATOMIC && status == 0)
 		san_ofi_op_copy(op->iov, op->nb_iov, 0, sizeof(old), &old, true);
 	rx_end_request(op, status);
 }
@@ -595,7 +596,7 @@ rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 	struct ofi_op *op = rx_request(ep, hdr->id);
 	size_t length = rx->length - OFI_HDR_SHORT;
 
-	if (op == NULL || op->type != OFI_READ || length > op->length - op->answered) {
+	if (op == NULL || op->args.type != OFI_READ || length > op->length - op->answered) {
 		san_ofi_op_break(ep, "an answer without a read");
 		return;
 	}

@@ -102,9 +102,9 @@ ep_linger_on(struct ofi_ep *ep, int64_t end_ms)
 {
 	san_ofi_progress_events(ep->domain->ctx);
 	san_ofi_progress(ep->domain->ctx);
-	san_ofi_ctx_unlock();
+	pthread_mutex_unlock(&san_ofi_ctx_lock);
 	sched_yield();
-	san_ofi_ctx_lock();
+	pthread_mutex_lock(&san_ofi_ctx_lock);
 	return san_ofi_wait_now_ms() < end_ms;
 }
 

@@ -81,19 +81,19 @@ static void
 op_report(struct ofi_op *op)
 {
 	struct fi_cq_err_entry e = {
-		.op_context = op->context,
-		.flags = san_ofi_op_types[op->type].flags,
+		.op_context = op->args.context,
+		.flags = san_ofi_op_types[op->args.type].flags,
 		.prov_errno = op->prov_errno,
 	};
 
 	if (op->is_reported)
 		return;
 	op->is_reported = true;
-	if ((op->flags & FI_TAGGED) != 0)
+	if ((op->args.flags & FI_TAGGED) != 0)
 		e.flags = FI_SEND | FI_TAGGED;
-	if (op->type == OFI_ATOMIC)
+	if (op->args.type == OFI_ATOMIC)
 		e.flags |= op->nb_iov != 0 ? FI_READ : FI_WRITE;
-	san_ofi_report_done(op->ep, &e, (op->flags & FI_COMPLETION) != 0);
+	san_ofi_report_done(op->ep, &e, (op->args.flags & FI_COMPLETION) != 0);
 }
 
 static void
@@ -121,8 +121,8 @@ san_ofi_op_check(struct ofi_op *op)
 {
 	if (!op->is_posted)
 		return;
-	if (san_ofi_op_is_own(op) && (op->flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
-	    op->prov_errno == 0 && op->type <= OFI_WRITE)
+	if (san_ofi_op_is_own(op) && (op->args.flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
+	    op->prov_errno == 0 && op->args.type <= OFI_WRITE)
 		op_report(op);
 	if (op->nb_wr == 0 && !op->needs_answer)
 		op_finish(op);
@@ -140,7 +140,7 @@ san_ofi_op_cancel_all(struct ofi_ep *ep, bool all)
 		if (op->prov_errno == 0 && (all || !op->is_posted || op->needs_answer))
 			op->prov_errno = RTSAN_WC_FLUSHED;
 		if (op->needs_answer)
-			ep->requests[op->id] = NULL;
+			ep->requests[op->args.id] = NULL;
 		op->needs_answer = false;
 		op->is_posted = true;
 		if (op->nb_wr == 0 || all)
@@ -227,17 +227,9 @@ op_alloc(struct ofi_ep *ep, const struct ofi_op_args *args)
 		return NULL;
 	memset(op, 0, sizeof(*op));
 	op->ep = ep;
-	op->type = args->type != 0 ? args->type : OFI_MSG;
-	op->context = args->context;
-	op->flags = args->flags;
-	op->id = args->id;
-	op->status = args->status;
-	op->data = args->data;
-	op->addr = args->addr;
-	op->key = args->key;
-	op->atomic = (uint8_t)args->atomic;
-	op->operand = args->operand;
-	op->compare = args->compare;
+	op->args = *args;
+	if (args->type == 0)
+		op->args.type = OFI_MSG;
 	op->nb_iov = (uint8_t)args->count;
 	for (i = 0; i < args->count; i++) {
 		op->iov[i] = args->iov[i];
@@ -245,8 +237,8 @@ op_alloc(struct ofi_ep *ep, const struct ofi_op_args *args)
 		op->lkey[i] = mr != NULL && mr->mr != NULL ? rtsan_mr_lkey(mr->mr) : 0;
 		op->length += args->iov[i].iov_len;
 	}
-	op->is_native = op->type != OFI_MSG && op->type <= OFI_ATOMIC &&
-		(op->key & OFI_MR_NATIVE) != 0;
+	op->is_native = op->args.type != OFI_MSG && op->args.type <= OFI_ATOMIC &&
+		(op->args.key & OFI_MR_NATIVE) != 0;
 	LIST_INSERT_HEAD(&ep->ops, op, link);
 	return op;
 }
@@ -259,8 +251,8 @@ op_need_answer(struct ofi_op *op)
 
 	while (ep->requests[ep->next_request % OFI_NUMBERS] != NULL)
 		ep->next_request++;
-	op->id = ep->next_request++ % OFI_NUMBERS;
-	ep->requests[op->id] = op;
+	op->args.id = ep->next_request++ % OFI_NUMBERS;
+	ep->requests[op->args.id] = op;
 	op->needs_answer = true;
 }
 
@@ -299,15 +291,15 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	if (op == NULL)
 		return -FI_ENOMEM;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
-	if ((args->flags & FI_INJECT) != 0 && op->type != OFI_ATOMIC) /* has its operands */
+	if ((args->flags & FI_INJECT) != 0 && op->args.type != OFI_ATOMIC) /* has its operands */
 		rc = op_inject(op);
-	else if (op->type == OFI_MSG && op->length > OFI_EAGER)
+	else if (op->args.type == OFI_MSG && op->length > OFI_EAGER)
 		rc = op_offer_make(op);
 	if (rc != 0) {
 		op_free(op);
 		return rc;
 	}
-	if (op->type == OFI_MSG ?
+	if (op->args.type == OFI_MSG ?
 		    (args->flags & FI_DELIVERY_COMPLETE) != 0 || op->offer != NULL :
 		    !op->is_native)
 		op_need_answer(op);

@@ -79,20 +79,9 @@ extern struct ofi_no_ops {
 } san_ofi_ctx_no_ops;
 /** -errno for an error of rtsan.h, whose text is logged. */
 int san_ofi_ctx_fail(int rc, const char *what);
-void san_ofi_ctx_lock(void);
-void san_ofi_ctx_unlock(void);
-static inline void
-san_ofi_ctx_unlock_at(const bool *is_locked)
-{
-	(void)is_locked;
-	san_ofi_ctx_unlock();
-}
-/** Among the declarations of a function: hold the lock from here to its return. */
-#define OFI_LOCKED                                              \
-	__attribute__((cleanup(san_ofi_ctx_unlock_at), unused)) \
-	const bool is_locked = (san_ofi_ctx_lock(), true)
-/** True: it is locked. Never waits. */
-bool san_ofi_ctx_trylock(void);
+extern pthread_mutex_t san_ofi_ctx_lock;
+/** Last of a function's declarations: hold the lock from here to its return. */
+#define OFI_LOCKED SAN_LOCKED(&san_ofi_ctx_lock)
 /** The addresses of a context that is open. */
 void san_ofi_ctx_note_addrs(struct rtsan_ctx *san);
 /**
@@ -233,28 +222,6 @@ size_t san_ofi_op_slice(const struct iovec *from, size_t nb_from, size_t offset,
 /** Copy bytes of it to *bytes*; if it is to be filled, from there. */
 void san_ofi_op_copy(const struct iovec *of, size_t nb_of, size_t offset, size_t length,
 		     void *bytes, bool is_filled);
-/** What a call says of its flags. */
-enum ofi_call {
-	OFI_CALL_PLAIN = 0, /**< nothing: those of the endpoint hold, too */
-	OFI_CALL_MSG,       /**< all of them */
-	OFI_CALL_INJECT,    /**< no completion, whatever those of the endpoint are */
-};
-/** What an operation of the program is made of. */
-struct ofi_op_args {
-	enum ofi_type type; /**< 0: OFI_MSG */
-	enum ofi_call call;
-	uint64_t flags;
-	fi_addr_t to; /**< of FI_EP_RDM */
-	void *context;
-	const struct iovec *iov;
-	void **desc;
-	size_t count;
-	uint32_t id, status; /**< of an answer */
-	uint64_t data, key;
-	uint64_t addr; /**< of memory; of a tagged message: its tag */
-	enum ofi_atomic atomic;
-	uint64_t operand, compare;
-};
 /** Queue an operation. 0; -FI_EAGAIN: read the completion queue first; or -errno. */
 int san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args);
 /** Read a part of a message that the peer offers. 0 or -errno. */

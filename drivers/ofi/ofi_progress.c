@@ -284,7 +284,7 @@ drive_look(struct ofi_ctx *ctx, long slept_ns)
 	long next_ns;
 	uint32_t i;
 
-	if (!san_ofi_ctx_trylock())
+	if (pthread_mutex_trylock(&san_ofi_ctx_lock) != 0)
 		return DRIVE_MAX_NS; /* the program is in a call */
 	if (ctx->nb_rounds == ctx->drive.rounds) {
 		for (i = 0; i < DRIVE_ROUNDS && rtsan_progress(ctx->san) > 0; i++)
@@ -296,7 +296,7 @@ drive_look(struct ofi_ctx *ctx, long slept_ns)
 	LIST_FOREACH(w, &ctx->waits, link)
 		is_busy |= w->armed;
 	next_ns = is_busy ? DRIVE_MIN_NS : 2 * slept_ns;
-	san_ofi_ctx_unlock();
+	pthread_mutex_unlock(&san_ofi_ctx_lock);
 	return next_ns < DRIVE_MAX_NS ? next_ns : DRIVE_MAX_NS;
 }
 

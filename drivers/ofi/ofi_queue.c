@@ -2,7 +2,7 @@
 
 /*
  * Completion queues, counters and event queues: what programs read, and sleep on. A completion
- * queue is a ring that grows, so that it never overruns.
+ * queue is a ring that grows, so that it never overruns, whatever size a program asks for.
  */
 
 #include <poll.h>
@@ -12,9 +12,6 @@
 #include <sys/eventfd.h>
 
 #include "ofi_priv.h"
-
-#define CQ_SIZE_MIN 64
-#define CQ_SIZE_MAX 4096 /* to begin with */
 
 /* ---- sleeping ---- */
 
@@ -96,10 +93,10 @@ queue_nap(struct queue_nap *nap)
 	if (queue_arm(w) != 0)
 		return true;
 	w->sleepers++;
-	san_ofi_ctx_unlock();
+	pthread_mutex_unlock(&san_ofi_ctx_lock);
 	if (poll(&p, 1, nap->timeout_ms < 0 ? -1 : (int)left_ms) < 0)
 		nap->rc = -FI_EAGAIN;
-	san_ofi_ctx_lock();
+	pthread_mutex_lock(&san_ofi_ctx_lock);
 	w->sleepers--;
 	w->armed = false;
 	return true;
@@ -331,7 +328,6 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 		      void *context)
 {
 	struct ofi_domain *parent = container_of(domain, struct ofi_domain, fid);
-	struct fi_cq_err_entry *ring;
 	struct ofi_cq *cq;
 	int rc;
 	OFI_LOCKED;
@@ -343,20 +339,10 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 		return -FI_ENOMEM;
 	cq->domain = parent;
 	cq->format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
-	for (cq->size = CQ_SIZE_MIN; cq->size < attr->size && cq->size < CQ_SIZE_MAX;)
-		cq->size *= 2;
-	cq->ring = malloc(cq->size * sizeof(*cq->ring));
 	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &queue_fid_ops}, &cq_ops};
-	if (cq->ring == NULL) {
-		free(cq);
-		return -FI_ENOMEM;
-	}
-	ring = cq->ring;
 	rc = queue_open(&cq->fid.fid, parent->ctx, attr->wait_obj, &parent->refs);
 	if (rc == 0)
 		*out = &cq->fid;
-	else
-		free(ring);
 	return rc;
 }
 

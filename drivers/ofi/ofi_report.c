@@ -7,13 +7,15 @@
 
 #include "ofi_priv.h"
 
+#define CQ_SIZE_MIN 64
+
 /* ---- completions ---- */
 
 static bool
 report_grow(struct ofi_cq *cq)
 {
-	struct fi_cq_err_entry *ring = malloc(2 * cq->size * sizeof(*ring));
-	uint32_t i;
+	uint32_t i, size = cq->size != 0 ? 2 * cq->size : CQ_SIZE_MIN;
+	struct fi_cq_err_entry *ring = malloc(size * sizeof(*ring));
 
 	if (ring == NULL)
 		return false;
@@ -22,7 +24,7 @@ report_grow(struct ofi_cq *cq)
 	free(cq->ring);
 	cq->ring = ring;
 	cq->head = 0;
-	cq->size *= 2;
+	cq->size = size;
 	return true;
 }
 

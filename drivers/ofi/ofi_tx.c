@@ -26,7 +26,9 @@ struct tx_part {
 static bool
 tx_has_payload(const struct ofi_op *op)
 {
-	return op->type == OFI_MSG || op->type == OFI_WRITE || op->type == OFI_READ_DATA;
+	enum ofi_type type = op->args.type;
+
+	return type == OFI_MSG || type == OFI_WRITE || type == OFI_READ_DATA;
 }
 
 static bool
@@ -40,38 +42,38 @@ tx_is_done(const struct ofi_op *op)
 static void
 tx_fill(struct ofi_op *op, struct tx_part *p)
 {
-	uint8_t type = op->needs_data ? OFI_DATA : op->type; /* behind what has been executed */
+	uint8_t type = op->needs_data ? OFI_DATA : op->args.type; /* behind what was executed */
 	size_t left = 0;
 
 	/* check again: the region may have been closed since the peer requested the read */
-	if (op->type == OFI_READ_DATA && op->status == 0)
-		op->status = san_ofi_mr_find(op->ep->domain, op->key, op->addr, op->length,
-					     FI_REMOTE_READ);
-	if (type != OFI_DATA && tx_has_payload(op) && op->status == 0)
+	if (op->args.type == OFI_READ_DATA && op->args.status == 0)
+		op->args.status = san_ofi_mr_find(op->ep->domain, op->args.key, op->args.addr,
+						  op->length, FI_REMOTE_READ);
+	if (type != OFI_DATA && tx_has_payload(op) && op->args.status == 0)
 		left = op->length - op->posted;
 	p->length = left < TX_PART_MAX ? left : TX_PART_MAX;
 	p->hdr_size = san_ofi_op_types[type].hdr_size;
 	p->class = san_ofi_op_types[type].class;
 	p->hdr = (struct ofi_hdr){
 		.type = type,
-		.id = op->id,
+		.id = op->args.id,
 		.length = (uint32_t)op->length,
-		.status = type == OFI_ATOMIC ? op->atomic : op->status,
-		.data = op->data,
-		.addr = op->addr + op->posted,
-		.key = op->key,
-		.operand = op->operand,
-		.compare = op->compare,
+		.status = type == OFI_ATOMIC ? op->args.atomic : op->args.status,
+		.data = op->args.data,
+		.addr = op->args.addr + op->posted,
+		.key = op->args.key,
+		.operand = op->args.operand,
+		.compare = op->args.compare,
 	};
 	if (op->posted == 0)
 		p->hdr.flags |= OFI_FIRST;
 	if (p->length == left)
 		p->hdr.flags |= OFI_LAST;
-	if ((op->flags & FI_REMOTE_CQ_DATA) != 0)
+	if ((op->args.flags & FI_REMOTE_CQ_DATA) != 0)
 		p->hdr.flags |= OFI_CQ_DATA;
-	if (op->type == OFI_MSG && op->needs_answer)
+	if (op->args.type == OFI_MSG && op->needs_answer)
 		p->hdr.flags |= OFI_WANT_ACK;
-	if (type == OFI_MSG && (op->flags & FI_TAGGED) != 0)
+	if (type == OFI_MSG && (op->args.flags & FI_TAGGED) != 0)
 		p->hdr.flags |= OFI_TAGGED;
 	if (op->offer != NULL) {
 		p->hdr.flags |= OFI_PLACES;
@@ -217,7 +219,7 @@ tx_message(struct ofi_op *op)
 	for (i = 0; i < OFI_CLASSES; i++)
 		p.hdr.credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
 	if (caps->has_mr_reg && op->buf == NULL && p.length > TX_COPY_MAX &&
-	    op->type != OFI_READ_DATA)
+	    op->args.type != OFI_READ_DATA)
 		nb = tx_name(op, p.length, &sge[1], caps->max_sge - 1);
 	if (p.hdr_size + p.length <= caps->max_inline)
 		rc = tx_post_inline(op, &wr, &p);
@@ -227,7 +229,7 @@ tx_message(struct ofi_op *op)
 		rc = tx_post_copied(op, &wr, &p);
 	if (!tx_advance(op, rc, p.length))
 		return false;
-	if (op->status != 0) /* the refusal is the last part, sent only now */
+	if (op->args.status != 0) /* the refusal is the last part, sent only now */
 		op->length = op->posted;
 	for (i = 0; i < OFI_CLASSES; i++)
 		ep->due[i] -= p.hdr.credit[i];
@@ -244,11 +246,11 @@ tx_message(struct ofi_op *op)
 static bool
 tx_native_memory(struct ofi_op *op)
 {
-	bool reads = op->type == OFI_READ;
+	bool reads = op->args.type == OFI_READ;
 	struct rtsan_send_wr wr = {
 		.opcode = reads ? RTSAN_WR_PULL : RTSAN_WR_PUSH,
-		.remote_addr = op->addr + op->posted,
-		.rkey = (uint32_t)op->key,
+		.remote_addr = op->args.addr + op->posted,
+		.rkey = (uint32_t)op->args.key,
 	};
 	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
 	size_t rest = op->length - op->posted;
@@ -282,13 +284,13 @@ tx_native_memory(struct ofi_op *op)
 static bool
 tx_native_atomic(struct ofi_op *op)
 {
-	bool adds = op->atomic == OFI_FETCH_ADD;
+	bool adds = op->args.atomic == OFI_FETCH_ADD;
 	struct rtsan_send_wr wr = {
 		.opcode = adds ? RTSAN_WR_FETCH_ADD : RTSAN_WR_CMP_SWAP,
-		.remote_addr = op->addr,
-		.rkey = (uint32_t)op->key,
-		.operand = adds ? op->operand : op->compare,
-		.swap = op->operand,
+		.remote_addr = op->args.addr,
+		.rkey = (uint32_t)op->args.key,
+		.operand = adds ? op->args.operand : op->args.compare,
+		.swap = op->args.operand,
 		.nb_sge = 1,
 	};
 	struct ofi_buf *buf = san_ofi_ctx_buf_get(op->ep->domain->ctx);
@@ -317,7 +319,7 @@ tx_next(struct ofi_op *op)
 	if (!op->is_native)
 		return tx_message(op);
 	if (!op->has_begun || op->posted != op->length)
-		return op->type == OFI_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
+		return op->args.type == OFI_ATOMIC ? tx_native_atomic(op) : tx_native_memory(op);
 	if (op->nb_wr != 0)
 		return false;
 	if (op->prov_errno == 0)
@@ -332,7 +334,7 @@ tx_queue_push(struct ofi_ep *ep, struct ofi_queue *q)
 	struct ofi_op *op;
 
 	while ((op = STAILQ_FIRST(q)) != NULL) {
-		if ((op->flags & FI_FENCE) != 0 && !op->has_begun && ep->nb_begun != 0)
+		if ((op->args.flags & FI_FENCE) != 0 && !op->has_begun && ep->nb_begun != 0)
 			return;
 		while (!tx_is_done(op))
 			if (!tx_next(op))

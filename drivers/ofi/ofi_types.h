@@ -28,6 +28,7 @@
 
 #include "ofi_wire.h"
 #include "rtsan.h"
+#include "san_lock.h"
 
 #ifndef container_of /* of libfabric 1.x */
 #define container_of(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
@@ -268,14 +269,35 @@ struct ofi_fetch {
 	STAILQ_ENTRY(ofi_fetch) link;
 };
 
+/** What a call says of its flags. */
+enum ofi_call {
+	OFI_CALL_PLAIN = 0, /**< nothing: those of the endpoint hold, too */
+	OFI_CALL_MSG,       /**< all of them */
+	OFI_CALL_INJECT,    /**< no completion, whatever those of the endpoint are */
+};
+
+/** What an operation of the program, or an answer, is made of. */
+struct ofi_op_args {
+	enum ofi_type type; /**< of its messages, but OFI_DATA; 0: OFI_MSG */
+	enum ofi_call call;
+	uint64_t flags; /**< of the completion; FI_COMPLETION: report it, FI_FENCE, levels */
+	fi_addr_t to;   /**< of FI_EP_RDM */
+	void *context;
+	const struct iovec *iov;
+	void **desc;
+	size_t count;
+	uint32_t id, status; /**< of an answer; *id* also of a request that the peer answers */
+	uint64_t data, key;
+	uint64_t addr; /**< of memory; of a tagged message: its tag */
+	enum ofi_atomic atomic;
+	uint64_t operand, compare;
+};
+
 /** An operation of the program, or an answer. */
 struct ofi_op {
 	struct ofi_ep *ep;
-	void *context;
-	uint64_t flags; /**< of the completion; FI_COMPLETION: report it, FI_FENCE, levels */
-	uint8_t type;   /**< of its messages: enum ofi_type, but OFI_DATA */
-	uint8_t atomic; /**< enum ofi_atomic */
-	bool is_native; /**< executed by the transport alone */
+	struct ofi_op_args args; /**< its memory is in *iov* */
+	bool is_native;          /**< executed by the transport alone */
 	bool has_begun;
 	bool is_posted; /**< everything is with the transport */
 	bool needs_answer;
@@ -289,9 +311,6 @@ struct ofi_op {
 	size_t posted;   /**< bytes with the transport */
 	size_t answered; /**< bytes of READ_DATA that have come */
 	uint32_t nb_wr;  /**< requests of the transport that are not complete */
-	uint32_t id;
-	uint32_t status; /**< of an answer */
-	uint64_t data, addr, key, operand, compare;
 	int prov_errno;
 	struct ofi_buf *buf;     /**< bytes that were copied when it was posted */
 	struct ofi_offer *offer; /**< a message that the peer reads */
@@ -304,7 +323,7 @@ struct ofi_op {
 static inline bool
 san_ofi_op_is_own(const struct ofi_op *op)
 {
-	return op->type <= OFI_ATOMIC && op->fetch == NULL;
+	return op->args.type <= OFI_ATOMIC && op->fetch == NULL;
 }
 
 STAILQ_HEAD(ofi_queue, ofi_op);
