@@ -175,7 +175,6 @@ ctx_lane_create(struct ofi_ctx *ctx, struct ofi_lane **out)
 
 	if (lane == NULL)
 		return -FI_ENOMEM;
-	lane->fd = -1;
 	lane->room = 2 * ctx->caps.max_wr;
 	rc = rtsan_cq_create(ctx->san, lane->room, &lane->cq);
 	if (rc == 0) {

@@ -273,7 +273,6 @@ op_inject(struct ofi_op *op)
 int
 san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 {
-	size_t i, length = 0;
 	struct ofi_op *op;
 	int rc = 0;
 
@@ -281,17 +280,15 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 		return -FI_ENOTCONN;
 	if (args->count > OFI_IOV)
 		return -FI_EINVAL;
-	for (i = 0; i < args->count; i++)
-		length += args->iov[i].iov_len;
-	if (length > OFI_LENGTH)
-		return -FI_EMSGSIZE;
 	if (ep->nb_ops >= ep->tx_size)
 		return -FI_EAGAIN;
 	op = op_alloc(ep, args);
 	if (op == NULL)
 		return -FI_ENOMEM;
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
-	if ((args->flags & FI_INJECT) != 0 && op->args.type != OFI_ATOMIC) /* has its operands */
+	if (op->length > OFI_LENGTH)
+		rc = -FI_EMSGSIZE;
+	else if ((args->flags & FI_INJECT) != 0 && op->args.type != OFI_ATOMIC) /* has its operands */
 		rc = op_inject(op);
 	else if (op->args.type == OFI_MSG && op->length > OFI_EAGER)
 		rc = op_offer_make(op);

@@ -86,7 +86,6 @@ enum ofi_class {
 struct ofi_lane {
 	struct rtsan_cq *cq;
 	uint32_t room; /**< entries that are not reserved */
-	int fd;        /**< for waiting; -1: not requested yet */
 	SLIST_ENTRY(ofi_lane) link;
 };
 

@@ -54,13 +54,9 @@ wait_watch(const struct ofi_wait *w, int fd)
 
 /* Watch a lane, or if *lane* is NULL events of connections. */
 static int
-wait_watch_transport(const struct ofi_wait *w, struct ofi_lane *lane)
+wait_watch_transport(const struct ofi_wait *w, const struct ofi_lane *lane)
 {
-	if (lane == NULL)
-		return wait_watch(w, rtsan_event_fd(w->ctx->san));
-	if (lane->fd < 0)
-		lane->fd = rtsan_cq_fd(lane->cq);
-	return wait_watch(w, lane->fd);
+	return wait_watch(w, lane != NULL ? rtsan_cq_fd(lane->cq) : rtsan_event_fd(w->ctx->san));
 }
 
 /* FI_EP_RDM accepts connections in calls that wait for completions. */
