@@ -55,13 +55,11 @@ san_ofi_ctx_read_params(void)
 			"Where the transport is, as for rtsan_open(): unix:PATH of a daemon, "
 			"dpdk:EAL -- PORT, verbs:DEVICE (default: %s)",
 			OFI_DEFAULT_SPEC);
-	if (fi_param_get_str(p, "spec", &ctx_spec) != 0)
-		ctx_spec = NULL;
+	fi_param_get_str(p, "spec", &ctx_spec); /* stays NULL if it is not given */
 	fi_param_define(p, "users", FI_PARAM_STRING,
 			"Other users whose programs may connect: numbers with commas, or any "
 			"(default: none)");
-	if (fi_param_get_str(p, "users", &ctx_users) != 0)
-		ctx_users = NULL;
+	fi_param_get_str(p, "users", &ctx_users);
 	/* so that the lock is free in a child of fork() */
 	pthread_atfork(ctx_lock, ctx_unlock, ctx_unlock);
 }

@@ -550,13 +550,6 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 
 /* ---- answers ---- */
 
-/* The operation that the peer answers, or NULL. */
-static struct ofi_op *
-rx_request(const struct ofi_ep *ep, uint32_t id)
-{
-	return id < OFI_NUMBERS ? ep->requests[id] : NULL;
-}
-
 static void
 rx_end_request(struct ofi_op *op, uint32_t status)
 {
@@ -573,7 +566,7 @@ static void
 rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = deliver_hdr(rx);
-	struct ofi_op *op = rx_request(ep, hdr->id);
+	struct ofi_op *op = hdr->id < OFI_NUMBERS ? ep->requests[hdr->id] : NULL;
 	uint32_t status = hdr->status;
 	uint64_t old = hdr->data;
 
@@ -593,7 +586,7 @@ static void
 rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = deliver_hdr(rx);
-	struct ofi_op *op = rx_request(ep, hdr->id);
+	struct ofi_op *op = hdr->id < OFI_NUMBERS ? ep->requests[hdr->id] : NULL;
 	size_t length = rx->length - OFI_HDR_SHORT;
 
 	if (op == NULL || op->args.type != OFI_READ || length > op->length - op->answered) {

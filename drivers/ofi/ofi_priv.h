@@ -85,10 +85,8 @@ extern pthread_mutex_t san_ofi_ctx_lock;
 /** The addresses of a context that is open. */
 void san_ofi_ctx_note_addrs(struct rtsan_ctx *san);
 /**
- * Addresses of the context, without the lock.
- *
- * @return
- *   Their number, 0: not known before an engine runs, or -errno: there will be no context.
+ * Addresses of the context, without the lock. Returns their number; 0: not known before an engine
+ * runs; -errno: there will be no context.
  */
 int san_ofi_ctx_addrs(union ofi_addr addrs[OFI_ADDRS]);
 /**

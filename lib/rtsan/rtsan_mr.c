@@ -25,17 +25,11 @@
 
 #define ACCESS_ALL (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_PULL | RTSAN_REMOTE_ATOMIC)
 
-static size_t
-page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Whole pages, or 0 if the length is too large. */
 static size_t
 whole_pages(size_t length)
 {
-	size_t page = page_size();
+	size_t page = (size_t)getpagesize();
 
 	return length > SSIZE_MAX - page ? 0 : (length + page - 1) & ~(page - 1);
 }
@@ -161,7 +155,7 @@ rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, u
 
 	if (rc != 0)
 		return rc;
-	if (offset % page_size() != 0)
+	if (offset % (uint64_t)getpagesize() != 0)
 		return rtsan_fail(-EINVAL, "region: offset %llu is no multiple of a page",
 				  (unsigned long long)offset);
 	if (fstat(fd, &st) != 0)

@@ -91,17 +91,9 @@ struct rte_device;
 struct rte_device *san_dpdk_eal_device(uint16_t port_id);
 void san_dpdk_eal_remove(struct rte_device *dev);
 /**
- * Take the devices (--vdev, --allow) out of EAL's arguments, for a process that may have them only
- * after another process has released them.
- *
- * @param words
- *   EAL's arguments; afterwards without the devices.
- * @param nb
- *   Number of words; afterwards of those that are left.
- * @param devices
- *   Room for as many pointers as there are words; they point into the words.
- * @return
- *   Number of devices.
+ * Take the devices (--vdev, --allow) out of the *nb* words of EAL's arguments, for a process that
+ * may have them only after another process has released them. *devices* has room for as many
+ * pointers, which point into the words. Returns their number; *nb* is that of the words left.
  */
 int san_dpdk_eal_take_devices(char **words, int *nb, char **devices);
 /** Probe *device*, unless that was done. -ENODEV with a text by *host*. */
@@ -114,11 +106,8 @@ bool san_dpdk_memif_device_value(const char *device, const char *key, char *to, 
 
 /**
  * Before the driver makes *device* ("net_memif0,role=server,..."): remove a socket file that a
- * process has left. Does nothing for other devices.
- *
- * @param is_first
- *   This process has made no device yet, so it cannot have the socket itself.
- * Returns like san_dpdk_memif_clear_path().
+ * process has left. Does nothing for other devices. *is_first*: this process has made no device
+ * yet, so it cannot have the socket itself. Returns like san_dpdk_memif_clear_path().
  */
 int san_dpdk_memif_clear(const char *device, bool is_first, const struct rtsan_host *host);
 /**

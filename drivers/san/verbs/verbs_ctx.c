@@ -181,12 +181,6 @@ make_tables(struct verbs_ctx *ctx)
 	return 0;
 }
 
-static int
-set_nonblocking(int fd)
-{
-	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 static void
 verbs_ctx_release(struct verbs_ctx *ctx)
 {
@@ -249,9 +243,9 @@ verbs_ctx_open(const char *args, const struct rtsan_host *host, void **priv)
 		ctx->channel = ibv_create_comp_channel(ctx->dev);
 		ctx->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (ctx->pd == NULL || ctx->cm == NULL || ctx->channel == NULL ||
-		    ctx->event_fd < 0 || set_nonblocking(ctx->cm->fd) != 0 ||
-		    set_nonblocking(ctx->channel->fd) != 0 ||
-		    set_nonblocking(ctx->dev->async_fd) != 0)
+		    ctx->event_fd < 0 || fcntl(ctx->cm->fd, F_SETFL, O_NONBLOCK) != 0 ||
+		    fcntl(ctx->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
+		    fcntl(ctx->dev->async_fd, F_SETFL, O_NONBLOCK) != 0)
 			rc = host->fail(-errno, "verbs: %s: %s", ctx->device, strerror(errno));
 	}
 	if (rc == 0)
