@@ -164,6 +164,18 @@ def hostile(ends):
     finish(server)
 
 
+def deserted(ends):
+    """The sender of a long message stops before its bytes are read: the endpoint can be closed."""
+    server = ends.call('server', 'ofi_pair', 'deserted')
+    server.wait_text('port ')
+    port = re.search(r'port (\d+)', server.out())[1]
+    client = ends.call('client', 'ofi_hostile', 'mute', ends.spec('client'), ends.server_ip, port)
+    server.wait_text('begun')
+    client.signal('STOP')
+    check('done' in finish(server), server.tail())
+    client.kill()
+
+
 def few_regions(ends):
     """More long messages than the engine has regions."""
     ends_well(ends, 'server', 'ofi_pair', 'regions')

@@ -7,6 +7,7 @@
  *	                              message at last arrives
  *	ofi_hostile msg SPEC IP PORT  of FI_EP_MSG: sends short messages behind a long one
  *	                              without bytes, until no credits come back
+ *	ofi_hostile mute SPEC IP PORT of FI_EP_MSG: only that long one
  *	ofi_hostile forge SPEC IP PORT [UID]      of FI_EP_RDM, as this user: claims to be another
  *	ofi_hostile forge-msg SPEC IP PORT [UID]  endpoint; or of FI_EP_MSG: it must be refused
  */
@@ -185,18 +186,24 @@ break_rdm(uint16_t port)
 
 /* ---- FI_EP_MSG ---- */
 
+static void
+promise_msg(uint16_t port)
+{
+	const struct fault no_bytes = {"", OFI_MSG, OFI_PLACES | OFI_WANT_ACK, 100, 0, 1, {100}, 0};
+
+	CHECK(try_qp(OFI_SERVICE(port), false) == RTSAN_EV_ESTABLISHED);
+	CHECK(send_fault(&no_bytes));
+}
+
 /* As many messages may be incomplete as operations. Others keep the receives of their credits. */
 static void
-fill_msg(uint16_t port)
+fill_msg(void)
 {
 	const struct fault whole = {.type = OFI_MSG};
-	const struct fault no_bytes = {"", OFI_MSG, OFI_PLACES | OFI_WANT_ACK, 100, 0, 1, {100}, 0};
 	time_t quiet_since = time(NULL);
 	struct rtsan_wc wc;
 	int sent = 1;
 
-	CHECK(try_qp(OFI_SERVICE(port), false) == RTSAN_EV_ESTABLISHED);
-	CHECK(send_fault(&no_bytes));
 	while (time(NULL) - quiet_since <= QUIET) {
 		poll_sent(&wc);
 		if (credits == 0)
@@ -236,8 +243,12 @@ main(int argc, char **argv)
 	CHECK(argc != 6 || seteuid(getuid()) == 0);
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);
 	CHECK(rtsan_mr_alloc(ctx, OFI_NB_RX * RX_SIZE + OFI_BUF_SIZE, 0, &mr) == 0);
+	if (strcmp(argv[1], "msg") == 0 || strcmp(argv[1], "mute") == 0)
+		promise_msg(port);
 	if (strcmp(argv[1], "msg") == 0)
-		fill_msg(port);
+		fill_msg();
+	else if (strcmp(argv[1], "mute") == 0)
+		CHECK(event("close").type == RTSAN_EV_DISCONNECTED);
 	else if (strcmp(argv[1], "forge") == 0)
 		be_refused(OFI_RDM_SERVICE(port), true);
 	else if (strcmp(argv[1], "forge-msg") == 0)

@@ -8,6 +8,7 @@
  *	ofi_pair leave    exits in the middle of a message
  *	ofi_pair regions  needs more regions than there are
  *	ofi_pair victim   prints its port, and takes the messages of a hostile peer
+ *	ofi_pair deserted prints its port, and closes an endpoint whose message never comes
  */
 
 #include <signal.h>
@@ -32,6 +33,7 @@
 #define REFUSED  60    /* more than credits; one of them more would end the connection */
 #define MESSAGES 30
 #define PIECE    (BIG / MESSAGES) /* a long message */
+#define BEGUN_MS 500              /* in which a message that was sent has begun to be read */
 
 static struct fid_domain *domain;
 static struct fid_ep *ep[2]; /* the first one connects */
@@ -634,6 +636,25 @@ be_victim(void)
 	CLOSE(&pep->fid);
 }
 
+/* The sender of a long message has stopped: its receive ends when the endpoint is closed. */
+static void
+be_deserted(void)
+{
+	struct fid_pep *pep = ofi_common_listen(info, &listens_at);
+	struct fi_cq_data_entry e;
+
+	ofi_common_say("port %d", ntohs(((struct sockaddr_in *)&listens_at)->sin_port));
+	accept_request(ofi_common_expect(FI_CONNREQ, 0)->info);
+	CHECK(fi_recv(ep[1], to, BIG, NULL, 0, to) == 0);
+	ofi_common_expect(FI_CONNECTED, 0);
+	CHECK(fi_cq_sread(cq[1], &e, 1, NULL, BEGUN_MS) == -FI_EAGAIN);
+	ofi_common_say("begun");
+	CLOSE(&ep[1]->fid);
+	CHECK(ofi_common_failed(cq[1], to).err == FI_ECANCELED);
+	CHECK(fi_cq_read(cq[1], &e, 1) == -FI_EAGAIN);
+	CLOSE(&cq[1]->fid, &pep->fid);
+}
+
 /* Cases of a pair, which afterwards still works unless its connection has ended. */
 static void
 run_pair(void (*run)(void))
@@ -687,6 +708,8 @@ main(int argc, char **argv)
 		run_pair(regions_run_out);
 	else if (strcmp(role, "victim") == 0)
 		be_victim();
+	else if (strcmp(role, "deserted") == 0)
+		be_deserted();
 	else
 		call_in_one_process();
 	CLOSE(&domain->fid, &eq->fid, &fabric->fid);

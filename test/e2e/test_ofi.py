@@ -297,6 +297,7 @@ def main():
               NOBODY)
     tests.add('one daemon: another user', with_ends, for_all, ofi_cases.other_user, NOBODY)
     tests.add('one daemon: a hostile peer', with_ends, one_daemon, ofi_cases.hostile)
+    tests.add('embedded: a stopped peer', with_ends, no_daemon, ofi_cases.deserted)
     tests.add('one daemon: shared receives', with_ends, one_daemon, ofi_cases.shared)
     tests.add('daemon dies', daemon_dies)
     tests.add('rdm, daemon dies', rdm_daemon_dies)
