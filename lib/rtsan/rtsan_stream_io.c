@@ -98,13 +98,15 @@ begin_ctl(struct rtsan_stream *s)
 	s->ctl.posted = true;
 }
 
-/* Wait for the control request. The lcore completes it soon, so there is no timeout. */
+/*
+ * Wait for the control request. The lcore completes it soon, so there is no timeout. Its completion
+ * is valid until the lock is released.
+ */
 static int
-finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
+finish_ctl(struct rtsan_stream *s, int posted)
 {
 	int rc = posted == 0 ? wait_op(s, &s->ctl, -1) : posted;
 
-	*wc = s->ctl.wc;
 	s->ctl_used = false;
 	pthread_cond_broadcast(&s->turn.seen);
 	return rc;
@@ -114,11 +116,10 @@ finish_ctl(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
 static int
 stream_io_cancel_op(struct rtsan_stream *s, const struct rtsan_stream_op *op, uint32_t work)
 {
-	struct rtsan_wc wc;
 	int rc;
 
 	begin_ctl(s);
-	rc = finish_ctl(s, rtsan_stream_cancel(s->qp, work, (uintptr_t)&s->ctl), &wc);
+	rc = finish_ctl(s, rtsan_stream_cancel(s->qp, work, (uintptr_t)&s->ctl));
 	return rc == 0 && op->posted ? wait_op(s, op, -1) : rc;
 }
 
@@ -341,11 +342,11 @@ rtsan_stream_send_urgent(struct rtsan_stream *s, uint8_t byte)
 
 /* Wait for the answer. *posted*: result of posting the request. */
 static int
-stream_io_finish_ask(struct rtsan_stream *s, int posted, struct rtsan_wc *wc)
+stream_io_finish_ask(struct rtsan_stream *s, int posted)
 {
-	int rc = finish_ctl(s, posted, wc);
+	int rc = finish_ctl(s, posted);
 
-	return rc == 0 ? rc_of(wc->status) : rc;
+	return rc == 0 ? rc_of(s->ctl.wc.status) : rc;
 }
 
 int
@@ -370,37 +371,33 @@ rtsan_stream_shutdown_write(struct rtsan_stream *s)
 int
 rtsan_stream_recv_urgent(struct rtsan_stream *s, uint8_t *byte)
 {
-	struct rtsan_wc wc;
 	int rc;
 	SAN_LOCKED(&s->turn.lock);
 
 	begin_ctl(s);
-	rc = stream_io_finish_ask(s, rtsan_stream_urgent(s->qp, (uintptr_t)&s->ctl), &wc);
+	rc = stream_io_finish_ask(s, rtsan_stream_urgent(s->qp, (uintptr_t)&s->ctl));
 	if (rc == 0)
-		*byte = (uint8_t)wc.imm;
+		*byte = (uint8_t)s->ctl.wc.imm;
 	return rc;
 }
 
 int
 rtsan_stream_return(struct rtsan_stream *s, uint32_t loan)
 {
-	struct rtsan_wc wc;
 	SAN_LOCKED(&s->turn.lock);
 
 	begin_ctl(s);
-	return stream_io_finish_ask(s, rtsan_stream_give_back(s->qp, loan, (uintptr_t)&s->ctl),
-				    &wc);
+	return stream_io_finish_ask(s, rtsan_stream_give_back(s->qp, loan, (uintptr_t)&s->ctl));
 }
 
 int
 rtsan_stream_set_option(struct rtsan_stream *s, enum rtsan_stream_option option, uint32_t value)
 {
-	struct rtsan_wc wc;
 	SAN_LOCKED(&s->turn.lock);
 
 	begin_ctl(s);
 	return stream_io_finish_ask(
-		s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl), &wc);
+		s, rtsan_stream_option(s->qp, option, value, (uintptr_t)&s->ctl));
 }
 
 /* ---- poll ---- */

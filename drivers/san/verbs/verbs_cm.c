@@ -283,12 +283,9 @@ verbs_cm_take_event(struct verbs_ctx *ctx, struct cm_event *e)
 {
 	struct rdma_cm_event *cm;
 	const struct rdma_conn_param *p;
-	int rc;
+	SAN_LOCKED(&ctx->cm_lock);
 
-	pthread_mutex_lock(&ctx->cm_lock);
-	rc = rdma_get_cm_event(ctx->cm, &cm);
-	pthread_mutex_unlock(&ctx->cm_lock);
-	if (rc != 0)
+	if (rdma_get_cm_event(ctx->cm, &cm) != 0)
 		return false;
 	e->ev = *cm;
 	e->len = 0;
