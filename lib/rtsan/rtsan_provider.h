@@ -19,8 +19,6 @@
  * itself.
  */
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "rtsan.h"

@@ -12,7 +12,6 @@
 
 #include "core_keys.h"
 #include "dpdk_priv.h"
-#include "san_log.h"
 
 #define CONNS_DEFAULT   1024
 #define MTU_MIN         1024 /* RT-31 */

@@ -14,7 +14,6 @@
 
 #include "dpdk_priv.h"
 #include "san_assert.h"
-#include "san_log.h"
 #include "stream_attr.h"
 
 /* ---- open, close ---- */

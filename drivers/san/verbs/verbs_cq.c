@@ -418,27 +418,21 @@ verbs_cq_release(struct verbs_cq *cq)
 	free(cq);
 }
 
-static int
-verbs_cq_watch(int epoll, int fd)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data = {.fd = fd}};
-
-	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
-}
-
 /* What programs wait for. */
 static int
 verbs_cq_make_fd(struct verbs_cq *cq)
 {
+	struct epoll_event ev = {.events = EPOLLIN};
+
 	cq->fd = epoll_create1(EPOLL_CLOEXEC);
 	if (cq->fd >= 0)
 		cq->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (cq->wake_fd >= 0)
 		cq->channel = ibv_create_comp_channel(cq->ctx->dev);
 	if (cq->channel == NULL || fcntl(cq->channel->fd, F_SETFL, O_NONBLOCK) != 0 ||
-	    verbs_cq_watch(cq->fd, cq->channel->fd) != 0)
+	    epoll_ctl(cq->fd, EPOLL_CTL_ADD, cq->channel->fd, &ev) != 0)
 		return -1;
-	return verbs_cq_watch(cq->fd, cq->wake_fd);
+	return epoll_ctl(cq->fd, EPOLL_CTL_ADD, cq->wake_fd, &ev);
 }
 
 int

@@ -12,7 +12,6 @@
  * second request: the first one is refused with VERBS_HELLO_MORE, and both have the same token.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
