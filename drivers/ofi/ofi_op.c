@@ -121,8 +121,8 @@ san_ofi_op_check(struct ofi_op *op)
 {
 	if (!op->is_posted)
 		return;
-	if (san_ofi_op_is_own(op) && (op->args.flags & FI_INJECT_COMPLETE) != 0 && !op->is_direct &&
-	    op->prov_errno == 0 && op->args.type <= OFI_WRITE)
+	if (san_ofi_op_is_own(op) && op->args.type <= OFI_WRITE && !op->is_direct &&
+	    op->prov_errno == 0 && (op->args.flags & FI_INJECT_COMPLETE) != 0)
 		op_report(op);
 	if (op->nb_wr == 0 && !op->needs_answer)
 		op_finish(op);
@@ -288,7 +288,7 @@ san_ofi_op_post(struct ofi_ep *ep, const struct ofi_op_args *args)
 	op->needs_data = op->is_native && (args->flags & FI_REMOTE_CQ_DATA) != 0;
 	if (op->length > OFI_LENGTH)
 		rc = -FI_EMSGSIZE;
-	else if ((args->flags & FI_INJECT) != 0 && op->args.type != OFI_ATOMIC) /* has its operands */
+	else if ((args->flags & FI_INJECT) != 0 && args->type != OFI_ATOMIC) /* has its operands */
 		rc = op_inject(op);
 	else if (op->args.type == OFI_MSG && op->length > OFI_EAGER)
 		rc = op_offer_make(op);
