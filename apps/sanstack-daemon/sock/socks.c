@@ -21,15 +21,213 @@
 
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */
-#define TAG_PAIR    ((uintptr_t)1)      /* tags in the pointer of an event */
+#define SQ_DEPTH    16                  /* of streams */
+#define RQ_DEPTH    4
+#define TAG_PAIR    ((uintptr_t)1) /* tags in the pointer of an event */
 #define TAG_TOKEN   ((uintptr_t)2)
 #define TAGS        (TAG_PAIR | TAG_TOKEN)
 
 /* All sockets belong to the first lcore. */
-struct san_engine *
-san_socks_engine(const struct app_port *port)
+static struct san_engine *
+socks_engine(const struct app_port *port)
 {
 	return san_engine_at(port->ctx->port, 0);
+}
+
+/* ---- on the lcore ---- */
+
+/** A datagram, or an error, of the kernel's socket. */
+struct socks_given {
+	const struct helper_dgram *d;
+	const void *data;
+	uint32_t len;
+};
+
+struct socks_call {
+	enum socks_op op;
+	struct app_sock *s;
+	void *arg;
+};
+
+/* Create the queue pair of a stream. */
+static int
+lcore_add_stream(struct app_sock *s, struct san_core *core, uint64_t now_ns)
+{
+	struct san_core_stream_conf conf = {
+		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
+		.is_sock = true,
+		.sock = s->id,
+		.user = s->owner,
+	};
+	int rc;
+
+	san_stream_conf_default(&conf.stream);
+	rc = san_core_stream_create(core, &conf, now_ns, &s->qpn);
+	if (rc == 0)
+		san_sock_stream(san_core_socks(core), s->id, s->qpn);
+	else
+		s->qpn = SAN_QPN_NONE;
+	return rc;
+}
+
+static int
+lcore_add(struct app_sock *s, struct san_core *core, const struct san_sock_names *names,
+	  uint64_t now_ns)
+{
+	struct san_socks *all = san_core_socks(core);
+	bool is_stream = s->kind == SOCKS_STREAM;
+	int rc = san_sock_add(all, s->mem.mem,
+			      is_stream ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES,
+			      is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES, s->pair,
+			      &s->id);
+
+	if (rc != 0)
+		return rc;
+	if (!is_stream)
+		san_sock_name(all, s->id, names);
+	else
+		rc = lcore_add_stream(s, core, now_ns);
+	s->has_id = rc == 0;
+	if (rc != 0)
+		san_sock_del(all, s->id);
+	return rc;
+}
+
+static void
+lcore_del(const struct app_sock *s, struct san_core *core, uint64_t now_ns)
+{
+	struct san_socks *all = san_core_socks(core);
+	const struct san_ip *group;
+	uint32_t i;
+
+	if (s->kind == SOCKS_STREAM) {
+		san_core_conn_abort(core, s->qpn, now_ns);
+		san_core_stream_destroy(core, s->qpn);
+	}
+	for (i = 0; (group = san_sock_find_group(all, s->id, i)) != NULL; i++)
+		san_inet_group_leave(san_core_inet(core), group, now_ns);
+	san_sock_del(all, s->id);
+}
+
+/* Join on the link and on the socket, or on neither. */
+static int
+lcore_join(const struct app_sock *s, struct san_core *core, const struct san_ip *group,
+	   uint64_t now_ns)
+{
+	struct san_socks *all = san_core_socks(core);
+	int rc = san_sock_find_join(all, s->id, group);
+
+	if (rc != 0)
+		return rc;
+	rc = san_inet_group_join(san_core_inet(core), group, now_ns);
+	if (rc != 0)
+		san_sock_find_leave(all, s->id, group);
+	return rc;
+}
+
+static void
+lcore_give(const struct app_sock *s, struct san_socks *all, const struct socks_given *g,
+	   uint64_t now_ns)
+{
+	const struct san_sock_shm *shm = s->mem.mem;
+	const struct san_inet_dgram dgram = {
+		.src = g->d->src,
+		.dst = g->d->dst,
+		.sport = g->d->sport,
+		.dport = shm->local.port,
+		.hops = g->d->hops,
+		.tos = g->d->tos,
+	};
+
+	if (g->d->err == 0)
+		san_sock_dgram_put(all, s->id, &dgram, g->d->if_index, g->data, g->len, now_ns);
+	/* the kernel sees the errors of its device, too; the lcore reports those itself */
+	else if (!san_sock_uses_link(all, s->id))
+		san_sock_dgram_fail(all, s->id, g->d->err);
+}
+
+/* True if it can be released. If that loses data, the peer gets a reset, as with TCP. */
+static bool
+lcore_shut(const struct app_sock *s, struct san_core *core)
+{
+	struct san_socks *all = san_core_socks(core);
+	const struct san_stream *session;
+
+	if (san_sock_stream_is_reset(all, s->id))
+		return true;
+	san_sock_stream_shut(all, s->id);
+	session = san_core_stream(core, s->qpn);
+	if (san_sock_stream_is_over(all, s->id) || session == NULL)
+		return true;
+	/* data that only the stream has accepted could still be lost */
+	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
+}
+
+static int
+lcore_execute(struct san_engine *e, void *arg)
+{
+	const struct socks_call *c = arg;
+	struct san_core *core = san_engine_lcore_core(e);
+	struct san_inet *inet = san_core_inet(core);
+	struct san_socks *all = san_core_socks(core);
+	uint64_t now_ns = san_engine_lcore_now_ns(e);
+	const struct iovec *bytes = c->arg;
+	struct app_sock *s = c->s;
+	int rc = 0;
+
+	switch (c->op) {
+	case LCORE_ADD:
+		return lcore_add(s, core, c->arg, now_ns);
+	case LCORE_DEL:
+		lcore_del(s, core, now_ns);
+		break;
+	case LCORE_SOURCE:
+		return san_inet_route_source(inet, c->arg, c->arg);
+	case LCORE_DOORBELL:
+		san_sock_doorbell(all, s->id);
+		break;
+	case LCORE_NAME:
+		san_sock_name(all, s->id, c->arg);
+		break;
+	case LCORE_JOIN:
+		return lcore_join(s, core, c->arg, now_ns);
+	case LCORE_LEAVE:
+		rc = san_sock_find_leave(all, s->id, c->arg);
+		if (rc == 0)
+			san_inet_group_leave(inet, c->arg, now_ns);
+		break;
+	case LCORE_GIVE:
+		lcore_give(s, all, c->arg, now_ns);
+		break;
+	case LCORE_HAS_SENT:
+		san_sock_doorbell(all, s->id);
+		return san_sock_dgram_has_sent(all, s->id);
+	case LCORE_UP:
+		san_sock_stream_up(all, s->id, now_ns);
+		break;
+	case LCORE_REFUSE:
+		san_sock_stream_over(all, s->id, ECONNREFUSED);
+		break;
+	case LCORE_SHUT:
+		return lcore_shut(s, core);
+	case LCORE_IS_DEAD:
+		return san_sock_stream_is_over(all, s->id) || san_core_stream(core, s->qpn) == NULL;
+	case LCORE_MAY_APPEND:
+		return san_sock_stream_may_append(all, s->id);
+	default: /* LCORE_APPEND */
+		san_sock_stream_append(all, s->id, bytes->iov_base, (uint32_t)bytes->iov_len,
+				       now_ns);
+		break;
+	}
+	return rc;
+}
+
+int
+san_socks_call(struct app_sock *s, enum socks_op op, void *arg)
+{
+	struct socks_call c = {op, s, arg};
+
+	return san_engine_loop_call(socks_engine(s->port), lcore_execute, &c);
 }
 
 /* ---- properties from the kernel ---- */
@@ -188,7 +386,7 @@ san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel)
 static void
 socks_add_traffic(const struct app_sock *s, struct san_ulp_traffic *sum)
 {
-	struct san_core *core = san_engine_lcore_core(san_socks_engine(s->port));
+	struct san_core *core = san_engine_lcore_core(socks_engine(s->port));
 	const struct san_sock_stats *is = san_sock_stats(san_core_socks(core), s->id);
 	const struct san_ulp_traffic t = {is->nb_tx, is->nb_tx_bytes, is->nb_rx, is->nb_rx_bytes};
 
@@ -296,8 +494,10 @@ san_socks_event(const struct epoll_event *ev)
 void
 san_socks_discard(struct app_sock *s)
 {
+	if (s->has_id)
+		san_socks_call(s, LCORE_DEL, NULL);
 	if (s->kind == SOCKS_DGRAM)
-		san_socks_udp_end(s);
+		san_engine_sock_groups(s->port->ctx->port);
 	else
 		san_socks_tcp_end(s);
 	san_socks_release(s);
@@ -512,9 +712,10 @@ void
 san_socks_dgram(struct apps *all, const struct helper_dgram *d, const void *data, uint32_t len)
 {
 	struct app_sock *s = socks_find_named(all, &d->sock);
+	struct socks_given given = {d, data, len};
 
 	if (s != NULL && s->kind == SOCKS_DGRAM && !s->is_over)
-		san_socks_udp_give(s, d, data, len);
+		san_socks_call(s, LCORE_GIVE, &given);
 }
 
 void
@@ -553,7 +754,7 @@ san_socks_app_ended(struct app *a)
 	struct app_sock *s = NULL;
 
 	if (a->port->nb_socks != 0)
-		san_engine_loop_call(san_socks_engine(a->port), socks_do_doorbell, NULL);
+		san_engine_loop_call(socks_engine(a->port), socks_do_doorbell, NULL);
 	while ((s = san_socks_next(a->port, s)) != NULL)
 		if (s->app == a)
 			s->app = NULL;

@@ -67,16 +67,8 @@ may_read(struct app_sock *s, bool is_full)
 		return true;
 	if (is_full)
 		return san_sock_shm_need_not_wait(s->mem.mem, size);
-	return (s->kind != SOCKS_STREAM || san_socks_tcp_append(s, NULL, 0)) &&
+	return (s->kind != SOCKS_STREAM || san_socks_call(s, LCORE_MAY_APPEND, NULL) != 0) &&
 		san_sock_shm_has_room(s->mem.mem, size);
-}
-
-static int
-pair_do_doorbell(struct san_engine *e, void *arg)
-{
-	san_sock_doorbell(san_core_socks(san_engine_lcore_core(e)),
-			  ((const struct app_sock *)arg)->id);
-	return 0;
 }
 
 bool
@@ -99,7 +91,7 @@ san_socks_pair_read(struct app_sock *s)
 		is_full = (size_t)len >= sizeof(head) && san_sock_shm_is_full(head, (size_t)len);
 		s->is_waited_for |= s->kind == SOCKS_LISTENER;
 		if (is_full && s->kind != SOCKS_LISTENER)
-			san_engine_loop_call(san_socks_engine(s->port), pair_do_doorbell, s);
+			san_socks_call(s, LCORE_DOORBELL, NULL);
 		if (!may_read(s, is_full) ||
 		    (has_fds && (h = san_helper_of(s->owner, false)) == NULL))
 			return true;
@@ -110,7 +102,7 @@ san_socks_pair_read(struct app_sock *s)
 		if (!is_full && s->kind != SOCKS_LISTENER) {
 			n = san_shmq_recv_bytes(s->pair, data, sizeof(data), MSG_PEEK);
 			if (n > 0 && s->kind == SOCKS_STREAM)
-				san_socks_tcp_append(s, data, (size_t)n);
+				san_socks_call(s, LCORE_APPEND, &(struct iovec){data, (size_t)n});
 			else if (n >= 0 && s->kind == SOCKS_DGRAM && s->kernel >= 0)
 				san_helper_send(s->helper, &d, data, (size_t)n);
 		}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "engine_clock.h"
@@ -18,8 +19,29 @@
 
 /* ---- socks.c ---- */
 
-/** The engine of a port's sockets: the first one. */
-struct san_engine *san_socks_engine(const struct app_port *port);
+/** What san_socks_call() does. The result is 0 or -errno, unless it is described. */
+enum socks_op {
+	LCORE_ADD,    /**< add the socket. A datagram socket: *arg* is struct san_sock_names */
+	LCORE_DEL,    /**< remove it, with its queue pair or its groups */
+	LCORE_SOURCE, /**< *arg*, struct san_ip: the source address to reach this address */
+	LCORE_DOORBELL,
+	/* datagrams */
+	LCORE_NAME,     /**< *arg*: new struct san_sock_names */
+	LCORE_JOIN,     /**< *arg*, struct san_ip: join this group */
+	LCORE_LEAVE,    /**< likewise */
+	LCORE_GIVE,     /**< *arg*, struct socks_given: give it to the program */
+	LCORE_HAS_SENT, /**< result: its ring is empty */
+	/* streams */
+	LCORE_UP,
+	LCORE_REFUSE,
+	LCORE_SHUT,       /**< result: it can be released */
+	LCORE_IS_DEAD,    /**< result: nothing can be sent any more */
+	LCORE_MAY_APPEND, /**< result: LCORE_APPEND may follow */
+	LCORE_APPEND,     /**< *arg*, struct iovec: bytes that were written to the program's end */
+};
+
+/** Execute *op* on the lcore of the sockets, and wait for it. */
+int san_socks_call(struct app_sock *s, enum socks_op op, void *arg);
 /** Set the text of the answer; returns *rc*. */
 int san_socks_refuse(struct shmq_rep *rep, int rc, const char *text);
 /** The socket's name in messages to helpers. */
@@ -77,13 +99,8 @@ int san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts,
 			 struct shmq_rep *rep);
 /** GROUP. */
 int san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_rep *rep);
-/** Give a datagram, or an error, of the kernel's socket to the program. */
-void san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void *data,
-			uint32_t len);
 /** A closed socket: true if it can be released, because its data was sent or the time is over. */
 bool san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns);
-/** Remove it from the lcore. */
-void san_socks_udp_end(struct app_sock *s);
 
 /* ---- socks_tcp.c ---- */
 
@@ -93,12 +110,7 @@ int san_socks_tcp_serve(struct app *a, const struct shmq_req *req);
 int san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** A closed socket: true if it can be released, because its data arrived or the time is over. */
 bool san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns);
-/**
- * Append *len* bytes at *data*, which were written to the program's end, to the stream. With NULL
- * only check. False: try later.
- */
-bool san_socks_tcp_append(struct app_sock *s, const void *data, size_t len);
-/** Destroy its queue pair. */
+/** The service of a listener ends with the last one at its port. */
 void san_socks_tcp_end(struct app_sock *s);
 
 /* ---- socks_token.c: how a program accepts a stream (UDP-1) ---- */

@@ -20,10 +20,8 @@
 #include "logging.h"
 #include "socks_priv.h"
 
-#define COOKIE       0x80000000u /* marks the daemon's listeners; the lower bits are their port */
-#define BACKLOG      64          /* connection requests; the daemon accepts them soon */
-#define SQ_DEPTH     16
-#define RQ_DEPTH     4
+#define COOKIE       0x80000000u         /* marks the daemon's listeners; lower bits: their port */
+#define BACKLOG      64                  /* connection requests; the daemon accepts them soon */
 #define LINGER_NS    (60 * SAN_NS_PER_S) /* for the peer to receive what was sent */
 #define PROBE_MIN_NS (5 * SAN_NS_PER_MS) /* a shorter wait does not prove that no daemon answers */
 #define UNKNOWN_NS   (30 * SAN_NS_PER_S) /* until a peer without an answer is asked again */
@@ -38,114 +36,6 @@ struct hello {
 };
 
 static const uint8_t magic[4] = {'S', 'T', 'C', '1'};
-
-/* ---- on the lcore ---- */
-
-enum tcp_op {
-	TCP_ADD,
-	TCP_DEL,
-	TCP_UP,
-	TCP_REFUSE,
-	TCP_SHUT,       /* result: it can be released */
-	TCP_IS_DEAD,    /* result: nothing can be sent any more */
-	TCP_MAY_APPEND, /* result: there is room for *data* */
-	TCP_APPEND,
-};
-
-struct tcp_call {
-	enum tcp_op op;
-	struct app_sock *s;
-	const void *data;
-	uint32_t len;
-};
-
-static int
-tcp_add(struct app_sock *s, struct san_core *core, uint64_t now_ns)
-{
-	struct san_socks *all = san_core_socks(core);
-	struct san_core_stream_conf conf = {
-		.qp = {.sq_depth = SQ_DEPTH, .rq_depth = RQ_DEPTH},
-		.is_sock = true,
-		.user = s->owner,
-	};
-	int rc;
-
-	rc = san_sock_add(all, s->mem.mem, SAN_SOCK_STREAM_RX_BYTES, SAN_SOCK_STREAM_TX_BYTES,
-			  s->pair, &s->id);
-	if (rc != 0)
-		return rc;
-	san_stream_conf_default(&conf.stream);
-	conf.sock = s->id;
-	rc = san_core_stream_create(core, &conf, now_ns, &s->qpn);
-	if (rc != 0) {
-		san_sock_del(all, s->id);
-		s->qpn = SAN_QPN_NONE;
-		return rc;
-	}
-	san_sock_stream(all, s->id, s->qpn);
-	s->has_id = true;
-	return 0;
-}
-
-/* True if it can be released. If that loses data, the peer gets a reset, as with TCP. */
-static bool
-tcp_shut(const struct app_sock *s, struct san_core *core)
-{
-	struct san_socks *all = san_core_socks(core);
-	const struct san_stream *session;
-
-	if (san_sock_stream_is_reset(all, s->id))
-		return true;
-	san_sock_stream_shut(all, s->id);
-	session = san_core_stream(core, s->qpn);
-	if (san_sock_stream_is_over(all, s->id) || session == NULL)
-		return true;
-	/* data that only the stream has accepted could still be lost */
-	return san_sock_stream_is_drained(all, s->id) && san_stream_is_drained(session);
-}
-
-static int
-tcp_execute(struct san_engine *e, void *arg)
-{
-	const struct tcp_call *c = arg;
-	struct san_core *core = san_engine_lcore_core(e);
-	struct san_socks *all = san_core_socks(core);
-	uint64_t now_ns = san_engine_lcore_now_ns(e);
-
-	switch (c->op) {
-	case TCP_ADD:
-		return tcp_add(c->s, core, now_ns);
-	case TCP_DEL:
-		san_core_conn_abort(core, c->s->qpn, now_ns);
-		san_core_stream_destroy(core, c->s->qpn);
-		san_sock_del(all, c->s->id);
-		return 0;
-	case TCP_UP:
-		san_sock_stream_up(all, c->s->id, now_ns);
-		return 0;
-	case TCP_REFUSE:
-		san_sock_stream_over(all, c->s->id, ECONNREFUSED);
-		return 0;
-	case TCP_SHUT:
-		return tcp_shut(c->s, core);
-	case TCP_IS_DEAD:
-		return san_sock_stream_is_over(all, c->s->id) ||
-			san_core_stream(core, c->s->qpn) == NULL;
-	case TCP_MAY_APPEND:
-		return san_sock_stream_may_append(all, c->s->id);
-	default: /* TCP_APPEND */
-		san_sock_stream_append(all, c->s->id, c->data, c->len, now_ns);
-		return true;
-	}
-}
-
-static int
-tcp_call(struct app_sock *s, enum tcp_op op)
-{
-	struct tcp_call c = {.op = op, .s = s};
-
-	return san_engine_loop_call(san_socks_engine(s->port), tcp_execute, &c);
-}
 
 /* ---- peers that do not answer ---- */
 
@@ -180,7 +70,7 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 	if (rc == 0)
 		rc = san_socks_memory(s, guard, shadow);
 	if (rc == 0)
-		rc = tcp_call(s, TCP_ADD);
+		rc = san_socks_call(s, LCORE_ADD, NULL);
 	if (rc != 0)
 		return rc;
 	shm = s->mem.mem;
@@ -196,10 +86,9 @@ san_socks_tcp_end(struct app_sock *s)
 	struct shmq_req req = {.type = SHMQ_UNLISTEN};
 	struct app_sock *other = NULL;
 
-	if (s->kind == SOCKS_STREAM && s->qpn != SAN_QPN_NONE) {
+	if (s->kind == SOCKS_STREAM && s->has_id) {
 		s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = NULL;
 		san_users_count(s->port->index, s->owner, USERS_QPS, -1);
-		tcp_call(s, TCP_DEL);
 	}
 	if (s->kind != SOCKS_LISTENER || s->tcp_port == 0)
 		return;
@@ -212,19 +101,6 @@ san_socks_tcp_end(struct app_sock *s)
 }
 
 bool
-san_socks_tcp_append(struct app_sock *s, const void *data, size_t len)
-{
-	struct tcp_call c = {
-		.op = data != NULL ? TCP_APPEND : TCP_MAY_APPEND,
-		.s = s,
-		.data = data,
-		.len = (uint32_t)len,
-	};
-
-	return san_engine_loop_call(san_socks_engine(s->port), tcp_execute, &c) != 0;
-}
-
-bool
 san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 {
 	if (s->connects) {
@@ -234,11 +110,12 @@ san_socks_tcp_may_end(struct app_sock *s, uint64_t now_ns)
 		return true;
 	}
 	/* data written to the pair is appended once the ring is empty */
-	if (s->has_sent && now_ns - s->over_ns < LINGER_NS && !tcp_call(s, TCP_IS_DEAD))
+	if (s->has_sent && now_ns - s->over_ns < LINGER_NS &&
+	    !san_socks_call(s, LCORE_IS_DEAD, NULL))
 		return false;
 	/* an accepted stream may not be up yet */
 	return s->kind == SOCKS_LISTENER || s->held >= 0 || now_ns - s->over_ns > LINGER_NS ||
-		tcp_call(s, TCP_SHUT) != 0;
+		san_socks_call(s, LCORE_SHUT, NULL) != 0;
 }
 
 /* ---- listeners ---- */
@@ -378,20 +255,9 @@ socks_tcp_accept_request(struct app_port *port, const struct shmq_event *ev, uin
 
 /* ---- connections to peers ---- */
 
-static int
-do_source(struct san_engine *e, void *arg)
-{
-	struct san_ip *ip = arg; /* in: destination; out: source */
-	struct san_ip src;
-	int rc = san_inet_route_source(san_core_inet(san_engine_lcore_core(e)), ip, &src);
-
-	*ip = src;
-	return rc;
-}
-
 /* Have the kernel bind it to a port, at the source address of the route to the peer. */
 static int
-ask_name(const struct app_sock *s, const struct app *a, uint16_t family)
+ask_name(struct app_sock *s, const struct app *a, uint16_t family)
 {
 	struct helper_msg m = {.op = HELPER_BIND, .source = {.ss_family = family}};
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&m.source;
@@ -399,7 +265,7 @@ ask_name(const struct app_sock *s, const struct app *a, uint16_t family)
 	struct san_ip ip = s->ip;
 	int rc;
 
-	rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
+	rc = san_socks_call(s, LCORE_SOURCE, &ip);
 	if (rc != 0)
 		return rc;
 	if (family == AF_INET)
@@ -455,7 +321,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 	san_helper_facts_addr(&facts->local, &ip, &port, &scope);
 	if (san_inet_is_any(&ip)) { /* the program bound the port only */
 		ip = s->ip;
-		rc = san_engine_loop_call(san_socks_engine(s->port), do_source, &ip);
+		rc = san_socks_call(s, LCORE_SOURCE, &ip);
 	}
 	if (rc != 0 || port == 0 || !san_socks_is_ours(s->port, &ip))
 		return san_socks_refuse(rep, -EADDRNOTAVAIL,
@@ -562,7 +428,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 	s->connects = false;
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		port->nb_streams[s->held >= 0]++;
-		tcp_call(s, TCP_UP);
+		san_socks_call(s, LCORE_UP, NULL);
 		s->began_ns = san_engine_clock_monotonic();
 		if (s->held >= 0)
 			san_socks_token_offer(s, s->began_ns);
@@ -572,7 +438,7 @@ san_socks_tcp_conn_event(struct app_port *port, const struct shmq_event *ev)
 		else
 			san_socks_telemetry_refused(s->kernel_inode,
 						    "no listener there uses the library");
-		tcp_call(s, TCP_REFUSE);
+		san_socks_call(s, LCORE_REFUSE, NULL);
 	}
 	return true;
 }

@@ -54,103 +54,6 @@ check_names(const struct app_port *port, const struct san_sock_names *n, struct 
 	return 0;
 }
 
-/* ---- on the lcore ---- */
-
-enum udp_op {
-	UDP_ADD,
-	UDP_DEL,
-	UDP_NAME,
-	UDP_JOIN,
-	UDP_LEAVE,
-	UDP_GIVE,
-	UDP_FAIL,
-	UDP_HAS_SENT,
-};
-
-struct udp_call {
-	enum udp_op op;
-	struct app_sock *s;
-	const struct san_sock_names *names;
-	const struct san_inet_dgram *dgram;
-	const struct san_ip *group;
-	const void *data;
-	uint32_t if_index;
-	uint32_t len;
-	int err;
-};
-
-/* Join on the link and on the socket, or on neither. */
-static int
-udp_join(struct san_core *core, const struct udp_call *c, uint64_t now_ns)
-{
-	struct san_socks *all = san_core_socks(core);
-	int rc = san_sock_find_join(all, c->s->id, c->group);
-
-	if (rc != 0)
-		return rc;
-	rc = san_inet_group_join(san_core_inet(core), c->group, now_ns);
-	if (rc != 0)
-		san_sock_find_leave(all, c->s->id, c->group);
-	return rc;
-}
-
-static int
-udp_execute(struct san_engine *e, void *arg)
-{
-	const struct udp_call *c = arg;
-	struct san_core *core = san_engine_lcore_core(e);
-	struct san_inet *inet = san_core_inet(core);
-	struct san_socks *all = san_core_socks(core);
-	uint64_t now_ns = san_engine_lcore_now_ns(e);
-	struct app_sock *s = c->s;
-	const struct san_ip *group;
-	uint32_t i;
-	int rc;
-
-	switch (c->op) {
-	case UDP_ADD:
-		rc = san_sock_add(all, s->mem.mem, SAN_SOCK_RX_BYTES, SAN_SOCK_TX_BYTES, s->pair,
-				  &s->id);
-		s->has_id = rc == 0;
-		if (rc == 0)
-			san_sock_name(all, s->id, c->names);
-		return rc;
-	case UDP_DEL:
-		for (i = 0; (group = san_sock_find_group(all, s->id, i)) != NULL; i++)
-			san_inet_group_leave(inet, group, now_ns);
-		san_sock_del(all, s->id);
-		return 0;
-	case UDP_NAME:
-		san_sock_name(all, s->id, c->names);
-		return 0;
-	case UDP_JOIN:
-		return udp_join(core, c, now_ns);
-	case UDP_LEAVE:
-		rc = san_sock_find_leave(all, s->id, c->group);
-		if (rc == 0)
-			san_inet_group_leave(inet, c->group, now_ns);
-		return rc;
-	case UDP_GIVE:
-		san_sock_dgram_put(all, s->id, c->dgram, c->if_index, c->data, c->len, now_ns);
-		return 0;
-	case UDP_FAIL:
-		/* the kernel sees the errors of its device, too; the lcore reports those itself */
-		if (!san_sock_uses_link(all, s->id))
-			san_sock_dgram_fail(all, s->id, c->err);
-		return 0;
-	default: /* UDP_HAS_SENT */
-		san_sock_doorbell(all, s->id);
-		return san_sock_dgram_has_sent(all, s->id);
-	}
-}
-
-static int
-udp_call(struct udp_call *c, enum udp_op op)
-{
-	c->op = op;
-	return san_engine_loop_call(san_socks_engine(c->s->port), udp_execute, c);
-}
-
 /* ---- creation ---- */
 
 /* Create its memory, its pair, and its entry on the lcore. */
@@ -158,7 +61,6 @@ static int
 socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts *facts)
 {
 	struct san_sock_names names;
-	struct udp_call call = {.s = s, .names = &names};
 	struct san_sock_shm *shm;
 	int rc = san_socks_memory(s, san_app_guard_id(a), &a->ans.fd);
 
@@ -170,13 +72,13 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	rc = check_names(s->port, &names, &a->ans.rep);
 	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
-		rc = udp_call(&call, UDP_ADD);
+		rc = san_socks_call(s, LCORE_ADD, &names);
 	if (rc != 0)
 		return rc;
 	shm->id = s->id;
 	rc = san_socks_watch(s, false);
 	if (rc != 0)
-		udp_call(&call, UDP_DEL);
+		san_socks_call(s, LCORE_DEL, NULL);
 	return rc;
 }
 
@@ -241,7 +143,6 @@ int
 san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struct shmq_rep *rep)
 {
 	struct san_sock_names names;
-	struct udp_call call = {.s = s, .names = &names};
 	int rc;
 
 	take_names(facts, s->uid, &names, s->mem.mem);
@@ -252,7 +153,7 @@ san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts, struc
 		rc = san_socks_refuse(rep, -EXDEV, "bound to a device that is not the port's");
 	if (rc != 0)
 		names.port = 0;
-	udp_call(&call, UDP_NAME);
+	san_socks_call(s, LCORE_NAME, &names);
 	return rc;
 }
 
@@ -294,7 +195,6 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 {
 	bool leaves = req->sock.leaves != 0;
 	struct san_ip group;
-	struct udp_call call = {.s = s, .group = &group};
 	struct users_want w = {.what = USERS_GROUPS, .owner = s->owner, .nb = 1};
 	uint32_t i;
 	int rc;
@@ -308,7 +208,7 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 		if (san_apps_check_beside(s->port, w) != 0)
 			return -ENOBUFS;
 	}
-	rc = udp_call(&call, leaves ? UDP_LEAVE : UDP_JOIN);
+	rc = san_socks_call(s, leaves ? LCORE_LEAVE : LCORE_JOIN, &group);
 	if (!leaves && rc == -EADDRINUSE)
 		return 0; /* joined on another device of the kernel */
 	if (rc == 0) {
@@ -322,47 +222,10 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 	return rc == 0 ? 0 : san_socks_refuse(rep, rc, "the port can't be in that group");
 }
 
-/* ---- data from the kernel ---- */
-
-void
-san_socks_udp_give(struct app_sock *s, const struct helper_dgram *d, const void *data, uint32_t len)
-{
-	const struct san_sock_shm *shm = s->mem.mem;
-	const struct san_inet_dgram dgram = {
-		.src = d->src,
-		.dst = d->dst,
-		.sport = d->sport,
-		.dport = shm->local.port,
-		.hops = d->hops,
-		.tos = d->tos,
-	};
-	struct udp_call call = {
-		.s = s,
-		.dgram = &dgram,
-		.data = data,
-		.len = len,
-		.if_index = d->if_index,
-		.err = d->err,
-	};
-
-	udp_call(&call, d->err != 0 ? UDP_FAIL : UDP_GIVE);
-}
-
 /* ---- release ---- */
 
 bool
 san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns)
 {
-	struct udp_call call = {.s = s};
-
-	return now_ns - s->over_ns > LINGER_NS || udp_call(&call, UDP_HAS_SENT) != 0;
-}
-
-void
-san_socks_udp_end(struct app_sock *s)
-{
-	struct udp_call call = {.s = s};
-
-	udp_call(&call, UDP_DEL);
-	san_engine_sock_groups(s->port->ctx->port);
+	return now_ns - s->over_ns > LINGER_NS || san_socks_call(s, LCORE_HAS_SENT, NULL) != 0;
 }
