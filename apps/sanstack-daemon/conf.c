@@ -174,19 +174,15 @@ enter_port(struct conf *conf, const char *section, const char *name, char *why, 
 	struct conf_port *port = &conf->ports[conf->nb_ports];
 
 	if (name[0] == '\0' || strlen(name) >= sizeof(port->name) ||
-	    name[strspn(name, NAME_CHARS)] != '\0') {
-		snprintf(why, why_len, "[port %s]: a name is 1 to %zu letters, digits, - and _",
-			 name, sizeof(port->name) - 1);
-		return -EINVAL;
-	}
-	if (conf_find_port(conf, name) != NULL) { /* both are [port] sections without a name */
-		snprintf(why, why_len, "[port %s]: [port] has this name", name);
-		return -EINVAL;
-	}
-	if (conf->nb_ports == CONF_PORTS_MAX) {
-		snprintf(why, why_len, "[port %s]: at most %d ports", name, CONF_PORTS_MAX);
-		return -EINVAL;
-	}
+	    name[strspn(name, NAME_CHARS)] != '\0')
+		return san_key_fail(why, why_len,
+				    "[port %s]: a name is 1 to %zu letters, digits, - and _", name,
+				    sizeof(port->name) - 1);
+	if (conf_find_port(conf, name) != NULL) /* both are [port] sections without a name */
+		return san_key_fail(why, why_len, "[port %s]: [port] has this name", name);
+	if (conf->nb_ports == CONF_PORTS_MAX)
+		return san_key_fail(why, why_len, "[port %s]: at most %d ports", name,
+				    CONF_PORTS_MAX);
 	conf->nb_ports++;
 	strcpy(port->name, name);
 	snprintf(port->section, sizeof(port->section), "%s", section);
@@ -223,25 +219,18 @@ leave_port(struct conf *conf, char *why, size_t why_len)
 	struct conf_port *port = &conf->ports[conf->nb_ports - 1], *other;
 	char text[96];
 
-	if (san_dpdk_conf_derive(&port->dpdk, rtsan_provider_host()) != 0) {
-		snprintf(why, why_len, "[%s]: %s", port->section, rtsan_error());
-		return -EINVAL;
-	}
-	for (other = conf->ports; other < port; other++) {
-		if (!have_both(&other->dpdk, &port->dpdk, text, sizeof(text)))
-			continue;
-		snprintf(why, why_len, "[%s]: %s is also that of port %s", port->section, text,
-			 other->name);
-		return -EINVAL;
-	}
-	for (other = conf->ports; conf->nb_ports > 1 && other <= port; other++) {
-		if (other->dpdk.has_lcores)
-			continue;
-		snprintf(why, why_len, "[%s]: of several ports each needs lcores=, and port %s "
-				       "has none",
-			 port->section, other->name);
-		return -EINVAL;
-	}
+	if (san_dpdk_conf_derive(&port->dpdk, rtsan_provider_host()) != 0)
+		return san_key_fail(why, why_len, "[%s]: %s", port->section, rtsan_error());
+	for (other = conf->ports; other < port; other++)
+		if (have_both(&other->dpdk, &port->dpdk, text, sizeof(text)))
+			return san_key_fail(why, why_len, "[%s]: %s is also that of port %s",
+					    port->section, text, other->name);
+	for (other = conf->ports; conf->nb_ports > 1 && other <= port; other++)
+		if (!other->dpdk.has_lcores)
+			return san_key_fail(why, why_len,
+					    "[%s]: of several ports each needs lcores=, and port "
+					    "%s has none",
+					    port->section, other->name);
 	return 0;
 }
 
@@ -275,11 +264,10 @@ conf_section_enter(void *arg, const char *section, char *why, size_t why_len)
 	for (k = keys; k->name != NULL; k++)
 		if (strcmp(section, k->section) == 0)
 			return 0;
-	snprintf(why, why_len,
-		 "[%s]: known are [eal], [port], [port NAME], [daemon], [log], [limits], "
-		 "[partitions]",
-		 section);
-	return -EINVAL;
+	return san_key_fail(why, why_len,
+			    "[%s]: known are [eal], [port], [port NAME], [daemon], [log], "
+			    "[limits], [partitions]",
+			    section);
 }
 
 static int
@@ -291,9 +279,7 @@ conf_section_leave(void *arg, const char *section, char *why, size_t why_len)
 	if (rc != 0 || (!is_port && strcmp(section, "eal") != 0))
 		return rc;
 	rc = san_ports_check_lcores(arg);
-	if (rc != 0)
-		snprintf(why, why_len, "%s", rtsan_error());
-	return rc;
+	return rc == 0 ? 0 : san_key_fail(why, why_len, "%s", rtsan_error());
 }
 
 static int
@@ -310,15 +296,12 @@ conf_set_key(void *arg, const char *section, const char *name, const char *value
 
 	if (strcmp(section, "partitions") == 0)
 		return san_partition_set(&conf->partitions, name, value, why, why_len);
-	why[0] = '\0';
 	if (is_port && strcmp(name, "poll") == 0)
-		snprintf(why, why_len, "poll: the daemon polls on lcores of its own");
-	else if (k == NULL)
-		snprintf(why, why_len, "%s: unknown key of [%s]", name, section);
-	else if (!k->repeats && is_given[k - table])
-		snprintf(why, why_len, "%s: given twice", name);
-	if (why[0] != '\0')
-		return -EINVAL;
+		return san_key_fail(why, why_len, "poll: the daemon polls on lcores of its own");
+	if (k == NULL)
+		return san_key_fail(why, why_len, "%s: unknown key of [%s]", name, section);
+	if (!k->repeats && is_given[k - table])
+		return san_key_fail(why, why_len, "%s: given twice", name);
 	is_given[k - table] = true;
 	rc = san_key_set(k, is_port ? (void *)&port->dpdk : conf, name, value, why, why_len);
 	return rc == 0 && is_port ? keep_text(port, k, value) : rc;
@@ -371,8 +354,7 @@ san_conf_read(struct conf *conf, const struct conf *before, const char *path, ch
 	rc = san_ini_load(&ini, path, err, err_len);
 	if (rc != 0 || conf->nb_ports != 0)
 		return rc;
-	snprintf(err, err_len, "%s: there is no [port]", path);
-	return -EINVAL;
+	return san_key_fail(err, err_len, "%s: there is no [port]", path);
 }
 
 void

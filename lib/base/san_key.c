@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +302,17 @@ key_integer(const struct san_key *k, void *base, const char *name, const char *t
 }
 
 int
+san_key_fail(char *err, size_t err_len, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int
 san_key_set(const struct san_key *k, void *base, const char *name, const char *text, char *err,
 	    size_t err_len)
 {
@@ -327,6 +339,5 @@ san_key_set(const struct san_key *k, void *base, const char *name, const char *t
 	} else if (valid == buf) {
 		san_key_valid(k, buf, sizeof(buf));
 	}
-	snprintf(err, err_len, "%s: \"%.*s\" is not %s", name, SHOWN, text, valid);
-	return -EINVAL;
+	return san_key_fail(err, err_len, "%s: \"%.*s\" is not %s", name, SHOWN, text, valid);
 }

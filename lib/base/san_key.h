@@ -90,6 +90,9 @@ const struct san_key *san_key_find(const struct san_key *keys, const char *secti
  */
 int san_key_set(const struct san_key *k, void *base, const char *name, const char *text, char *err,
 		size_t err_len);
+/** Set the text of an error. Returns -EINVAL. */
+int san_key_fail(char *err, size_t err_len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /** Read a SAN_KEY_NUMBER. */
 bool san_key_number(const char *text, uint64_t *out);
 /** Write the value as san_key_set() reads it. False: it is not set, and *buf* is empty. */

@@ -12,17 +12,6 @@
 
 /* ---- configuration ---- */
 
-static bool
-partition_to_number(const char *text, uint32_t *out)
-{
-	uint64_t v;
-
-	if (!san_key_number(text, &v) || v >= UINT32_MAX)
-		return false;
-	*out = (uint32_t)v;
-	return true;
-}
-
 /* Parse one word of a value. Returns NULL, or what is wrong. */
 static const char *
 partition_add_member(struct partition *p, const char *word)
@@ -30,6 +19,7 @@ partition_add_member(struct partition *p, const char *word)
 	uint32_t *id = &p->members[p->nb_members].id;
 	bool is_group = strncmp(word, "group:", 6) == 0;
 	const struct group *gr;
+	uint64_t gid = UINT32_MAX;
 
 	if (strcmp(word, "all") == 0) {
 		p->all = true;
@@ -42,10 +32,12 @@ partition_add_member(struct partition *p, const char *word)
 	if (!is_group && !san_users_find(word + 5, id))
 		return "no such user";
 	gr = is_group ? getgrnam(word + 6) : NULL;
-	if (is_group && gr == NULL && !partition_to_number(word + 6, id))
-		return "no such group";
 	if (gr != NULL)
 		*id = gr->gr_gid;
+	else if (is_group && (!san_key_number(word + 6, &gid) || gid >= UINT32_MAX))
+		return "no such group";
+	else if (is_group)
+		*id = (uint32_t)gid;
 	p->members[p->nb_members++].is_group = is_group;
 	return NULL;
 }
@@ -57,17 +49,15 @@ san_partition_set(struct partitions *all, const char *name, const char *value, c
 	struct partition *p = &all->p[all->nb];
 	char copy[256], *save = NULL, *word;
 	const char *wrong = NULL;
-	uint32_t pkey, i;
+	uint64_t pkey;
+	uint32_t i;
 
-	if (all->nb == PARTITIONS_MAX || strlen(value) >= sizeof(copy)) {
-		snprintf(why, why_len, "%s: more than %d partitions, or a line that is too long",
-			 name, PARTITIONS_MAX);
-		return -EINVAL;
-	}
-	if (!partition_to_number(name, &pkey) || pkey == 0 || pkey > UINT16_MAX) {
-		snprintf(why, why_len, "%s: a partition is a number, 1 to 0xffff", name);
-		return -EINVAL;
-	}
+	if (all->nb == PARTITIONS_MAX || strlen(value) >= sizeof(copy))
+		return san_key_fail(why, why_len,
+				    "%s: more than %d partitions, or a line that is too long", name,
+				    PARTITIONS_MAX);
+	if (!san_key_number(name, &pkey) || pkey == 0 || pkey > UINT16_MAX)
+		return san_key_fail(why, why_len, "%s: a partition is a number, 1 to 0xffff", name);
 	for (i = 0; i < all->nb; i++)
 		if (all->p[i].pkey == pkey)
 			wrong = "given twice";
@@ -76,10 +66,8 @@ san_partition_set(struct partitions *all, const char *name, const char *value, c
 	for (word = strtok_r(copy, " \t,", &save); word != NULL && wrong == NULL;
 	     word = strtok_r(NULL, " \t,", &save))
 		wrong = partition_add_member(p, word);
-	if (wrong != NULL) {
-		snprintf(why, why_len, "%s = %s: %s", name, value, wrong);
-		return -EINVAL;
-	}
+	if (wrong != NULL)
+		return san_key_fail(why, why_len, "%s = %s: %s", name, value, wrong);
 	all->nb++;
 	return 0;
 }

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "harden.h"
+#include "san_key.h"
 
 #define TRIES        20000 /* of TRY_NS: a thread may not run for seconds on a busy machine */
 #define TRY_NS       1000000
@@ -41,10 +42,8 @@ san_harden_find(struct harden_user *u, const char *name, char *err, size_t err_l
 	if (name[0] == '\0')
 		return 0;
 	pw = getpwnam(name);
-	if (pw == NULL) {
-		snprintf(err, err_len, "[daemon] user = %s: no such user", name);
-		return -EINVAL;
-	}
+	if (pw == NULL)
+		return san_key_fail(err, err_len, "[daemon] user = %s: no such user", name);
 	if (pw->pw_uid == geteuid())
 		return 0;
 	if (geteuid() != 0) {
@@ -56,11 +55,9 @@ san_harden_find(struct harden_user *u, const char *name, char *err, size_t err_l
 	u->uid = pw->pw_uid;
 	u->gid = pw->pw_gid;
 	u->nb_groups = HARDEN_GROUPS;
-	if (getgrouplist(name, u->gid, u->groups, &u->nb_groups) < 0) {
-		snprintf(err, err_len, "[daemon] user = %s: in more than %d groups", name,
-			 HARDEN_GROUPS);
-		return -EINVAL;
-	}
+	if (getgrouplist(name, u->gid, u->groups, &u->nb_groups) < 0)
+		return san_key_fail(err, err_len, "[daemon] user = %s: in more than %d groups",
+				    name, HARDEN_GROUPS);
 	return 0;
 }
 
