@@ -7,18 +7,15 @@
  */
 
 #include <assert.h>
-#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 
-#include "ini.h"
 #include "conf.h"
-#include "dpdk_priv.h"
+#include "ini.h"
 #include "server.h"
 
 static const char *const level_words[] = {

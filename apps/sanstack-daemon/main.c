@@ -5,37 +5,27 @@
  * file starts and ends it; server.c is the main loop. (SYS-2)
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <bsd/libutil.h>
 #include <bsd/unistd.h>
 
-#include "app.h"
 #include "engine_clock.h"
 #include "harden.h"
-#include "helper.h"
 #include "logging.h"
-#include "san_log.h"
 #include "server.h"
-#include "shmq.h"
 #include "socks.h"
-#include "users.h"
 
 #define BACKLOG        64
 #define PIDFILE_TRIES  200

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <bsd/stdlib.h>
 
 #include "server.h"
-#include "san_log.h"
 #include "socks.h"
 #include "view.h"
 

@@ -2,25 +2,18 @@
 
 /* The main loop: requests, events and signals. The thread sleeps when there are none. */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <bsd/unistd.h>
 #include <systemd/sd-daemon.h>
 
-#include "app.h"
 #include "engine_clock.h"
 #include "logging.h"
-#include "san_log.h"
 #include "server.h"
 #include "socks.h"
 

@@ -13,18 +13,13 @@
  * A PID may be reused: the new daemon asks again, and the same process must answer.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_hash_crc.h>
@@ -35,9 +30,7 @@
 #include "layout.h"
 #include "server.h"
 #include "logging.h"
-#include "san_log.h"
 #include "state.h"
-#include "shmq.h"
 
 #define HASH_OF(text, h) rte_hash_crc((text), (uint32_t)strlen(text) + 1, (h))
 

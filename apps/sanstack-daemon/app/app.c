@@ -11,20 +11,16 @@
  * application: one that stays silent, or sends half a request, delays no other.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "app_priv.h"
 #include "engine_clock.h"
 #include "rtsan_priv.h"
 #include "logging.h"
-#include "users.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 

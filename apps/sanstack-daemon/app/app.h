@@ -8,17 +8,10 @@
  * lcores know an application only by its number and its doorbells. (SYS-2, SYS-5)
  */
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
-#include <sys/types.h>
 
 #include "conf.h"
-#include "dpdk_priv.h"
 #include "helper.h"
-#include "shmq.h"
 #include "users.h"
 
 struct app;

@@ -2,7 +2,6 @@
 
 /* Requests about listeners and connections. */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,21 +13,17 @@
  * from the programs that share it with the daemon. (SYS-13)
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 
 #include "app.h"
 #include "engine_clock.h"
 #include "san_time.h"
-#include "shmq.h"
 
 #define STEP     ((size_t)512 << 10)
 #define REST     11

@@ -7,7 +7,6 @@
  * Shared by the files of applications: answering requests, and releasing objects.
  */
 
-#include "app.h"
 #include "socks.h"
 
 /** Serve a request. Returns *rc* of san_app_answer(). */

@@ -13,12 +13,10 @@
  * first pointers. The others are believed: the other daemon has proved who it is (takeover.c).
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "app_priv.h"
 #include "server.h"

@@ -11,11 +11,7 @@
  * message may still be in the socket.
  */
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "app_priv.h"
 #include "engine_clock.h"

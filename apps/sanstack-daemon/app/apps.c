@@ -2,21 +2,15 @@
 
 /* Life of applications, and delivery of events to them. */
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "app_priv.h"
 #include "engine_clock.h"
 #include "san_assert.h"
 #include "logging.h"
 #include "san_time.h"
-#include "shmq.h"
-#include "users.h"
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* time limit for the hello */
 #define LATE_EACH 4                  /* unread events per queue pair */

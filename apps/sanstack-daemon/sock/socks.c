@@ -11,12 +11,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "rtsan_priv.h"
 #include "socks_priv.h"
-#include "users.h"
 #include "view.h"
 
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */

@@ -11,10 +11,6 @@
  */
 
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/epoll.h>
-#include <sys/types.h>
 
 #include "app.h"
 #include "sock.h"

@@ -7,8 +7,6 @@
  */
 
 #include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 

@@ -4,13 +4,8 @@
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
-#include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "engine_clock.h"
 #include "inet.h"

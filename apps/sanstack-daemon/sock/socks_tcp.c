@@ -15,7 +15,6 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
-#include <stdio.h>
 
 #include "logging.h"
 #include "socks_priv.h"

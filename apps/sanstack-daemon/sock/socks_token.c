@@ -17,7 +17,6 @@
  * peer continues with the kernel's connect().
  */
 
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>

@@ -7,16 +7,12 @@
  * closes the descriptors of a message after the answer, and close() may block.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <rte_lcore.h>
 

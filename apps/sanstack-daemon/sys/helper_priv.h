@@ -4,8 +4,6 @@
 
 /** @file The processes of helpers: see helper.h. (SYS-6) */
 
-#include <stdbool.h>
-
 #include "helper.h"
 
 /*

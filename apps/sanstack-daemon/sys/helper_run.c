@@ -9,16 +9,12 @@
  * before datagrams, and an answer is sent before the descriptors of its message are closed.
  */
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/queue.h>
-#include <unistd.h>
 
 #include "engine_clock.h"
 #include "helper_priv.h"

@@ -8,12 +8,7 @@
  * never blocks on its log messages.
  */
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "conf.h"
-#include "san_log.h"
 
 #define LOGGING_USERS 8  /**< users with a limit of their own, per place in the code */
 #define LOGGING_BURST 10 /**< messages of one user at once, per place */
