@@ -64,12 +64,10 @@ daemon_open_socket(const struct conf *conf, uid_t user)
 	before = umask(0177);
 	rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
 	umask(before);
-	if (rc != 0)
-		daemon_die("%s: %s", conf->socket, strerror(errno));
-	if (conf->group[0] != '\0' &&
+	if (rc == 0 && conf->group[0] != '\0' &&
 	    (chown(conf->socket, (uid_t)-1, conf->gid) != 0 || chmod(conf->socket, 0660) != 0))
-		daemon_die("%s: %s", conf->socket, strerror(errno));
-	if (listen(sock, BACKLOG) != 0)
+		rc = -1;
+	if (rc != 0 || listen(sock, BACKLOG) != 0)
 		daemon_die("%s: %s", conf->socket, strerror(errno));
 	return sock;
 }
@@ -153,7 +151,7 @@ take_state(struct server *s)
 {
 	struct app *a;
 
-	if (san_takeover_load(s) != 0 || san_ports_resume(s) != 0)
+	if (san_takeover_load(s) != 0 || san_ports_each(s, san_ports_resume) != 0)
 		daemon_die("%s", rtsan_error());
 	if (san_app_state_attach(&s->all) != 0)
 		daemon_die("an application's queues can't be watched");
@@ -174,7 +172,7 @@ daemon_begin(struct server *s)
 	if (takes && san_takeover_commit(s) != 0)
 		daemon_die("%s", rtsan_error());
 	taking = NULL;
-	if (san_ports_begin(s) != 0)
+	if (san_ports_each(s, san_ports_begin) != 0)
 		daemon_die("%s", rtsan_error());
 	if (!takes)
 		return;
@@ -233,12 +231,14 @@ daemon_start(struct server *s)
 		    san_ports_probe(&s->conf, true) != 0 || san_takeover_receive(s) != 0)
 			daemon_die("%s", rtsan_error());
 		taking = s;
-		if (san_ports_probe(&s->conf, false) != 0 || san_ports_open_devices(s) != 0)
+		if (san_ports_probe(&s->conf, false) != 0 ||
+		    san_ports_each(s, san_ports_open_device) != 0)
 			daemon_die("%s", rtsan_error());
 	} else {
 		s->pidfile = open_pidfile(&s->conf);
 		s->listener = daemon_open_socket(&s->conf, s->user);
-		if (san_ports_start_eal(&s->conf, false) != 0 || san_ports_open(s) != 0)
+		if (san_ports_start_eal(&s->conf, false) != 0 ||
+		    san_ports_each(s, san_ports_open) != 0)
 			daemon_die("%s", rtsan_error());
 		if (san_shmq_guard_init(san_apps_ranges(&s->all), &s->guard) != 0)
 			daemon_die("guard: %s", strerror(errno));

@@ -136,9 +136,8 @@ new_state(int *fd)
 	return mem;
 }
 
-/* Call *fn* for each port of the file. An error gets the name of the port. */
-static int
-ports_each(struct server *s, int (*fn)(struct server *s, uint32_t i))
+int
+san_ports_each(struct server *s, ports_fn fn)
 {
 	char why[256];
 	uint32_t i;
@@ -162,8 +161,8 @@ ports_watch(struct server *s, const struct dpdk_ctx *ctx)
 	return rc == 0 ? 0 : rtsan_provider_host()->fail(rc, "epoll: %s", strerror(-rc));
 }
 
-static int
-open_port(struct server *s, uint32_t i)
+int
+san_ports_open(struct server *s, uint32_t i)
 {
 	struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
@@ -182,13 +181,7 @@ open_port(struct server *s, uint32_t i)
 }
 
 int
-san_ports_open(struct server *s)
-{
-	return ports_each(s, open_port);
-}
-
-static int
-open_device(struct server *s, uint32_t i)
+san_ports_open_device(struct server *s, uint32_t i)
 {
 	struct conf_port *conf = &s->conf.ports[i];
 	struct app_port *port = &s->all.ports[i];
@@ -202,34 +195,16 @@ open_device(struct server *s, uint32_t i)
 }
 
 int
-san_ports_open_devices(struct server *s)
+san_ports_resume(struct server *s, uint32_t i)
 {
-	return ports_each(s, open_device);
-}
-
-static int
-resume_port(struct server *s, uint32_t i)
-{
+	san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
 	return san_dpdk_ctx_resume(s->all.ports[i].ctx, s->all.ports[i].mem);
 }
 
 int
-san_ports_resume(struct server *s)
+san_ports_begin(struct server *s, uint32_t i)
 {
-	san_shmq_mem_place(PORTS_SHARE_FROM, PORTS_SHARE_BYTES);
-	return ports_each(s, resume_port);
-}
-
-int
-san_ports_begin(struct server *s)
-{
-	uint32_t i;
-	int rc = 0;
-
-	for (i = 0; i < s->all.nb_ports && rc == 0; i++)
-		if (s->all.ports[i].mem != NULL)
-			rc = san_dpdk_ctx_start(s->all.ports[i].ctx);
-	return rc;
+	return s->all.ports[i].mem != NULL ? san_dpdk_ctx_start(s->all.ports[i].ctx) : 0;
 }
 
 bool

@@ -71,14 +71,18 @@ int san_ports_start_eal(const struct conf *conf, bool bare);
  * part of san_ports_open() that is possible.
  */
 int san_ports_probe(const struct conf *conf, bool is_early);
-/** Open all ports with new state; the lcores wait. */
-int san_ports_open(struct server *s);
-/** Open the devices of parked ports that are closed. */
-int san_ports_open_devices(struct server *s);
-/** Resume parked ports on open devices; the lcores wait. */
-int san_ports_resume(struct server *s);
-/** Start the lcores of all ports. */
-int san_ports_begin(struct server *s);
+/** What is done with port number *i* of the configuration. */
+typedef int ports_fn(struct server *s, uint32_t i);
+/** Call *fn* for each port, until one fails: then the text begins with the port's section. */
+int san_ports_each(struct server *s, ports_fn fn);
+/** Open a port with new state; the lcores wait. */
+ports_fn san_ports_open;
+/** Open the device of a parked port, if it is closed. */
+ports_fn san_ports_open_device;
+/** Resume a parked port on an open device; the lcores wait. */
+ports_fn san_ports_resume;
+/** Start the lcores of a port. */
+ports_fn san_ports_begin;
 /** Stop the open ports, keep their state, and close devices that only one process can open. */
 void san_ports_park(struct server *s);
 /** The process that had started to resume the ports has died: take their memory back. */

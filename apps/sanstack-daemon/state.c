@@ -95,24 +95,6 @@ san_state_fail(struct state *st, const char *why)
 
 /* ---- transfer ---- */
 
-/* A memfd with all bytes, or -errno. */
-static int
-file_of(const struct state *st)
-{
-	int fd = memfd_create("sanstack-takeover", MFD_CLOEXEC);
-	size_t at;
-	ssize_t n;
-
-	for (at = 0; fd >= 0 && at < st->len; at += (size_t)n) {
-		n = write(fd, &st->data[at], st->len - at);
-		if (n <= 0) {
-			close(fd);
-			return -ENOSPC;
-		}
-	}
-	return fd >= 0 ? fd : -errno;
-}
-
 int
 san_state_send(const struct state *st, int sock)
 {
@@ -123,10 +105,12 @@ san_state_send(const struct state *st, int sock)
 
 	if (st->failed)
 		return -ENOMEM;
-	fd = file_of(st);
+	fd = memfd_create("sanstack-takeover", MFD_CLOEXEC);
 	if (fd < 0)
-		return fd;
-	rc = san_shmq_send(sock, &msg, sizeof(msg), fd, true);
+		return -errno;
+	rc = write(fd, st->data, st->len) == (ssize_t)st->len ?
+		san_shmq_send(sock, &msg, sizeof(msg), fd, true) :
+		-ENOSPC;
 	close(fd);
 	for (at = 0; rc == 0 && at < st->nb_fds; at += nb) {
 		nb = RTE_MIN(st->nb_fds - at, (uint32_t)SHMQ_FDS);
@@ -159,8 +143,6 @@ int
 san_state_recv(struct state *st, int sock)
 {
 	struct state_msg msg;
-	size_t at;
-	ssize_t n;
 	int fd, rc;
 
 	*st = (struct state){.failed = false};
@@ -174,10 +156,8 @@ san_state_recv(struct state *st, int sock)
 		st->data = malloc(msg.len + 1);
 		st->fds = malloc(((size_t)msg.nb_fds + 1) * sizeof(int));
 		rc = st->data != NULL && st->fds != NULL ? 0 : -ENOMEM;
-		for (at = 0; rc == 0 && at < st->len; at += (size_t)n) {
-			n = pread(fd, &st->data[at], st->len - at, (off_t)at);
-			rc = n > 0 ? 0 : -EPROTO;
-		}
+		if (rc == 0 && pread(fd, st->data, st->len, 0) != (ssize_t)st->len)
+			rc = -EPROTO;
 	}
 	if (fd >= 0)
 		close(fd);

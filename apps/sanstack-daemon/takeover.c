@@ -423,9 +423,9 @@ open_again(struct server *s)
 	int rc = san_ports_probe(&s->conf, false);
 
 	if (rc == 0)
-		rc = san_ports_open_devices(s);
+		rc = san_ports_each(s, san_ports_open_device);
 	if (rc == 0)
-		rc = san_ports_resume(s);
+		rc = san_ports_each(s, san_ports_resume);
 	if (rc == 0)
 		rc = san_app_state_attach(&s->all);
 	return rc;
@@ -446,7 +446,7 @@ go_on(struct server *s, int sock)
 			rc = open_again(s);
 	}
 	if (rc == 0)
-		rc = san_ports_begin(s);
+		rc = san_ports_each(s, san_ports_begin);
 	if (rc == 0)
 		san_apps_wake(&s->all, NULL, false);
 	return rc;

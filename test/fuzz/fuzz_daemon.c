@@ -238,7 +238,7 @@ held(bool maps)
 	DIR *d = opendir("/proc/self/fd");
 	FILE *f;
 
-	while (san_app_mem_step(SAN_TIME_NEVER) != SAN_TIME_NEVER || san_helper_nb() != 0) {
+	while (san_app_mem_step(SAN_TIME_NEVER) != SAN_TIME_NEVER || helping.is_on) {
 		san_helper_leave(USERS_UNPROVED);
 		san_helper_step(SAN_TIME_NEVER);
 		help();

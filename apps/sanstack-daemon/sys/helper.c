@@ -97,12 +97,6 @@ san_helper_open(const struct helper_ops *ops, struct apps *all)
 	return helpers.epoll < 0 ? -errno : helpers.epoll;
 }
 
-uint32_t
-san_helper_nb(void)
-{
-	return helpers.nb;
-}
-
 bool
 san_helper_are_there(void)
 {

@@ -173,7 +173,6 @@ void san_helper_serve(void);
 /** Send delayed messages and check for late helpers. Returns when to call again. */
 uint64_t san_helper_step(uint64_t now_ns);
 
-uint32_t san_helper_nb(void);
 /** False: the forking process was killed, and no helper can be started any more. */
 bool san_helper_are_there(void);
 uid_t san_helper_uid(const struct helper *h);
