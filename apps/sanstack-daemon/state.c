@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -143,13 +144,15 @@ int
 san_state_recv(struct state *st, int sock)
 {
 	struct state_msg msg;
+	struct stat file;
 	int fd, rc;
 
 	*st = (struct state){.failed = false};
 	rc = san_shmq_recv(sock, &msg, sizeof(msg), &fd, true);
 	if (rc != 0)
 		return rc;
-	if (fd < 0 || msg.len > BYTES_MAX || msg.nb_fds > FDS_MAX) {
+	if (fd < 0 || fstat(fd, &file) != 0 || msg.len > (uint64_t)file.st_size ||
+	    msg.len > BYTES_MAX || msg.nb_fds > FDS_MAX) {
 		rc = -EPROTO;
 	} else {
 		st->len = msg.len;
