@@ -9,8 +9,6 @@
 #include <assert.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <rte_common.h>
 

@@ -10,8 +10,6 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -21,9 +19,7 @@
 #include <bsd/libutil.h>
 #include <bsd/unistd.h>
 
-#include "engine_clock.h"
 #include "harden.h"
-#include "logging.h"
 #include "server.h"
 #include "socks.h"
 

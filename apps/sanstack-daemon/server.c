@@ -12,8 +12,6 @@
 #include <bsd/unistd.h>
 #include <systemd/sd-daemon.h>
 
-#include "engine_clock.h"
-#include "logging.h"
 #include "server.h"
 #include "socks.h"
 

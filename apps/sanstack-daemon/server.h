@@ -7,7 +7,12 @@
  * The daemon as a whole, and the loop of its main thread. (SYS-2)
  */
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "app.h"
+#include "engine_clock.h"
+#include "logging.h"
 
 enum server_phase {
 	SERVER_SERVING,

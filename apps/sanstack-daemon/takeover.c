@@ -15,8 +15,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -26,10 +24,8 @@
 #include <rte_version.h>
 #include <systemd/sd-daemon.h>
 
-#include "engine_clock.h"
 #include "layout.h"
 #include "server.h"
-#include "logging.h"
 #include "state.h"
 
 #define HASH_OF(text, h) rte_hash_crc((text), (uint32_t)strlen(text) + 1, (h))

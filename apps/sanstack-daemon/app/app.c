@@ -13,14 +13,9 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "app_priv.h"
-#include "engine_clock.h"
-#include "rtsan_priv.h"
-#include "logging.h"
 
 #define CQ_DEPTH_MAX (2 * SAN_ULP_DEPTH_MAX)
 

@@ -3,11 +3,8 @@
 /* Requests about listeners and connections. */
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app_priv.h"
-#include "rtsan_priv.h"
 
 static struct app_request *
 app_conn_find_request(const struct app *a, uint64_t request)

@@ -7,6 +7,13 @@
  * Shared by the files of applications: answering requests, and releasing objects.
  */
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_clock.h"
+#include "logging.h"
+#include "rtsan_priv.h"
+#include "san_time.h"
 #include "socks.h"
 
 /** Serve a request. Returns *rc* of san_app_answer(). */

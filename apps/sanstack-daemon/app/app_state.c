@@ -14,8 +14,6 @@
  */
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "app_priv.h"

@@ -11,11 +11,7 @@
  * message may still be in the socket.
  */
 
-#include <string.h>
-
 #include "app_priv.h"
-#include "engine_clock.h"
-#include "san_time.h"
 
 #define SEND_NS  (10 * SAN_NS_PER_S)  /* time limit for sending an answer */
 #define PAUSE_NS (10 * SAN_NS_PER_MS) /* delay before another try to fetch a request */

@@ -3,14 +3,9 @@
 /* Life of applications, and delivery of events to them. */
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app_priv.h"
-#include "engine_clock.h"
 #include "san_assert.h"
-#include "logging.h"
-#include "san_time.h"
 
 #define HELLO_NS  (5 * SAN_NS_PER_S) /* time limit for the hello */
 #define LATE_EACH 4                  /* unread events per queue pair */

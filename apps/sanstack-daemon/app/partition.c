@@ -9,8 +9,6 @@
 #include "san_key.h"
 #include "users.h"
 
-/* ---- configuration ---- */
-
 /* Parse one word of a value. Returns NULL, or what is wrong. */
 static const char *
 partition_add_member(struct partition *p, const char *word)
@@ -70,8 +68,6 @@ san_partition_set(struct partitions *all, const char *name, const char *value, c
 	all->nb++;
 	return 0;
 }
-
-/* ---- access ---- */
 
 bool
 san_partition_may(const struct partitions *all, uint16_t pkey, const struct partition_user *user)

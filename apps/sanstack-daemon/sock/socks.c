@@ -10,8 +10,6 @@
  */
 
 #include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
 
 #include "rtsan_priv.h"
 #include "socks_priv.h"

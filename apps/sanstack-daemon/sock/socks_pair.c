@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "sock_shm.h"
 #include "socks_priv.h"
 
 #define READ_MAX 32 /* messages of one pair per turn */

@@ -4,11 +4,14 @@
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
 #include "engine_clock.h"
 #include "inet.h"
+#include "logging.h"
 #include "san_time.h"
 #include "socks.h"
 

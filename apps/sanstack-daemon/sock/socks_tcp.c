@@ -14,9 +14,7 @@
  */
 
 #include <arpa/inet.h>
-#include <poll.h>
 
-#include "logging.h"
 #include "socks_priv.h"
 
 #define COOKIE       0x80000000u         /* marks the daemon's listeners; lower bits: their port */

@@ -20,9 +20,7 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <stdlib.h>
 
-#include "logging.h"
 #include "socks_priv.h"
 
 #define OFFER_NS  (10 * SAN_NS_PER_MS)

@@ -7,10 +7,7 @@
  * closes the descriptors of a message after the answer, and close() may block.
  */
 
-#include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <sys/uio.h>
 

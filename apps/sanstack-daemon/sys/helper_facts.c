@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "helper_priv.h"

@@ -4,6 +4,10 @@
 
 /** @file The processes of helpers: see helper.h. (SYS-6) */
 
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "helper.h"
 
 /*

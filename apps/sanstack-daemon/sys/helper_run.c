@@ -12,8 +12,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "engine_clock.h"
