@@ -149,7 +149,7 @@ too_big(struct san_inet_result *r, const struct quote *q, uint32_t mtu)
 
 	/* The next plateau, if a router does not report the MTU (RFC 1191, 7.1). */
 	if (mtu == 0 && san_wire_ip_is_v4(&q->d.dst)) {
-		while (plateaus[i] >= q->len)
+		while (plateaus[i] != 0 && plateaus[i] >= q->len)
 			i++;
 		mtu = plateaus[i] != 0 ? plateaus[i] : INET_PATH_MIN_V4;
 	}

@@ -352,6 +352,10 @@ INET_CASE(path__as_routers_say)
 	assert_rx(SAN_DROP_NONE);
 	san_inet_path_narrow(h.in, &h.r, h.now_ns);
 	assert_int_equal(path_mtu("192.168.9.9"), 552);
+	/* no path is shorter than a packet that states no length */
+	memset(q.b + 16, 0, 2);
+	make_error(3, 4, 0, &q, 28);
+	assert_rx(SAN_DROP_INET_UNWANTED);
 	/* only for packets that must not be fragmented */
 	make_error(3, 4, 600, make_ours(false), 28);
 	f.b[42 + 6] = 0;
