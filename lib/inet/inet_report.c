@@ -147,7 +147,8 @@ san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx)
 		memcpy(group.b, msg + p->group_at, sizeof(group.b));
 	else
 		san_inet_from_v4(&group, msg + p->group_at);
-	if (rx->d.hops != 1 || (v6 && !is_link_local(src)) ||
+	/* a v4-mapped group in MLD would be taken for one of IGMP */
+	if (rx->d.hops != 1 || (v6 && (!is_link_local(src) || san_wire_ip_is_v4(&group))) ||
 	    (!san_inet_is_group(&group) && !san_inet_is_any(&group)) ||
 	    (msg[0] == p->query && rx->len != p->old_len && rx->len < p->query_len))
 		return SAN_DROP_INET_MALFORMED;

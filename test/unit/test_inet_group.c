@@ -398,6 +398,8 @@ static const struct {
 	{"length", true, "::", 25, -1, 0, SAN_DROP_INET_MALFORMED},
 	{"too short", true, "::", 23, -1, 0, SAN_DROP_INET_MALFORMED},
 	{"no group", true, "fd00::1", 28, -1, 0, SAN_DROP_INET_MALFORMED},
+	{"IPv4's", true, "239.1.2.3", 28, -1, 0, SAN_DROP_INET_MALFORMED},
+	{"all of IPv4", true, "0.0.0.0", 28, -1, 0, SAN_DROP_INET_MALFORMED},
 	{"another group's", true, "ff05::34", 28, -1, 0, SAN_DROP_NOT_FOR_US},
 	{"not from the link", true, "::", 28, 22, 0xfd, SAN_DROP_INET_MALFORMED},
 };
@@ -409,8 +411,9 @@ INET_CASE(query__malformed)
 	settle();
 	UNIT_EACH(r, bad_rows) {
 		struct san_ip g = inet_ip(r->group);
-		const char *dst = san_inet_is_group(&g) ? r->group : r->v6 ? "ff02::1" :
-									     "224.0.0.1";
+		const char *all = r->v6 ? "ff02::1" : "224.0.0.1";
+		bool own = san_inet_is_group(&g) && san_wire_ip_is_v4(&g) != r->v6;
+		const char *dst = own ? r->group : all;
 
 		if (r->v6)
 			make_mld(130, dst, r->group, 100, r->n);
