@@ -10,6 +10,8 @@
  */
 
 #include <errno.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
 
 #include <rte_common.h>
 #include <rte_udp.h>
@@ -17,16 +19,7 @@
 #include "inet_priv.h"
 #include "san_time.h"
 
-#define UNREACHABLE    3 /* ICMP */
-#define EXCEEDED       11
-#define PARAMETER      12
-#define CODE_PORT      3
-#define V6_UNREACHABLE 1 /* ICMPv6 */
-#define V6_TOO_BIG     2
-#define V6_EXCEEDED    3
-#define V6_PARAMETER   4
-#define V6_CODE_PORT   4
-#define ICMP_LEN       8u
+#define ICMP_LEN 8u
 
 /** How the kernel's sockets report an error. */
 struct meaning {
@@ -68,17 +61,18 @@ static const struct {
 	struct meaning other;
 	const struct meaning *codes;
 	uint8_t nb_codes;
-} kinds[2][PARAMETER + 1] = {
+} kinds[2][ICMP_PARAMETERPROB + 1] = {
 	{
-		[UNREACHABLE] = {{EHOSTUNREACH, false}, unreachable_v4, RTE_DIM(unreachable_v4)},
-		[EXCEEDED] = {.other = {EHOSTUNREACH, false}},
-		[PARAMETER] = {.other = {EPROTO, true}},
+		[ICMP_DEST_UNREACH] =
+			{{EHOSTUNREACH, false}, unreachable_v4, RTE_DIM(unreachable_v4)},
+		[ICMP_TIME_EXCEEDED] = {.other = {EHOSTUNREACH, false}},
+		[ICMP_PARAMETERPROB] = {.other = {EPROTO, true}},
 	},
 	{
-		[V6_UNREACHABLE] = {{EPROTO, true}, unreachable_v6, RTE_DIM(unreachable_v6)},
-		[V6_TOO_BIG] = {.other = {EMSGSIZE, true}},
-		[V6_EXCEEDED] = {.other = {EHOSTUNREACH, false}},
-		[V6_PARAMETER] = {.other = {EPROTO, true}},
+		[ICMP6_DST_UNREACH] = {{EPROTO, true}, unreachable_v6, RTE_DIM(unreachable_v6)},
+		[ICMP6_PACKET_TOO_BIG] = {.other = {EMSGSIZE, true}},
+		[ICMP6_TIME_EXCEEDED] = {.other = {EHOSTUNREACH, false}},
+		[ICMP6_PARAM_PROB] = {.other = {EPROTO, true}},
 	},
 };
 
@@ -102,7 +96,7 @@ read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 		return false;
 	n = rte_ipv4_hdr_len(&ip);
 	if (ip.version_ihl >> 4 != IPVERSION || n < sizeof(ip) || len < n + sizeof(q->udp) ||
-	    ip.next_proto_id != INET_PROTO_UDP ||
+	    ip.next_proto_id != IPPROTO_UDP ||
 	    (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)) != 0)
 		return false;
 	san_inet_from_v4(&q->d.src, &ip.src_addr);
@@ -123,14 +117,14 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	if (len < sizeof(ip) || !san_inet_ip_copy(m, off, sizeof(ip), &ip) ||
 	    rte_be_to_cpu_32(ip.vtc_flow) >> 28 != 6)
 		return false;
-	if (ip.proto == INET_PROTO_FRAG) {
+	if (ip.proto == IPPROTO_FRAGMENT) {
 		if (len < n + sizeof(frag) || !san_inet_ip_copy(m, off + n, sizeof(frag), &frag) ||
 		    RTE_IPV6_GET_FO(rte_be_to_cpu_16(frag.frag_data)) != 0)
 			return false;
 		ip.proto = frag.next_header;
 		n += (uint32_t)sizeof(frag);
 	}
-	if (ip.proto != INET_PROTO_UDP || len < n + sizeof(q->udp))
+	if (ip.proto != IPPROTO_UDP || len < n + sizeof(q->udp))
 		return false;
 	memcpy(q->d.src.b, ip.src_addr, sizeof(q->d.src.b));
 	memcpy(q->d.dst.b, ip.dst_addr, sizeof(q->d.dst.b));
@@ -245,13 +239,13 @@ san_inet_error_refuse(struct san_inet *in, const struct san_inet_result *r, uint
 	eth->ether_type = old.ether_type;
 	icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
 	memset(icmp, 0, ICMP_LEN);
-	icmp[0] = v4 ? UNREACHABLE : V6_UNREACHABLE;
-	icmp[1] = v4 ? CODE_PORT : V6_CODE_PORT;
+	icmp[0] = v4 ? ICMP_DEST_UNREACH : ICMP6_DST_UNREACH;
+	icmp[1] = v4 ? ICMP_PORT_UNREACH : ICMP6_DST_UNREACH_NOPORT;
 	san_inet_ip_finish(m, &(struct inet_ip_out){
 				      .src = &r->d.dst,
 				      .dst = &r->d.src,
 				      .len = ICMP_LEN + len,
-				      .proto = v4 ? IPPROTO_ICMP : INET_PROTO_V6,
+				      .proto = v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6,
 				      .hops = INET_HOPS_OUT,
 				      .tos = v4 ? INET_TOS_CONTROL : 0,
 			      });

@@ -74,7 +74,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 			frag->reserved = 0;
 			frag->frag_data = rte_cpu_to_be_16((uint16_t)(at | more));
 			frag->id = rte_cpu_to_be_32(id);
-			ip6->proto = INET_PROTO_FRAG;
+			ip6->proto = IPPROTO_FRAGMENT;
 			ip6->payload_len = rte_cpu_to_be_16((uint16_t)(INET_FRAG_LEN + n));
 		}
 		out[k++] = f;

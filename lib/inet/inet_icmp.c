@@ -9,17 +9,11 @@
  */
 
 #include <errno.h>
+#include <netinet/icmp6.h>
 
 #include <rte_common.h>
 
 #include "inet_priv.h"
-
-#define ICMP6_INFORMS      128 /* lower types are errors */
-#define MLD_FIRST          130
-#define MLD_LAST           132
-#define ICMP6_ECHO_REQUEST 128
-#define ICMP6_ECHO_REPLY   129
-#define ECN_BITS           0x03
 
 /** Answer an echo request, in fragments if the reply is long. */
 static enum san_drop
@@ -44,7 +38,7 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 				      .len = rx->len,
 				      .proto = rx->proto,
 				      .hops = INET_HOPS_OUT,
-				      .tos = rx->d.tos & (uint8_t)~ECN_BITS,
+				      .tos = rx->d.tos & (uint8_t)~IPTOS_ECN_MASK,
 				      .id = v4 ? (uint16_t)san_inet_ip_id(in, &rx->d.src) : 0,
 			      });
 	switch (san_inet_frag_out(in, m, &hop, san_inet_path_mtu(in, &rx->d.src, rx->now_ns))) {
@@ -60,18 +54,20 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 enum san_drop
 san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 {
-	bool v4 = san_wire_ip_is_v4(&rx->d.dst);
+	bool v4 = san_wire_ip_is_v4(&rx->d.dst), is_error;
 	struct rte_icmp_hdr icmp;
 
 	if (rx->len < sizeof(icmp) || !san_inet_ip_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
 	    san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->d.src, &rx->d.dst, rx->proto) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	if (icmp.icmp_type != (v4 ? RTE_IP_ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST)) {
-		if (!v4 && (icmp.icmp_type < ICMP6_INFORMS ? rx->d.group : rx->whole))
+		is_error = (icmp.icmp_type & ICMP6_INFOMSG_MASK) == 0;
+		if (!v4 && (is_error ? rx->d.group : rx->whole))
 			return SAN_DROP_INET_UNWANTED; /* whole: RFC 6980 */
-		if (v4 || icmp.icmp_type < ICMP6_INFORMS)
+		if (v4 || is_error)
 			return san_inet_error_rx(in, rx, (const uint8_t *)&icmp);
-		if (icmp.icmp_type >= MLD_FIRST && icmp.icmp_type <= MLD_LAST)
+		if (icmp.icmp_type >= MLD_LISTENER_QUERY &&
+		    icmp.icmp_type <= MLD_LISTENER_REDUCTION)
 			return san_inet_report_rx(in, rx);
 		return san_inet_nd_rx(in, rx, icmp.icmp_type);
 	}

@@ -8,6 +8,7 @@
  * supported protocol may follow.
  */
 
+#include <netinet/ip6.h>
 #include <stddef.h>
 
 #include <rte_common.h>
@@ -15,16 +16,8 @@
 #include "inet_priv.h"
 
 #define V4_HDR_MAX 60
-#define OPT_END    0 /* IPv4 options (RFC 791) */
-#define OPT_NOP    1
-#define OPT_LSRR   0x83
-#define OPT_SSRR   0x89
-#define EXT_HOP    0 /* IPv6 extension headers (RFC 8200) */
-#define EXT_DST    60
-#define EXT_MAX    4   /* one more than may follow each other */
+#define EXT_MAX    4   /* IPv6 extension headers: one more than may follow each other */
 #define EXT_LEN    256 /* most bytes of one */
-#define TLV_PAD1   0
-#define TLV_ACT    0xc0 /* a host that does not know the option drops the packet */
 
 uint32_t
 san_inet_ip_id(struct san_inet *in, const struct san_ip *dst)
@@ -64,7 +57,7 @@ san_inet_ip_cksum(const struct rte_mbuf *m, uint32_t off, uint32_t len, const st
 {
 	uint32_t n = san_wire_ip_is_v4(dst) ? 4 : 16, sum = ip_sum(m, off, len);
 
-	if (proto == IPPROTO_ICMP || proto == INET_PROTO_IGMP)
+	if (proto == IPPROTO_ICMP || proto == IPPROTO_IGMP)
 		return (uint16_t)sum;
 	sum += (uint32_t)rte_raw_cksum(san_inet_raw(src), n) +
 		rte_raw_cksum(san_inet_raw(dst), n) + rte_cpu_to_be_16((uint16_t)len) +
@@ -87,7 +80,7 @@ san_inet_ip_copy(const struct rte_mbuf *m, uint32_t off, uint32_t len, void *to)
 
 /* The options of a packet that each router is to look at (RFC 2113, RFC 2711). */
 static const uint8_t alert_v4[] = {0x94, 4, 0, 0};
-static const uint8_t alert_v6[] = {INET_PROTO_V6, 0, 5, 2, 0, 0, 1, 0};
+static const uint8_t alert_v6[] = {IPPROTO_ICMPV6, 0, 5, 2, 0, 0, 1, 0};
 
 static uint32_t
 options_len(const struct inet_ip_out *x)
@@ -106,7 +99,7 @@ san_inet_ip_put(void *hdr, const struct inet_ip_out *x)
 	if (!san_wire_ip_is_v4(x->dst)) {
 		v6->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)x->tos << 20);
 		v6->payload_len = rte_cpu_to_be_16((uint16_t)(nb_opt + x->len));
-		v6->proto = x->alert ? EXT_HOP : x->proto;
+		v6->proto = x->alert ? IPPROTO_HOPOPTS : x->proto;
 		v6->hop_limits = x->hops;
 		memcpy(v6->src_addr, x->src->b, sizeof(v6->src_addr));
 		memcpy(v6->dst_addr, x->dst->b, sizeof(v6->dst_addr));
@@ -175,13 +168,13 @@ is_forged(const struct san_inet *in, const struct inet_rx *rx)
 static enum san_drop
 check_options(const uint8_t *opt, uint32_t len)
 {
-	while (len != 0 && *opt != OPT_END) {
+	while (len != 0 && *opt != IPOPT_EOL) {
 		uint32_t n = 1;
 
-		if (*opt != OPT_NOP) {
+		if (*opt != IPOPT_NOP) {
 			if (len < 2 || opt[1] < 2 || opt[1] > len)
 				return SAN_DROP_INET_MALFORMED;
-			if (*opt == OPT_LSRR || *opt == OPT_SSRR)
+			if (*opt == IPOPT_LSRR || *opt == IPOPT_SSRR)
 				return SAN_DROP_INET_UNWANTED;
 			n = opt[1];
 		}
@@ -196,10 +189,10 @@ is_for_us_v4(const struct san_inet *in, const struct inet_rx *rx)
 {
 	if (!rx->d.group)
 		return san_inet_route_is_local(in, &rx->d.dst);
-	if (rx->proto == INET_PROTO_IGMP && san_inet_group_is_received(in, &rx->d.dst))
+	if (rx->proto == IPPROTO_IGMP && san_inet_group_is_received(in, &rx->d.dst))
 		return true;
 	/* Answering every broadcast or multicast would amplify floods. */
-	return (rx->proto == INET_PROTO_UDP || rx->proto == INET_PROTO_IGMP) &&
+	return (rx->proto == IPPROTO_UDP || rx->proto == IPPROTO_IGMP) &&
 		(!san_inet_is_group(&rx->d.dst) || san_inet_group_is_member(in, &rx->d.dst));
 }
 
@@ -208,9 +201,9 @@ static enum san_drop
 inet_ip_check_v4(const struct san_inet *in, const struct inet_rx *rx, const uint8_t *hdr,
 		 uint32_t len)
 {
-	bool igmp = rx->proto == INET_PROTO_IGMP;
+	bool igmp = rx->proto == IPPROTO_IGMP;
 
-	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != INET_PROTO_UDP && !igmp)
+	if (len != sizeof(struct rte_ipv4_hdr) && rx->proto != IPPROTO_UDP && !igmp)
 		return SAN_DROP_INET_UNWANTED;
 	if (rte_raw_cksum(hdr, len) != 0xffff || is_forged(in, rx) ||
 	    san_inet_route_is_broadcast(in, &rx->d.src))
@@ -262,7 +255,7 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	/* as Linux, which drops TCP; not as RFC 1122, 3.3.6 */
-	if (!rx->d.group && rx->proto != INET_PROTO_UDP &&
+	if (!rx->d.group && rx->proto != IPPROTO_UDP &&
 	    rte_is_multicast_ether_addr(&rx->eth.dst_addr))
 		return SAN_DROP_INET_UNWANTED;
 	if ((ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)) != 0) {
@@ -270,9 +263,9 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 		if (drop != SAN_DROP_NONE || rx->m == NULL)
 			return drop;
 	}
-	if (rx->proto == INET_PROTO_UDP)
+	if (rx->proto == IPPROTO_UDP)
 		return is_echo(in, rx) ? SAN_DROP_NOT_FOR_US : san_inet_udp_rx(rx);
-	if (rx->proto == INET_PROTO_IGMP)
+	if (rx->proto == IPPROTO_IGMP)
 		return rx->whole ? SAN_DROP_INET_UNWANTED : san_inet_report_rx(in, rx);
 	return rx->proto == IPPROTO_ICMP ? san_inet_icmp_rx(in, rx) : SAN_DROP_INET_UNWANTED;
 }
@@ -296,13 +289,13 @@ skip_options(struct inet_rx *rx)
 	if (!san_inet_ip_copy(rx->m, rx->off, len, b))
 		return SAN_DROP_INET_MALFORMED;
 	while (i < len) {
-		if (b[i] == TLV_PAD1) {
+		if (b[i] == IP6OPT_PAD1) {
 			i++;
 			continue;
 		}
 		if (i + 2 > len || i + 2u + b[i + 1] > len)
 			return SAN_DROP_INET_MALFORMED;
-		if ((b[i] & TLV_ACT) != 0)
+		if (IP6OPT_TYPE(b[i]) != IP6OPT_TYPE_SKIP)
 			return SAN_DROP_INET_UNWANTED;
 		i += 2u + b[i + 1];
 	}
@@ -321,12 +314,13 @@ skip_headers(struct san_inet *in, struct inet_rx *rx)
 	uint32_t i;
 
 	for (i = 0; i < EXT_MAX; i++) {
-		if (rx->proto != EXT_HOP && rx->proto != EXT_DST && rx->proto != INET_PROTO_FRAG)
+		if (rx->proto != IPPROTO_HOPOPTS && rx->proto != IPPROTO_DSTOPTS &&
+		    rx->proto != IPPROTO_FRAGMENT)
 			return SAN_DROP_NONE;
 		/* The header for every router must be first. */
-		if (rx->proto == EXT_HOP && i != 0)
+		if (rx->proto == IPPROTO_HOPOPTS && i != 0)
 			return SAN_DROP_INET_MALFORMED;
-		if (rx->proto == INET_PROTO_FRAG)
+		if (rx->proto == IPPROTO_FRAGMENT)
 			drop = san_inet_whole_rx_v6(in, rx);
 		else
 			drop = skip_options(rx);
@@ -343,9 +337,9 @@ take_v6(struct san_inet *in, struct inet_rx *rx)
 
 	if (drop != SAN_DROP_NONE || rx->m == NULL)
 		return drop;
-	if (rx->proto == INET_PROTO_V6)
+	if (rx->proto == IPPROTO_ICMPV6)
 		return san_inet_icmp_rx(in, rx);
-	if (rx->proto != INET_PROTO_UDP)
+	if (rx->proto != IPPROTO_UDP)
 		return SAN_DROP_INET_UNWANTED;
 	if ((rx->d.group && !san_inet_group_is_member(in, &rx->d.dst)) || is_echo(in, rx))
 		return SAN_DROP_NOT_FOR_US;

@@ -6,34 +6,12 @@
  */
 
 #include <assert.h>
+#include <netinet/icmp6.h>
 #include <string.h>
 
 #include "inet_priv.h"
 
-#define ND_MAX       256 /* most bytes of a message: two options are usual, 8 bytes each */
-#define ND_SOLICIT   135
-#define ND_ADVERT    136
-#define ND_OPT_SLLA  1 /* source link-layer address */
-#define ND_OPT_TLLA  2 /* target link-layer address */
-#define ND_SOLICITED 0x40
-#define ND_OVERRIDE  0x20
-
-struct nd_msg {
-	uint8_t type;
-	uint8_t code;
-	rte_be16_t cksum;
-	uint8_t flags; /* advertisement: router, solicited, override */
-	uint8_t rsvd[3];
-	uint8_t target[16];
-} __rte_packed;
-static_assert(sizeof(struct nd_msg) == 24, "neighbour message");
-
-struct nd_opt {
-	uint8_t type;
-	uint8_t len; /* in units of 8 bytes, including this header */
-	uint8_t mac[RTE_ETHER_ADDR_LEN];
-} __rte_packed;
-static_assert(sizeof(struct nd_opt) == 8, "link-layer address option");
+#define ND_MAX 256 /* most bytes of a message: two options are usual, 8 bytes each */
 
 /* ff02::1:ffXX:XXXX */
 void
@@ -49,7 +27,7 @@ static const struct san_ip all_nodes = {{0xff, 2, [15] = 1}};
 
 struct nd_out {
 	uint8_t type;
-	uint8_t flags;
+	uint32_t flags;                   /* ND_NA_FLAG_... */
 	bool bare;                        /* without our link-layer address */
 	const struct rte_ether_addr *mac; /* NULL: *dst* is a group */
 	struct san_ip dst;
@@ -57,26 +35,35 @@ struct nd_out {
 	const struct san_ip *target;
 };
 
+/** The option that a message carries: the link-layer address of its sender. */
+static uint8_t
+option_of(uint8_t type)
+{
+	return type == ND_NEIGHBOR_SOLICIT ? ND_OPT_SOURCE_LINKADDR : ND_OPT_TARGET_LINKADDR;
+}
+
 static void
 put_nd(struct san_inet *in, const struct nd_out *o)
 {
 	struct {
-		struct nd_msg msg;
-		struct nd_opt opt;
-	} __rte_packed x = {
-		.msg = {.type = o->type, .flags = o->flags},
-		.opt = {.type = o->type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA, .len = 1},
+		struct nd_neighbor_advert msg; /* a solicitation has the same fields */
+		struct nd_opt_hdr opt;
+		struct rte_ether_addr mac;
+	} x = {
+		.msg = {.nd_na_type = o->type, .nd_na_flags_reserved = o->flags},
+		.opt = {option_of(o->type), .nd_opt_len = 1},
+		.mac = in->conf.mac,
 	};
 	const struct inet_ip_out ip = {
 		.src = o->src,
 		.dst = &o->dst,
 		.len = o->bare ? sizeof(x.msg) : sizeof(x),
-		.proto = INET_PROTO_V6,
+		.proto = IPPROTO_ICMPV6,
 		.hops = INET_HOPS_ND,
 	};
 
-	memcpy(x.msg.target, o->target->b, sizeof(x.msg.target));
-	memcpy(x.opt.mac, in->conf.mac.addr_bytes, sizeof(x.opt.mac));
+	static_assert(sizeof(x) == 32, "message with an option");
+	memcpy(&x.msg.nd_na_target, o->target->b, sizeof(x.msg.nd_na_target));
 	san_inet_ip_send(in, o->mac, &ip, &x);
 }
 
@@ -85,7 +72,7 @@ san_inet_nd_ask(struct san_inet *in, const struct san_ip *src, const struct san_
 		const struct rte_ether_addr *mac)
 {
 	struct nd_out o = {
-		.type = ND_SOLICIT,
+		.type = ND_NEIGHBOR_SOLICIT,
 		.mac = mac,
 		.dst = *target,
 		.src = src,
@@ -101,8 +88,8 @@ void
 san_inet_nd_announce(struct san_inet *in, const struct san_ip *ip)
 {
 	put_nd(in, &(struct nd_out){
-			   .type = ND_ADVERT,
-			   .flags = ND_OVERRIDE,
+			   .type = ND_NEIGHBOR_ADVERT,
+			   .flags = ND_NA_FLAG_OVERRIDE,
 			   .dst = all_nodes,
 			   .src = ip,
 			   .target = ip,
@@ -136,8 +123,8 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 {
 	struct inet_claim claim = {.create = true, .override = true};
 	struct nd_out o = {
-		.type = ND_ADVERT,
-		.flags = ND_OVERRIDE,
+		.type = ND_NEIGHBOR_ADVERT,
+		.flags = ND_NA_FLAG_OVERRIDE,
 		.bare = slla == NULL,
 		.dst = all_nodes,
 		.src = target,
@@ -161,7 +148,7 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 		    !rte_is_valid_assigned_ether_addr(&claim.mac))
 			return SAN_DROP_INET_MALFORMED;
 		san_inet_neigh_learn(in, rx, &claim);
-		o.flags |= ND_SOLICITED;
+		o.flags |= ND_NA_FLAG_SOLICITED;
 		o.mac = &claim.mac;
 		o.dst = claim.ip;
 	}
@@ -171,19 +158,18 @@ inet_nd_rx_solicit(struct san_inet *in, const struct inet_rx *rx, const struct s
 }
 
 static enum san_drop
-rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *msg,
-	  const uint8_t *tlla)
+rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct san_ip *target,
+	  uint32_t flags, const uint8_t *tlla)
 {
-	struct inet_claim claim = {.override = (msg->flags & ND_OVERRIDE) != 0};
+	struct inet_claim claim = {.ip = *target, .override = (flags & ND_NA_FLAG_OVERRIDE) != 0};
 
-	if (rx->d.group && (msg->flags & ND_SOLICITED))
+	if (rx->d.group && (flags & ND_NA_FLAG_SOLICITED))
 		return SAN_DROP_INET_MALFORMED;
-	memcpy(claim.ip.b, msg->target, sizeof(claim.ip.b));
 	if (tlla != NULL) {
 		memcpy(claim.mac.addr_bytes, tlla, RTE_ETHER_ADDR_LEN);
 		if (!san_inet_route_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 			san_inet_neigh_learn(in, rx, &claim);
-	} else if (msg->flags & ND_SOLICITED) {
+	} else if (flags & ND_NA_FLAG_SOLICITED) {
 		/* After a unicast solicitation the address may be left out. */
 		san_inet_neigh_confirm(in, &claim.ip, rx->now_ns);
 	}
@@ -193,29 +179,25 @@ rx_advert(struct san_inet *in, const struct inet_rx *rx, const struct nd_msg *ms
 enum san_drop
 san_inet_nd_rx(struct san_inet *in, const struct inet_rx *rx, uint8_t type)
 {
-	uint8_t opt_type = type == ND_SOLICIT ? ND_OPT_SLLA : ND_OPT_TLLA;
-	uint32_t len = rx->len;
-	uint8_t copy[ND_MAX];
-	const uint8_t *data, *mac;
-	const struct nd_msg *msg;
+	union {
+		struct nd_neighbor_advert msg;
+		uint8_t b[ND_MAX];
+	} x;
+	const uint32_t off = sizeof(x.msg);
+	const uint8_t *mac;
 	struct san_ip target;
 
-	if (type != ND_SOLICIT && type != ND_ADVERT)
+	if (type != ND_NEIGHBOR_SOLICIT && type != ND_NEIGHBOR_ADVERT)
 		return SAN_DROP_INET_UNWANTED;
-	if (rx->d.hops != INET_HOPS_ND || len < sizeof(*msg) || len > sizeof(copy))
+	if (rx->d.hops != INET_HOPS_ND || rx->len < off || rx->len > sizeof(x) ||
+	    !san_inet_ip_copy(rx->m, rx->off, rx->len, &x) || x.msg.nd_na_code != 0 ||
+	    !parse_options(x.b + off, rx->len - off, option_of(type), &mac))
 		return SAN_DROP_INET_MALFORMED;
-	data = rte_pktmbuf_read(rx->m, rx->off, len, copy);
-	if (data == NULL)
-		return SAN_DROP_INET_MALFORMED;
-	msg = (const struct nd_msg *)data;
-	if (msg->code != 0 ||
-	    !parse_options(data + sizeof(*msg), len - (uint32_t)sizeof(*msg), opt_type, &mac))
-		return SAN_DROP_INET_MALFORMED;
-	memcpy(target.b, msg->target, sizeof(target.b));
+	memcpy(target.b, &x.msg.nd_na_target, sizeof(target.b));
 	/* ARP handles IPv4 neighbours. */
 	if (!san_inet_is_unicast(&target) || san_wire_ip_is_v4(&target))
 		return SAN_DROP_INET_MALFORMED;
-	if (type == ND_SOLICIT)
+	if (type == ND_NEIGHBOR_SOLICIT)
 		return inet_nd_rx_solicit(in, rx, &target, mac);
-	return rx_advert(in, rx, msg, mac);
+	return rx_advert(in, rx, &target, x.msg.nd_na_flags_reserved, mac);
 }

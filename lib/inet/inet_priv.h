@@ -35,10 +35,6 @@
 #define INET_PATH_MIN_V6 1280
 #define INET_NB_FRAGS    128 /**< the longest datagram over the narrowest path */
 #define INET_IDS         256
-#define INET_PROTO_V6    58 /**< ICMPv6 */
-#define INET_PROTO_IGMP  2
-#define INET_PROTO_FRAG  44
-#define INET_PROTO_UDP   17
 #define INET_TOS_CONTROL 0xc0 /**< internetwork control, as other hosts set it */
 
 /** In the order in which new entries replace others. */

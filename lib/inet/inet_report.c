@@ -90,7 +90,7 @@ san_inet_report_send(struct san_inet *in, const struct san_ip *group, enum inet_
 	struct inet_ip_out x = {
 		.dst = &p->routers_new,
 		.len = RECORD_LEN + addr_len,
-		.proto = v6 ? INET_PROTO_V6 : INET_PROTO_IGMP,
+		.proto = v6 ? IPPROTO_ICMPV6 : IPPROTO_IGMP,
 		.hops = 1,
 		.tos = v6 ? 0 : INET_TOS_CONTROL,
 		.alert = true,

@@ -31,7 +31,7 @@ san_inet_udp_rx(const struct inet_rx *rx)
 	/* 0 means no checksum in IPv4. IPv6 has no header checksum, so UDP must have one. */
 	if (udp.dgram_cksum == 0 && !san_wire_ip_is_v4(&rx->d.dst))
 		return SAN_DROP_INET_MALFORMED;
-	sum = san_inet_ip_cksum(rx->m, rx->off, len, &rx->d.src, &rx->d.dst, INET_PROTO_UDP);
+	sum = san_inet_ip_cksum(rx->m, rx->off, len, &rx->d.src, &rx->d.dst, IPPROTO_UDP);
 	if (udp.dgram_cksum != 0 && sum != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
 	r->what = SAN_INET_UDP;
@@ -147,7 +147,7 @@ san_inet_udp_send(struct san_inet *in, const struct san_inet_dgram *d, const str
 	struct inet_ip_out x = {
 		.src = &src,
 		.dst = &d->dst,
-		.proto = INET_PROTO_UDP,
+		.proto = IPPROTO_UDP,
 		.hops = d->hops != 0 ? d->hops : san_inet_is_group(&d->dst) ? 1 :
 									      INET_HOPS_OUT,
 		.tos = d->tos,

@@ -36,8 +36,7 @@
 #define WAIT_V4_NS (30 * SAN_NS_PER_S)
 #define WAIT_V6_NS (60 * SAN_NS_PER_S)
 #define CROWDED_NS (100 * SAN_NS_PER_MS) /* fragments arrive within moments, if at all */
-#define EXT_DST    60
-#define UPPER_LEN  8u /* of a UDP or ICMP header */
+#define UPPER_LEN  8u                    /* of a UDP or ICMP header */
 
 /** A packet that waits for fragments. */
 struct inet_partial {
@@ -399,7 +398,7 @@ has_headers(const struct inet_rx *rx)
 	uint32_t off = rx->off, end = rx->off + rx->len;
 	uint8_t proto = rx->proto, b[2];
 
-	while (proto == EXT_DST && off + UPPER_LEN <= end) {
+	while (proto == IPPROTO_DSTOPTS && off + UPPER_LEN <= end) {
 		if (!san_inet_ip_copy(rx->m, off, sizeof(b), b))
 			return false;
 		proto = b[0];

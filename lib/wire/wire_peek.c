@@ -5,6 +5,7 @@
  * forged; the lcore that gets the packet checks it. (SYS-1)
  */
 
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -14,9 +15,6 @@
 #include <rte_udp.h>
 
 #include "wire_priv.h"
-
-#define ND_SOLICIT 135
-#define ND_ADVERT  136
 
 #define VID_MASK 0xfff /* of a tag, besides priority and drop eligibility */
 
@@ -102,7 +100,8 @@ san_wire_peek_is_neigh(const struct rte_mbuf *m)
 		return true;
 	return rte_pktmbuf_data_len(m) > sizeof(*eth) + sizeof(*ip) &&
 		eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) &&
-		ip->proto == IPPROTO_ICMPV6 && (*type == ND_SOLICIT || *type == ND_ADVERT);
+		ip->proto == IPPROTO_ICMPV6 &&
+		(*type == ND_NEIGHBOR_SOLICIT || *type == ND_NEIGHBOR_ADVERT);
 }
 
 bool
