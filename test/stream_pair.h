@@ -22,14 +22,8 @@
 #define PAIR_REQS 4096
 #define PAIR_REGS 256
 
-enum pair_kind {
-	PAIR_SEND = 1,
-	PAIR_WRITE,
-	PAIR_READ,
-};
-
 struct pair_req {
-	enum pair_kind kind;
+	uint8_t op; /* enum rtsan_wr_opcode */
 	uint64_t cookie;
 	const void *buf;
 	uint32_t len;
@@ -98,46 +92,26 @@ pair_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 }
 
 static inline int
-pair_queue(struct pair_end *e, const struct pair_req *r)
+pair_post(void *arg, struct san_ulp_wr *wr)
 {
+	struct pair_end *e = arg;
+	struct pair_req *r = &e->req[e->nb_req];
+
+	SAN_VERIFY(wr->nb_sge > 0 && wr->nb_sge <= RTSAN_SGE_MAX);
 	if (e->nb_req >= e->max_req)
 		return -EAGAIN;
-	e->req[e->nb_req++] = *r;
+	e->nb_req++;
+	*r = (struct pair_req){
+		.op = wr->op,
+		.cookie = wr->wr_id,
+		.buf = wr->sge[0].addr,
+		.len = wr->length,
+		.nb_sge = wr->nb_sge,
+		.addr = wr->remote_addr,
+		.key = wr->rkey,
+	};
+	memcpy(r->sge, wr->sge, wr->nb_sge * sizeof(wr->sge[0]));
 	return 0;
-}
-
-static inline int
-pair_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
-{
-	struct pair_req r = {.kind = PAIR_SEND, .cookie = cookie, .buf = buf, .len = len};
-
-	return pair_queue(arg, &r);
-}
-
-static inline int
-pair_direct(struct pair_end *e, enum pair_kind kind, uint64_t cookie, const struct rtsan_sge *sge,
-	    uint8_t nb_sge, uint64_t addr, uint32_t key)
-{
-	struct pair_req r = {
-		.kind = kind, .cookie = cookie, .nb_sge = nb_sge, .addr = addr, .key = key};
-
-	SAN_VERIFY(nb_sge > 0 && nb_sge <= RTSAN_SGE_MAX);
-	memcpy(r.sge, sge, nb_sge * sizeof(*sge));
-	return pair_queue(e, &r);
-}
-
-static inline int
-pair_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr,
-	   uint32_t key)
-{
-	return pair_direct(arg, PAIR_WRITE, cookie, sge, nb_sge, addr, key);
-}
-
-static inline int
-pair_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr,
-	  uint32_t key)
-{
-	return pair_direct(arg, PAIR_READ, cookie, sge, nb_sge, addr, key);
 }
 
 static inline int
@@ -203,9 +177,7 @@ pair_free(void *arg, void *mem, size_t bytes)
 static const struct san_stream_ops pair_ops = {
 	.query = pair_query,
 	.recv = pair_recv,
-	.send = pair_send,
-	.write = pair_write,
-	.read = pair_read,
+	.post = pair_post,
 	.reg = pair_reg,
 	.dereg = pair_dereg,
 	.alloc = pair_alloc,
@@ -247,13 +219,13 @@ static inline void
 pair_access(struct pair_end *e, const struct pair_req *r)
 {
 	struct pair_reg *reg = pair_find(e->peer, r->key);
-	uint8_t need = r->kind == PAIR_WRITE ? SAN_STREAM_PUSH : SAN_STREAM_PULL;
+	uint8_t need = r->op == RTSAN_WR_PUSH ? SAN_STREAM_PUSH : SAN_STREAM_PULL;
 	uint64_t off = r->addr - 0x1000;
 
 	SAN_VERIFY(r->key != 0 && reg != NULL && reg->right == need);
 	for (uint8_t i = 0; i < r->nb_sge; i++) {
 		SAN_VERIFY(off + r->sge[i].length <= reg->len);
-		if (r->kind == PAIR_WRITE)
+		if (r->op == RTSAN_WR_PUSH)
 			memcpy(reg->addr + off, r->sge[i].addr, r->sge[i].length);
 		else
 			memcpy(r->sge[i].addr, reg->addr + off, r->sge[i].length);
@@ -269,7 +241,7 @@ pair_pick(struct pair_end *e)
 	uint32_t far = e->nb_req - 1 < e->pair->reorder ? e->nb_req - 1 : e->pair->reorder;
 	uint32_t at = san_prng_below(&e->pair->prng, far + 1);
 
-	return e->req[at].kind == PAIR_SEND ? at : 0;
+	return e->req[at].op == RTSAN_WR_SEND ? at : 0;
 }
 
 /* Carry out one request of *e*; false: it has none. */
@@ -284,7 +256,7 @@ pair_step(struct pair_end *e)
 	at = pair_pick(e);
 	r = e->req[at];
 	memmove(&e->req[at], &e->req[at + 1], (--e->nb_req - at) * sizeof(r));
-	if (r.kind == PAIR_SEND)
+	if (r.op == RTSAN_WR_SEND)
 		pair_deliver(e, &r);
 	else
 		pair_access(e, &r);
@@ -351,7 +323,7 @@ pair_init(struct stream_pair *p, uint64_t seed)
 	memset(p, 0, sizeof(*p));
 	san_prng_seed(&p->prng, seed);
 	p->caps = (struct san_stream_caps){
-		.threshold = 4096, .can_read = true, .ordered = true, .max_sge = 4};
+		.threshold = 4096, .can_read = true, .ordered = true};
 	p->now_ns = 1000000;
 	p->budget = 1u << 20;
 	for (int i = 0; i < 2; i++) {

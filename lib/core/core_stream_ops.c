@@ -22,7 +22,6 @@ core_stream_ops_query(void *arg, struct san_stream_caps *caps)
 		.threshold = THRESHOLD,
 		.can_read = true,
 		.ordered = true,
-		.max_sge = RTSAN_SGE_MAX,
 	};
 }
 
@@ -41,66 +40,17 @@ core_stream_ops_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 											  -EAGAIN;
 }
 
-/* All requests of a session complete with an entry. */
-static int
-core_stream_ops_post_wr(const struct core_stream *s, struct san_ulp_wr *wr)
-{
-	struct san_core *core = s->core;
-
-	wr->flags |= RTSAN_WR_SIGNALED;
-	return san_ulp_wr_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
-}
-
-static int
-core_stream_ops_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
-{
-	struct san_ulp_wr wr;
-
-	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
-	wr.wr_id = cookie;
-	wr.op = RTSAN_WR_SEND;
-	wr.length = len;
-	wr.nb_sge = 1;
-	wr.sge[0] = (struct rtsan_sge){.addr = (void *)(uintptr_t)buf, .length = len};
-	return core_stream_ops_post_wr(arg, &wr);
-}
-
-static int
-post_remote(const struct core_stream *s, uint8_t op, uint8_t flags, uint64_t cookie,
-	    const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
-{
-	struct san_ulp_wr wr;
-	uint8_t i;
-
-	memset(&wr, 0, offsetof(struct san_ulp_wr, sge));
-	wr.wr_id = cookie;
-	wr.op = op;
-	wr.flags = flags;
-	wr.remote_addr = addr;
-	wr.rkey = key;
-	wr.nb_sge = nb_sge;
-	for (i = 0; i < nb_sge; i++) {
-		wr.sge[i] = sge[i];
-		wr.length += sge[i].length;
-	}
-	return core_stream_ops_post_wr(s, &wr);
-}
-
 /*
  * A write goes to a buffer that the peer's application waits for. So a write of moderate length
  * needs no grant, which costs a round trip, as long as the path is not congested (RT-12).
  */
 static uint8_t
-write_flags(const struct core_stream *s, const struct rtsan_sge *sge, uint8_t nb_sge)
+write_flags(const struct core_stream *s, uint32_t len)
 {
 	const struct san_core *core = s->core;
 	const struct san_tl_conf *conf = &core->conf.tl;
 	uint32_t slot = core->slot_of_qp[san_ulp_qp_index(&core->conf.ulp, s->qpn)];
-	uint64_t len = 0;
-	uint8_t i;
 
-	for (i = 0; i < nb_sge; i++)
-		len += sge[i].length;
 	if (slot == NO_SLOT || len >= (uint64_t)conf->solicit_len * SOLICIT_X ||
 	    (conf->solicit_level != 0 && core->pdl->conns[slot].cc.level >= conf->solicit_level))
 		return 0;
@@ -108,19 +58,14 @@ write_flags(const struct core_stream *s, const struct rtsan_sge *sge, uint8_t nb
 }
 
 static int
-core_stream_ops_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		      uint64_t addr, uint32_t key)
+core_stream_ops_post(void *arg, struct san_ulp_wr *wr)
 {
-	uint8_t flags = write_flags(arg, sge, nb_sge);
+	const struct core_stream *s = arg;
+	struct san_core *core = s->core;
 
-	return post_remote(arg, RTSAN_WR_PUSH, flags, cookie, sge, nb_sge, addr, key);
-}
-
-static int
-core_stream_ops_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		     uint64_t addr, uint32_t key)
-{
-	return post_remote(arg, RTSAN_WR_PULL, 0, cookie, sge, nb_sge, addr, key);
+	if (wr->op == RTSAN_WR_PUSH)
+		wr->flags |= write_flags(s, wr->length);
+	return san_ulp_wr_post(core->ulp, s->qpn, wr, 1, core->stream_now_ns) == 1 ? 0 : -EAGAIN;
 }
 
 /* AFC-24: only with the right requested, and only for the peer of this connection. */
@@ -178,9 +123,7 @@ core_stream_ops_free(void *arg, void *mem, size_t bytes)
 const struct san_stream_ops san_core_stream_ops = {
 	.query = core_stream_ops_query,
 	.recv = core_stream_ops_recv,
-	.send = core_stream_ops_send,
-	.write = core_stream_ops_write,
-	.read = core_stream_ops_read,
+	.post = core_stream_ops_post,
 	.reg = core_stream_ops_reg,
 	.dereg = core_stream_ops_dereg,
 	.alloc = core_stream_ops_alloc,

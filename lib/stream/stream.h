@@ -41,7 +41,6 @@ struct san_stream_caps {
 	uint32_t threshold; /**< bytes from which direct transfer is cheaper */
 	bool can_read;      /**< has remote read */
 	bool ordered;       /**< a send is delivered after the writes posted before it are placed */
-	uint16_t max_sge;
 };
 
 /**
@@ -53,11 +52,8 @@ struct san_stream_caps {
 struct san_stream_ops {
 	void (*query)(void *arg, struct san_stream_caps *caps);
 	int (*recv)(void *arg, uint64_t cookie, void *buf, uint32_t len);
-	int (*send)(void *arg, uint64_t cookie, const void *buf, uint32_t len);
-	int (*write)(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		     uint64_t addr, uint32_t key);
-	int (*read)(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		    uint64_t addr, uint32_t key);
+	/** RTSAN_WR_SEND of a message, PUSH or PULL; signaled. The provider may change *wr*. */
+	int (*post)(void *arg, struct san_ulp_wr *wr);
 	/**
 	 * Register memory of the application for one right only (AFC-24).
 	 *

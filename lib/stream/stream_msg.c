@@ -119,10 +119,14 @@ msg_count_sent(struct san_stream *s, const struct san_sm *m)
 static bool
 msg_post_wrs(struct san_stream *s)
 {
+	uint32_t len = s->stuck_len;
 	uint16_t at = s->stuck;
+	struct san_ulp_wr wr;
 
-	if (s->ops->send(s->arg, san_stream_cookie(STREAM_REQ_SEND, 0, at), s->spool.bufs[at].data,
-			 s->stuck_len) != 0)
+	san_stream_wr_init(&wr, RTSAN_WR_SEND, san_stream_cookie(STREAM_REQ_SEND, 0, at), len);
+	wr.nb_sge = 1;
+	wr.sge[0] = (struct rtsan_sge){.addr = s->spool.bufs[at].data, .length = len};
+	if (s->ops->post(s->arg, &wr) != 0)
 		return false;
 	s->stuck = STREAM_NONE;
 	return true;

@@ -106,19 +106,20 @@ static int
 read_piece(struct san_stream *s, struct stream_rqe *q, uint32_t bytes)
 {
 	struct stream_rx *rx = &s->rx;
-	struct rtsan_sge part[RTSAN_SGE_MAX];
 	const struct san_sm_seg *seg = rx->offer.seg;
 	uint32_t off = rx->offer_off, at = q->filled + q->nb_io_bytes;
 	uint16_t place = (uint16_t)(rx->cur & (s->conf.rq_depth - 1));
-	uint8_t nb;
+	struct san_ulp_wr wr;
 	int rc;
 
 	while (off >= seg->len)
 		off -= seg++->len;
 	bytes = san_stream_min(bytes, seg->len - off);
-	nb = san_stream_slice(q->sge, q->nb_sge, at, bytes, part);
-	rc = s->ops->read(s->arg, san_stream_cookie(STREAM_REQ_READ, 0, place), part, nb,
-			  seg->addr + off, seg->key);
+	san_stream_wr_init(&wr, RTSAN_WR_PULL, san_stream_cookie(STREAM_REQ_READ, 0, place), bytes);
+	wr.remote_addr = seg->addr + off;
+	wr.rkey = seg->key;
+	wr.nb_sge = san_stream_slice(q->sge, q->nb_sge, at, bytes, wr.sge);
+	rc = s->ops->post(s->arg, &wr);
 	if (rc != 0)
 		return rc;
 	q->nb_io++;

@@ -326,6 +326,17 @@ san_stream_spend(struct san_stream *s, uint32_t bytes)
 	s->budget -= san_stream_min(bytes, s->budget);
 }
 
+/* Begin a request for *length* bytes; the caller adds the memory. */
+static inline void
+san_stream_wr_init(struct san_ulp_wr *wr, uint8_t op, uint64_t cookie, uint32_t length)
+{
+	memset(wr, 0, offsetof(struct san_ulp_wr, sge));
+	wr->wr_id = cookie;
+	wr->op = op;
+	wr->flags = RTSAN_WR_SIGNALED;
+	wr->length = length;
+}
+
 /* ---- lists of memory pieces ---- */
 
 /* Store the part of *sge* from *off* on, at most *len* bytes, in *out*; returns its elements. */

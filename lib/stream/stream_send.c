@@ -267,20 +267,22 @@ static int
 stream_send_write_piece(struct san_stream *s, struct stream_sqe *e, const struct stream_adv *a)
 {
 	struct stream_tx *tx = &s->tx;
-	struct rtsan_sge part[RTSAN_SGE_MAX];
 	const struct san_sm_seg *seg = a->where.seg;
 	uint16_t done = tx->wdone_tail % STREAM_WDONES;
 	uint16_t place = (uint16_t)(tx->cur & (s->conf.sq_depth - 1));
 	uint32_t off = tx->adv_off, bytes;
-	uint8_t nb;
+	struct san_ulp_wr wr;
 	int rc;
 
 	while (off >= seg->len)
 		off -= seg++->len;
 	bytes = san_stream_min(seg->len - off, stream_send_left(e));
-	nb = san_stream_slice(stream_send_sges(e), e->nb_sge, e->off, bytes, part);
-	rc = s->ops->write(s->arg, san_stream_cookie(STREAM_REQ_WRITE, done, place), part, nb,
-			   seg->addr + off, seg->key);
+	san_stream_wr_init(&wr, RTSAN_WR_PUSH, san_stream_cookie(STREAM_REQ_WRITE, done, place),
+			   bytes);
+	wr.remote_addr = seg->addr + off;
+	wr.rkey = seg->key;
+	wr.nb_sge = san_stream_slice(stream_send_sges(e), e->nb_sge, e->off, bytes, wr.sge);
+	rc = s->ops->post(s->arg, &wr);
 	if (rc != 0)
 		return rc;
 	e->off += bytes;

@@ -442,7 +442,7 @@ raw_run(void)
 	for (; to->nb_req > 0; pair_pump_one(to)) {
 		r = to->req[0];
 		memmove(&to->req[0], &to->req[1], --to->nb_req * sizeof(r));
-		if (r.kind != PAIR_SEND) {
+		if (r.op != RTSAN_WR_SEND) {
 			raw.nb_access++;
 			pair_done(to, r.cookie, raw.status, 0);
 			continue;

@@ -338,7 +338,7 @@ ST_TEST(may_advertise__not_behind_an_offer)
 	st_recv(to, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
-	assert_int_equal(to->req[0].kind, PAIR_READ);
+	assert_int_equal(to->req[0].op, RTSAN_WR_PULL);
 	assert_int_equal(to->nb_req, 1);
 	st_settle_got(LARGE);
 	assert_int_equal(st_stats(from).nb_offers_void, 0);

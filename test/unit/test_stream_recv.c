@@ -304,7 +304,7 @@ ST_TEST(cancel__while_it_is_read_into)
 	st_send_settle(from, LARGE);
 	st_recv(to, LARGE);
 	pair_pump(&pair);
-	assert_int_equal(to->req[0].kind, PAIR_READ);
+	assert_int_equal(to->req[0].op, RTSAN_WR_PULL);
 	pair_ctl(to, 1, SAN_WR_CANCEL, RTSAN_STREAM_RECVS, 0);
 	pair_pump(&pair);
 	assert_false(st_has(to, RTSAN_WC_RECV));

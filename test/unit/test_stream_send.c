@@ -229,7 +229,7 @@ ST_TEST(write__done_behind_the_result)
 	st_send(from, 100); /* later message data is behind it, too */
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 1);
-	assert_int_equal(from->req[0].kind, PAIR_WRITE);
+	assert_int_equal(from->req[0].op, RTSAN_WR_PUSH);
 	pair_step(from);
 	assert_int_equal(st_of(from)->nb_msgs, 0);
 	st_settle_got(LARGE);
@@ -244,7 +244,7 @@ ST_LARGE(write__done_in_order)
 	st_send(from, LARGE);
 	pair_pump(&pair);
 	assert_int_equal(from->nb_req, 2);
-	assert_int_equal(from->req[1].kind, PAIR_SEND);
+	assert_int_equal(from->req[1].op, RTSAN_WR_SEND);
 	assert_false(st_has(from, RTSAN_WC_SEND)); /* its memory is still in use */
 	st_settle();
 	assert_int_equal(st_sent(from), LARGE);
@@ -318,7 +318,7 @@ ST_TEST(written__long_after_it_was_told)
 			const struct pair_req r = to->req[0];
 
 			memmove(&to->req[0], &to->req[1], --to->nb_req * sizeof(r));
-			if (r.kind == PAIR_WRITE) {
+			if (r.op == RTSAN_WR_PUSH) {
 				writes[nb++] = r.cookie;
 				continue;
 			}

@@ -278,10 +278,10 @@ ST_OPEN(deadline__only_what_waits)
 static uint32_t nb_sends;
 
 static int
-counted_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
+counted_post(void *arg, struct san_ulp_wr *wr)
 {
-	nb_sends++;
-	return pair_send(arg, cookie, buf, len);
+	nb_sends += wr->op == RTSAN_WR_SEND;
+	return pair_post(arg, wr);
 }
 
 /* Live restart: afterwards the new functions are called. */
@@ -289,7 +289,7 @@ ST_OPEN(resume__new_functions)
 {
 	struct san_stream_ops ops = pair_ops;
 
-	ops.send = counted_send;
+	ops.post = counted_post;
 	nb_sends = 0;
 	san_stream_resume(from->s, &ops, from);
 	st_large(LARGE);

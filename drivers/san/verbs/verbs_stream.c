@@ -33,13 +33,11 @@
 static void
 verbs_stream_query(void *arg, struct san_stream_caps *caps)
 {
-	const struct verbs_stream *s = arg;
-
+	(void)arg;
 	*caps = (struct san_stream_caps){
 		.threshold = THRESHOLD,
 		.can_read = true,
 		.ordered = true,
-		.max_sge = (uint16_t)s->q->ctx->max_sge,
 	};
 }
 
@@ -60,54 +58,17 @@ verbs_stream_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 	return 0;
 }
 
-/* All requests of a session are signaled. */
 static int
-verbs_stream_post_wr(struct verbs_stream *s, uint8_t op, uint64_t cookie,
-		     const struct rtsan_sge *sge, uint8_t nb_sge, uint64_t addr, uint32_t key)
+verbs_stream_post_wr(void *arg, struct san_ulp_wr *wr)
 {
-	struct verbs_qp *q = s->q;
+	struct verbs_qp *q = ((struct verbs_stream *)arg)->q;
 	uint32_t tail = atomic_load(&q->wq->sq_tail);
-	struct san_ulp_wr *wr = &q->sqe[tail & (q->sq_depth - 1)];
-	uint8_t i;
 
 	if (tail - atomic_load(&q->wq->sq_head) == q->sq_depth)
 		return -EAGAIN;
-	*wr = (struct san_ulp_wr){
-		.wr_id = cookie,
-		.op = op,
-		.flags = RTSAN_WR_SIGNALED,
-		.remote_addr = addr,
-		.rkey = key,
-		.nb_sge = nb_sge,
-	};
-	for (i = 0; i < nb_sge; i++) {
-		wr->sge[i] = sge[i];
-		wr->length += sge[i].length;
-	}
+	q->sqe[tail & (q->sq_depth - 1)] = *wr;
 	atomic_store(&q->wq->sq_tail, tail + 1);
 	return 0;
-}
-
-static int
-verbs_stream_send(void *arg, uint64_t cookie, const void *buf, uint32_t len)
-{
-	const struct rtsan_sge sge = {.addr = (void *)(uintptr_t)buf, .length = len};
-
-	return verbs_stream_post_wr(arg, RTSAN_WR_SEND, cookie, &sge, 1, 0, 0);
-}
-
-static int
-verbs_stream_write(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		   uint64_t addr, uint32_t key)
-{
-	return verbs_stream_post_wr(arg, RTSAN_WR_PUSH, cookie, sge, nb_sge, addr, key);
-}
-
-static int
-verbs_stream_read(void *arg, uint64_t cookie, const struct rtsan_sge *sge, uint8_t nb_sge,
-		  uint64_t addr, uint32_t key)
-{
-	return verbs_stream_post_wr(arg, RTSAN_WR_PULL, cookie, sge, nb_sge, addr, key);
 }
 
 static struct verbs_chunk *
@@ -202,9 +163,7 @@ verbs_stream_free(void *arg, void *mem, size_t bytes)
 static const struct san_stream_ops stream_ops = {
 	.query = verbs_stream_query,
 	.recv = verbs_stream_recv,
-	.send = verbs_stream_send,
-	.write = verbs_stream_write,
-	.read = verbs_stream_read,
+	.post = verbs_stream_post_wr,
 	.reg = verbs_stream_reg,
 	.dereg = verbs_stream_dereg,
 	.alloc = verbs_stream_alloc,
