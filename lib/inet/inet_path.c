@@ -24,33 +24,25 @@ san_inet_path_create(struct san_inet *in)
 	return in->paths != NULL ? 0 : -ENOMEM;
 }
 
-/** First entry of the set for *ip*. */
+/** The entry of *ip*; else the one of its set that expires first. */
 static struct inet_path *
-set_of(const struct san_inet *in, const struct san_ip *ip)
+path_entry_of(const struct san_inet *in, const struct san_ip *ip)
 {
-	uint32_t h = san_inet_hash(ip, in->hash_seed);
+	uint32_t set = san_inet_hash(ip, in->hash_seed) & (in->nb_path_sets - 1);
+	struct inet_path *p = &in->paths[set * WAYS], *end = p + WAYS, *oldest = p;
 
-	return &in->paths[(h & (in->nb_path_sets - 1)) * WAYS];
-}
-
-static struct inet_path *
-inet_path_find_host(const struct san_inet *in, const struct san_ip *ip)
-{
-	struct inet_path *p = set_of(in, ip);
-	uint32_t i;
-
-	for (i = 0; i < WAYS; i++, p++)
-		if (san_wire_ip_eq(&p->ip, ip))
-			return p;
-	return NULL;
+	for (; p < end && !san_wire_ip_eq(&p->ip, ip); p++)
+		if (p->until_ns < oldest->until_ns)
+			oldest = p;
+	return p < end ? p : oldest;
 }
 
 uint16_t
 san_inet_path_mtu(const struct san_inet *in, const struct san_ip *ip, uint64_t now_ns)
 {
-	const struct inet_path *p = inet_path_find_host(in, ip);
+	const struct inet_path *p = path_entry_of(in, ip);
 
-	return p != NULL && now_ns < p->until_ns ? p->mtu : in->conf.mtu;
+	return san_wire_ip_eq(&p->ip, ip) && now_ns < p->until_ns ? p->mtu : in->conf.mtu;
 }
 
 void
@@ -59,20 +51,13 @@ san_inet_path_narrow(struct san_inet *in, const struct san_inet_result *r, uint6
 	const struct san_ip *ip = &r->d.dst;
 	uint16_t floor = san_wire_ip_is_v4(ip) ? INET_PATH_MIN_V4 : INET_PATH_MIN_V6;
 	uint16_t mtu = RTE_MAX(r->mtu, floor);
-	struct inet_path *p, *set = set_of(in, ip);
-	uint32_t i;
 
-	if (r->what != SAN_INET_ERROR || r->err != EMSGSIZE)
-		return;
 	/* A report never raises the value, and a repeated one does not extend its time. */
-	if (mtu >= san_inet_path_mtu(in, ip, now_ns))
-		return;
-	p = inet_path_find_host(in, ip);
-	if (p == NULL) /* the entry that expires first */
-		for (p = set, i = 1; i < WAYS; i++)
-			if (set[i].until_ns < p->until_ns)
-				p = &set[i];
-	p->ip = *ip;
-	p->mtu = mtu;
-	p->until_ns = now_ns + in->conf.path_ns;
+	if (r->what == SAN_INET_ERROR && r->err == EMSGSIZE &&
+	    mtu < san_inet_path_mtu(in, ip, now_ns))
+		*path_entry_of(in, ip) = (struct inet_path){
+			.ip = *ip,
+			.mtu = mtu,
+			.until_ns = now_ns + in->conf.path_ns,
+		};
 }
