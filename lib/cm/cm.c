@@ -95,8 +95,6 @@ cm_alloc_tables(struct san_cm *cm)
 	cm->bucket_mask = nb_buckets - 1;
 	for (i = 0; i < CM_RESOLVING; i++)
 		TAILQ_INIT(&cm->resolving[i]);
-	for (i = 0; i < CM_SERVICES; i++)
-		cm->services[i] = CM_NO_LISTENER;
 	return 0;
 }
 
@@ -212,15 +210,15 @@ static uint32_t *
 cm_bucket_of(const struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid,
 	     uint32_t peer_tag)
 {
-	uint8_t in[sizeof(peer->b) + sizeof(peer_cid) + sizeof(peer_tag)];
-	uint8_t h[crypto_shorthash_BYTES];
+	const struct {
+		struct san_ip peer;
+		uint32_t cid, tag;
+	} in = {*peer, peer_cid, peer_tag};
+	uint64_t h;
 
-	memcpy(in, peer->b, sizeof(peer->b));
-	memcpy(in + sizeof(peer->b), &peer_cid, sizeof(peer_cid));
-	memcpy(in + sizeof(peer->b) + sizeof(peer_cid), &peer_tag, sizeof(peer_tag));
-	crypto_shorthash(h, in, sizeof(in), cm->hash_key);
-	return &cm->buckets[((uint32_t)h[0] | (uint32_t)h[1] << 8 | (uint32_t)h[2] << 16) &
-			    cm->bucket_mask];
+	static_assert(sizeof(in) == 24 && sizeof(h) == crypto_shorthash_BYTES, "no padding");
+	crypto_shorthash((uint8_t *)&h, (const uint8_t *)&in, sizeof(in), cm->hash_key);
+	return &cm->buckets[h & cm->bucket_mask];
 }
 
 struct san_cm_conn *

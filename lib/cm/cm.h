@@ -33,7 +33,7 @@
 /** How a port spreads received packets. */
 struct san_cm_steer {
 	bool v4, v6; /**< the hash includes UDP ports over IPv4, IPv6 */
-	uint8_t key[SAN_STEER_KEY_MAX];
+	_Alignas(uint32_t) uint8_t key[SAN_STEER_KEY_MAX];
 	uint16_t table_size; /**< power of two */
 	uint16_t table[SAN_STEER_TABLE_MAX];
 };
@@ -64,13 +64,14 @@ enum san_cm_state {
 	SAN_CM_STATE_MAX
 };
 
+/** Those of enum rtsan_event_type, and one that the application cannot tell from DISCONNECTED. */
 enum san_cm_event_type {
-	SAN_CM_EV_CONNECT_REQUEST = 1, /**< accept or reject it */
-	SAN_CM_EV_ESTABLISHED,         /**< on both sides */
-	SAN_CM_EV_REJECTED,            /**< connecting side; reason; the slot is freed */
-	SAN_CM_EV_UNREACHABLE,         /**< connecting side: no answer; the slot is freed */
-	SAN_CM_EV_DISCONNECTED,        /**< by the peer, RESET, keep-alive or retries; reason */
-	SAN_CM_EV_CLOSED,              /**< our own disconnect is complete */
+	SAN_CM_EV_CONNECT_REQUEST = RTSAN_EV_CONNECT_REQUEST,
+	SAN_CM_EV_ESTABLISHED = RTSAN_EV_ESTABLISHED,   /**< on both sides */
+	SAN_CM_EV_REJECTED = RTSAN_EV_REJECTED,         /**< connecting side; the slot is freed */
+	SAN_CM_EV_UNREACHABLE = RTSAN_EV_UNREACHABLE,   /**< likewise */
+	SAN_CM_EV_DISCONNECTED = RTSAN_EV_DISCONNECTED, /**< not by us; reason */
+	SAN_CM_EV_CLOSED,                               /**< our own disconnect is complete */
 };
 
 struct san_cm_event {

@@ -14,7 +14,7 @@
 
 #include "cm_priv.h"
 
-static uint16_t *
+static struct cm_listeners *
 cm_listen_list_of(struct san_cm *cm, uint64_t service)
 {
 	/* Fibonacci hashing: services often have consecutive numbers. */
@@ -25,11 +25,9 @@ struct cm_listener *
 san_cm_listen_find(struct san_cm *cm, uint64_t service, uint16_t pkey, uint8_t *reason)
 {
 	struct cm_listener *l;
-	uint16_t i;
 
 	*reason = RTSAN_R_NO_LISTENER;
-	for (i = *cm_listen_list_of(cm, service); i != CM_NO_LISTENER; i = l->next) {
-		l = &cm->listeners[i];
+	SLIST_FOREACH(l, cm_listen_list_of(cm, service), link) {
 		if (l->service != service)
 			continue;
 		if (l->pkey == pkey) {
@@ -53,57 +51,46 @@ int
 san_cm_listen(struct san_cm *cm, uint64_t service, uint16_t pkey, uint16_t backlog,
 	      uint32_t cookie)
 {
-	uint16_t i, *list = cm_listen_list_of(cm, service);
+	struct cm_listener *l;
 	uint8_t reason;
 
 	if (san_cm_listen_find(cm, service, pkey, &reason) != NULL)
 		return -EADDRINUSE;
-	for (i = 0; i < cm->conf.max_listeners; i++) {
-		if (cm->listeners[i].used)
+	for (l = cm->listeners; l < cm->listeners + cm->conf.max_listeners; l++) {
+		if (l->used)
 			continue;
-		cm->listeners[i] = (struct cm_listener){
+		*l = (struct cm_listener){
 			.used = true,
-			.next = *list,
 			.service = service,
 			.pkey = pkey,
 			.backlog = backlog,
 			.cookie = cookie,
 		};
-		*list = i;
+		SLIST_INSERT_HEAD(cm_listen_list_of(cm, service), l, link);
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-/** Reject requests that no listener will answer any more. */
-static void
-refuse_waiting(struct san_cm *cm, uint16_t listener)
-{
-	const struct cm_step s = {
-		.in = CM_IN_REJECT, .reason = RTSAN_R_NO_LISTENER, .now_ns = cm->now_ns};
-	uint32_t slot;
-
-	for (slot = 0; slot < cm->conf.max_conns; slot++) {
-		struct san_cm_conn *c = &cm->conns[slot];
-
-		if (c->state == SAN_CM_WAIT_ACCEPT && c->listener == listener)
-			san_cm_fsm_step(cm, c, &s);
-	}
-}
-
 void
 san_cm_listen_end(struct san_cm *cm, uint64_t service, uint16_t pkey)
 {
-	uint16_t *link = cm_listen_list_of(cm, service);
+	const struct cm_step s = {
+		.in = CM_IN_REJECT, .reason = RTSAN_R_NO_LISTENER, .now_ns = cm->now_ns};
 	struct cm_listener *l;
+	uint8_t reason;
+	uint32_t slot;
 
-	for (; *link != CM_NO_LISTENER; link = &l->next) {
-		l = &cm->listeners[*link];
-		if (l->service != service || l->pkey != pkey)
-			continue;
-		refuse_waiting(cm, *link);
-		*link = l->next;
-		l->used = false;
+	l = san_cm_listen_find(cm, service, pkey, &reason);
+	if (l == NULL)
 		return;
+	/* Reject requests that no listener will answer any more. */
+	for (slot = 0; slot < cm->conf.max_conns; slot++) {
+		struct san_cm_conn *c = &cm->conns[slot];
+
+		if (c->state == SAN_CM_WAIT_ACCEPT && &cm->listeners[c->listener] == l)
+			san_cm_fsm_step(cm, c, &s);
 	}
+	SLIST_REMOVE(cm_listen_list_of(cm, service), l, cm_listener, link);
+	l->used = false;
 }

@@ -20,7 +20,6 @@
 #include "san_pool.h"
 
 #define CM_NO_SLOT       UINT32_MAX
-#define CM_NO_LISTENER   UINT16_MAX
 #define CM_NO_PRIVATE    UINT16_MAX
 #define CM_OUT_MAX       256  /**< answers waiting for the next burst, power of two */
 #define CM_RESOLVING     1024 /**< number of lists, power of two */
@@ -130,13 +129,14 @@ TAILQ_HEAD(cm_conn_list, san_cm_conn);
 
 struct cm_listener {
 	bool used;
-	uint16_t next; /**< listener whose service has the same hash, or CM_NO_LISTENER */
+	SLIST_ENTRY(cm_listener) link; /**< those whose services have the same hash */
 	uint16_t pkey;
 	uint16_t backlog;
 	uint16_t nb_waiting; /**< connections in WAIT_ACCEPT */
 	uint32_t cookie;
 	uint64_t service;
 };
+SLIST_HEAD(cm_listeners, cm_listener);
 
 /** An answer that belongs to no connection. */
 struct cm_out {
@@ -156,9 +156,9 @@ struct san_cm {
 	struct san_pdl *pdl;
 	struct san_cm_conn *conns; /**< by slot, parallel to pdl->conns */
 	struct cm_listener *listeners;
-	uint16_t services[CM_SERVICES];  /**< service → first listener, chained */
-	uint16_t waiting[CM_WAIT_HOSTS]; /**< in WAIT_ACCEPT, by keyed hash of the peer */
-	uint32_t *buckets;               /**< (peer, its CID, its tag) → slot, chained */
+	struct cm_listeners services[CM_SERVICES]; /**< by hash of the service */
+	uint16_t waiting[CM_WAIT_HOSTS];           /**< requests, by keyed hash of the peer */
+	uint32_t *buckets;                         /**< (peer, its CID, tag) → slot, chained */
 	uint32_t bucket_mask;
 	uint8_t hash_key[CM_HASH_KEY];
 	struct cm_conn_list tx;                      /**< with a message to send */

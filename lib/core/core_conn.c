@@ -125,19 +125,11 @@ san_core_conn_cm_events(struct san_core *core, uint64_t now_ns)
 bool
 san_core_conn_poll_event(struct san_core *core, struct san_core_event *ev)
 {
-	static const uint8_t type_of[] = {
-		[SAN_CM_EV_CONNECT_REQUEST] = RTSAN_EV_CONNECT_REQUEST,
-		[SAN_CM_EV_ESTABLISHED] = RTSAN_EV_ESTABLISHED,
-		[SAN_CM_EV_REJECTED] = RTSAN_EV_REJECTED,
-		[SAN_CM_EV_UNREACHABLE] = RTSAN_EV_UNREACHABLE,
-		[SAN_CM_EV_DISCONNECTED] = RTSAN_EV_DISCONNECTED,
-		[SAN_CM_EV_CLOSED] = RTSAN_EV_DISCONNECTED,
-	};
 	struct san_cm_event cev;
 
 	if (!san_cm_event_next(core->cm, &cev))
 		return false;
-	ev->type = type_of[cev.type];
+	ev->type = cev.type == SAN_CM_EV_CLOSED ? RTSAN_EV_DISCONNECTED : cev.type;
 	ev->reason = cev.reason;
 	ev->request = request_of(&core->pdl->conns[cev.slot]);
 	ev->qp = ev->type == RTSAN_EV_CONNECT_REQUEST ? SAN_QPN_NONE : (uint32_t)cev.cookie;

@@ -45,6 +45,7 @@ UNIT_CASE(listen__twice_and_too_many)
 UNIT_CASE(find__short_lists)
 {
 	static const unsigned int shifts[] = {0, 8, 16, 32, 56};
+	struct cm_listener *l;
 	struct san_cm *cm;
 	uint32_t n;
 
@@ -56,8 +57,7 @@ UNIT_CASE(find__short_lists)
 			assert_int_equal(san_cm_listen(cm, (uint64_t)i << shifts[s], 1, 8, 0), 0);
 		for (uint32_t i = 0; i < CM_SERVICES; i++) {
 			n = 0;
-			for (uint16_t l = cm->services[i]; l != CM_NO_LISTENER;
-			     l = cm->listeners[l].next)
+			SLIST_FOREACH(l, &cm->services[i], link)
 				n++;
 			assert_in_range(n, 0, 8);
 		}
