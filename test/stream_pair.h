@@ -61,7 +61,6 @@ struct pair_end {
 
 struct stream_pair {
 	struct pair_end end[2];
-	struct san_stream_caps caps;
 	struct san_prng prng;
 	uint32_t next_key;
 	uint64_t now_ns;
@@ -70,12 +69,6 @@ struct stream_pair {
 };
 
 /* ---- the provider ---- */
-
-static inline void
-pair_query(void *arg, struct san_stream_caps *caps)
-{
-	*caps = ((struct pair_end *)arg)->pair->caps;
-}
 
 static inline int
 pair_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
@@ -174,8 +167,7 @@ pair_free(void *arg, void *mem, size_t bytes)
 	free(mem);
 }
 
-static const struct san_stream_ops pair_ops = {
-	.query = pair_query,
+static struct san_stream_ops pair_ops = {
 	.recv = pair_recv,
 	.post = pair_post,
 	.reg = pair_reg,
@@ -322,7 +314,7 @@ pair_init(struct stream_pair *p, uint64_t seed)
 {
 	memset(p, 0, sizeof(*p));
 	san_prng_seed(&p->prng, seed);
-	p->caps = (struct san_stream_caps){
+	pair_ops.caps = (struct san_stream_caps){
 		.threshold = 4096, .can_read = true, .ordered = true};
 	p->now_ns = 1000000;
 	p->budget = 1u << 20;

@@ -14,17 +14,6 @@
 #define THRESHOLD 4096 /* from this length on it is cheaper to send a location than bytes */
 #define SOLICIT_X 4    /* writes from this many times longer on are solicited */
 
-static void
-core_stream_ops_query(void *arg, struct san_stream_caps *caps)
-{
-	(void)arg;
-	*caps = (struct san_stream_caps){
-		.threshold = THRESHOLD,
-		.can_read = true,
-		.ordered = true,
-	};
-}
-
 static int
 core_stream_ops_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 {
@@ -121,7 +110,7 @@ core_stream_ops_free(void *arg, void *mem, size_t bytes)
 }
 
 const struct san_stream_ops san_core_stream_ops = {
-	.query = core_stream_ops_query,
+	.caps = {.threshold = THRESHOLD, .can_read = true, .ordered = true},
 	.recv = core_stream_ops_recv,
 	.post = core_stream_ops_post,
 	.reg = core_stream_ops_reg,

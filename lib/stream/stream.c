@@ -113,7 +113,7 @@ static void
 set_conf(struct san_stream *s, const struct san_stream_conf *conf)
 {
 	s->conf = *conf;
-	s->ops->query(s->arg, &s->caps);
+	s->caps = s->ops->caps;
 	s->threshold = conf->threshold != 0 ? conf->threshold : s->caps.threshold;
 	/*
 	 * Defaults of AFC-15: 12 buffers give t1 = 4 and t2 = 6. An update is sent when the peer's

@@ -50,9 +50,9 @@ struct san_stream_caps {
  * other requests separately. Until then the memory belongs to the session and does not change.
  */
 struct san_stream_ops {
-	void (*query)(void *arg, struct san_stream_caps *caps);
+	struct san_stream_caps caps;
 	int (*recv)(void *arg, uint64_t cookie, void *buf, uint32_t len);
-	/** RTSAN_WR_SEND of a message, PUSH or PULL; signaled. The provider may change *wr*. */
+	/** RTSAN_WR_SEND, PUSH or PULL, signaled; wr_id is its cookie. It may change *wr*. */
 	int (*post)(void *arg, struct san_ulp_wr *wr);
 	/**
 	 * Register memory of the application for one right only (AFC-24).

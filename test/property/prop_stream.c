@@ -534,9 +534,9 @@ run(uint64_t seed)
 	uint8_t *arena[2] = {app[0].arena, app[1].arena};
 
 	pair_init(&pair, seed);
-	pair.caps.ordered = below(2) == 0;
-	pair.caps.can_read = below(3) != 0;
-	pair.reorder = pair.caps.ordered ? 0 : below(6);
+	pair_ops.caps.ordered = below(2) == 0;
+	pair_ops.caps.can_read = below(3) != 0;
+	pair.reorder = pair_ops.caps.ordered ? 0 : below(6);
 	pair.budget = below(2) == 0 ? 1u << 20 : 1 + below(20000);
 	dead = false;
 	for (uint32_t i = 0; i < 2; i++) {

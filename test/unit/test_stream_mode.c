@@ -85,7 +85,7 @@ small_large_by_write(bool can_read, uint8_t read)
 {
 	struct san_stream_bytes d;
 
-	pair.caps.can_read = can_read;
+	pair_ops.caps.can_read = can_read;
 	conf[0].read = read;
 	three_reach(st_after, SAN_SM_SMALL_LARGE);
 	st_after(LARGE);
@@ -219,7 +219,7 @@ ST_TEST(leave__at_the_first_other)
 
 	UNIT_EACH(row, rows) {
 		st_setup();
-		pair.caps.can_read = row->can_read;
+		pair_ops.caps.can_read = row->can_read;
 		st_start();
 		st_learn(row->learn, row->mode);
 		if (row->why == SAN_STREAM_WHY_SMALL) {

@@ -106,7 +106,7 @@ ST_RAW(receive__overtaken)
 /* In any order of arrival the stream is the same. */
 ST_TEST(receive__any_order)
 {
-	pair.caps.ordered = false;
+	pair_ops.caps.ordered = false;
 	pair.reorder = 8;
 	st_start();
 	for (uint32_t i = 0; i < 100; i++) {

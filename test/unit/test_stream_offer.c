@@ -470,6 +470,6 @@ ST_TEST(notice__message_behind_it)
 	assert_int_equal(st_stats(from).nb_fallbacks, 1);
 	assert_true(side->msg[0].len > 2000);
 	for (uint32_t i = 1; i < side->nb_msgs; i++)
-		assert_true(side->msg[0].len + side->msg[i].len < pair.caps.threshold);
+		assert_true(side->msg[0].len + side->msg[i].len < pair_ops.caps.threshold);
 	st_read(to, LARGE, LARGE);
 }

@@ -94,7 +94,7 @@ ST_TEST(threshold__from_where)
 
 	UNIT_EACH(row, rows) {
 		st_setup();
-		pair.caps.threshold = row->caps;
+		pair_ops.caps.threshold = row->caps;
 		conf[0].threshold = row->a;
 		conf[1].threshold = row->b;
 		st_start();
@@ -222,7 +222,7 @@ ST_TEST(stream_send_prepare__one_piece_of_three)
 /* If sends may overtake writes, the done message waits for their results (AFC-25). */
 ST_TEST(write__done_behind_the_result)
 {
-	pair.caps.ordered = false;
+	pair_ops.caps.ordered = false;
 	st_start_large();
 	st_recv_settle(to, LARGE);
 	st_send(from, LARGE);
@@ -253,7 +253,7 @@ ST_LARGE(write__done_in_order)
 /* Direct and message data, mixed, with messages that overtake: the stream stays in order. */
 ST_TEST(write__mixed_unordered)
 {
-	pair.caps.ordered = false;
+	pair_ops.caps.ordered = false;
 	pair.reorder = 4;
 	st_start();
 	for (uint32_t i = 0; i < 40; i++) {
@@ -269,7 +269,7 @@ ST_TEST(write__mixed_unordered)
 /* A failed write is the peer's fault: it advertised memory that cannot be written. */
 ST_TEST(written__fails)
 {
-	pair.caps.ordered = false;
+	pair_ops.caps.ordered = false;
 	raw_start();
 	raw.status = 1;
 	raw_put(raw_adv(1, LARGE));

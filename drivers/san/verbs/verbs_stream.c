@@ -30,17 +30,6 @@
 
 /* ---- operations for the session ---- */
 
-static void
-verbs_stream_query(void *arg, struct san_stream_caps *caps)
-{
-	(void)arg;
-	*caps = (struct san_stream_caps){
-		.threshold = THRESHOLD,
-		.can_read = true,
-		.ordered = true,
-	};
-}
-
 static int
 verbs_stream_recv(void *arg, uint64_t cookie, void *buf, uint32_t len)
 {
@@ -161,7 +150,7 @@ verbs_stream_free(void *arg, void *mem, size_t bytes)
 }
 
 static const struct san_stream_ops stream_ops = {
-	.query = verbs_stream_query,
+	.caps = {.threshold = THRESHOLD, .can_read = true, .ordered = true},
 	.recv = verbs_stream_recv,
 	.post = verbs_stream_post_wr,
 	.reg = verbs_stream_reg,
