@@ -4,13 +4,14 @@
  * Two cores in one process and one thread, back to back: what one operation costs each
  * side, without a second CPU, a kernel or a device. Made to be counted: `bench.py
  * --profile` runs it under callgrind, where client_turn() and server_turn() are the two
- * sides. Alone it prints nanoseconds.
+ * sides. Alone it prints nanoseconds, and the packets of both sides in any case.
  *
- * bench_core [send|push|pull|rpc|idle [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK]]]]]]]
+ * bench_core [send|push|pull|rpc|idle [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS [PACK [ROUND]]]]]]]]
  *
  * rpc: each send is answered by one as long, and is done when the answer is there. idle: COUNT
  * rounds of a client that has nothing to do.
  * PACK is 0 or 1 (default): whether small requests share packets (RT-34).
+ * ROUND: virtual nanoseconds that each side's round takes, its program included (500).
  */
 
 #include <stdio.h>
@@ -37,8 +38,7 @@
 #define BATCH_MAX  64
 #define CONNS_MAX  16384
 #define WAIT_S     30
-#define TURN_NS    500 /* what a round takes, about */
-#define CONNECTING 64  /* connections set up at a time */
+#define CONNECTING 64 /* connections set up at a time */
 
 enum host {
 	CLIENT,
@@ -53,7 +53,7 @@ struct side {
 	uint8_t *region;
 	uint32_t key;
 	uint32_t nb_up;
-	uint64_t posted, nb_sent, nb_received;
+	uint64_t posted, nb_sent, nb_received, nb_pkts;
 	uint64_t tsc; /* spent in its turns */
 };
 
@@ -67,6 +67,7 @@ static struct {
 	uint64_t done;
 	uint32_t turn;   /* the connection that posts next */
 	uint64_t now_ns; /* virtual: instructions and behaviour are the same in every run */
+	uint64_t round_ns;
 	struct rte_mempool *pool;
 	struct san_prng prng;
 	struct side client, server;
@@ -78,6 +79,7 @@ static struct {
 	.count = 1000000,
 	.nb_conns = 1,
 	.pack = true,
+	.round_ns = 500,
 };
 
 static void
@@ -163,7 +165,7 @@ progress(struct side *s)
 	struct rte_mbuf *pkts[SAN_CORE_BURST];
 	uint16_t n;
 
-	bench.now_ns += TURN_NS;
+	bench.now_ns += bench.round_ns;
 	n = (uint16_t)rte_ring_dequeue_burst(s->in, (void **)pkts, SAN_CORE_BURST, NULL);
 	if (n != 0)
 		san_core_rx_burst(s->core, pkts, n, bench.now_ns);
@@ -171,6 +173,7 @@ progress(struct side *s)
 	if (rte_ring_free_count(s->out) < SAN_CORE_BURST)
 		return;
 	n = san_core_tx_burst(s->core, pkts, SAN_CORE_BURST, bench.now_ns);
+	s->nb_pkts += n;
 	rte_ring_enqueue_burst(s->out, (void **)pkts, n, NULL);
 }
 
@@ -333,9 +336,28 @@ server_turn(void)
 }
 
 static void
+print_result(uint64_t nb_pkts)
+{
+	struct side *client = &bench.client, *server = &bench.server;
+	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
+
+	printf("{\"operations\": %lu, \"client_ns\": %.1f, \"server_ns\": %.1f, \"packets\": %lu, "
+	       "\"acks\": %lu, \"express_tx\": %lu, \"express_rx\": %lu, \"resent\": %lu}\n",
+	       (unsigned long)bench.done, (double)client->tsc * ns_per_tick / (double)bench.done,
+	       (double)server->tsc * ns_per_tick / (double)bench.done, (unsigned long)nb_pkts,
+	       (unsigned long)(san_core_pdl(client->core)->stats.nb_acks_tx +
+			       san_core_pdl(server->core)->stats.nb_acks_tx),
+	       (unsigned long)(san_core_tl(client->core)->stats.nb_express_tx +
+			       san_core_tl(server->core)->stats.nb_express_tx),
+	       (unsigned long)(san_ulp_stats(san_core_ulp(client->core))->nb_express_rx +
+			       san_ulp_stats(san_core_ulp(server->core))->nb_express_rx),
+	       (unsigned long)san_core_pdl(client->core)->stats.nb_rtx);
+}
+
+static void
 run(void)
 {
-	double ns_per_tick = 1e9 / (double)rte_get_tsc_hz();
+	uint64_t before = bench.client.nb_pkts + bench.server.nb_pkts;
 
 	for (uint32_t i = 0; bench.op == RTSAN_WR_SEND && i < bench.nb_conns; i++) {
 		for (uint32_t k = 0; k < rte_align32pow2(bench.depth); k++) {
@@ -353,14 +375,7 @@ run(void)
 		else
 			server_turn();
 	}
-	printf("{\"operations\": %lu, \"client_ns\": %.1f, \"server_ns\": %.1f, "
-	       "\"acks\": %lu, \"resent\": %lu}\n",
-	       (unsigned long)bench.done,
-	       (double)bench.client.tsc * ns_per_tick / (double)bench.done,
-	       (double)bench.server.tsc * ns_per_tick / (double)bench.done,
-	       (unsigned long)(san_core_pdl(bench.client.core)->stats.nb_acks_tx +
-			       san_core_pdl(bench.server.core)->stats.nb_acks_tx),
-	       (unsigned long)san_core_pdl(bench.client.core)->stats.nb_rtx);
+	print_result(bench.client.nb_pkts + bench.server.nb_pkts - before);
 }
 
 static void
@@ -395,11 +410,14 @@ get_args(int argc, char **argv)
 		bench.nb_conns = (uint32_t)strtoul(argv[6], NULL, 0);
 	if (argc > 7)
 		bench.pack = strtoul(argv[7], NULL, 0) != 0;
+	if (argc > 8)
+		bench.round_ns = strtoull(argv[8], NULL, 0);
 	if (bench.op == 0 || bench.size == 0 || bench.size > REGION / 2 || bench.batch == 0 ||
 	    bench.batch > bench.depth || bench.batch > BATCH_MAX || bench.depth > CQ_DEPTH / 2 ||
-	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.count % bench.batch != 0)
+	    bench.nb_conns == 0 || bench.nb_conns > CONNS_MAX || bench.round_ns == 0 ||
+	    bench.count % bench.batch != 0)
 		die("arguments: [send|push|pull|rpc|idle [BYTES [DEPTH [BATCH [COUNT [CONNECTIONS "
-		    "[PACK]]]]]]]");
+		    "[PACK [ROUND]]]]]]]]");
 }
 
 int
