@@ -30,16 +30,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare                                      # noqa: E402
 import fabric                                       # noqa: E402
 import profile_core                                 # noqa: E402
-from figures import FIGURES, VARIANTS, judge        # noqa: E402
-from report import FRONT, chart, numbers, plot, table   # noqa: E402
+import store                                        # noqa: E402
+from figures import COUNTED, FIGURES, VARIANTS, judge   # noqa: E402
+from report import FRONT, NUMBERS, chart, counted, numbers, plot, table     # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = ROOT / 'README.md'
 REPORT = ROOT / 'doc/performance.md'
 ALL = ROOT / 'doc/figures.md'
+STORE = ROOT / 'doc/figures.json'
 CHART = ROOT / 'doc/performance.svg'
-BEGIN, END = '<!-- bench:begin -->', '<!-- bench:end -->'
 HUGEPAGES = pathlib.Path('/sys/kernel/mm/hugepages/hugepages-2048kB')
 NB_HUGEPAGES = 300      # two processes of 256 MiB, and a reserve
 BUSY_SHARE = 0.05       # share of a CPU used by something else
@@ -49,6 +50,7 @@ NOISE_MS = 1000
 TOOLS = ('ethtool', 'iperf3', 'memcached', 'memcaslap', 'redis-benchmark', 'redis-server', 'socat',
          'sockperf', 'valgrind')
 WIRE = 'wire'           # the micro-benchmark, which has its own table
+TEXTS = 'texts'         # nothing is measured: the texts are drawn again
 
 
 # ---- measuring ----
@@ -105,8 +107,7 @@ def possible(args, runner):
 
 # ---- environment of the figures ----
 
-def wire_table(runner):
-    got = runner.alone('bench_wire', runner.cpus[0])
+def wire_table(got):
     lines = ['', '| ns per packet, warm cache | headers written | ICRC computed | '
              'parsed, ICRC checked | sum |', '| --- | --- | --- | --- | --- |']
     for payload, ns in got.items():
@@ -129,6 +130,7 @@ def flags(build):
     """Compiler and optimization flags of lib/core in this build."""
     commands = json.loads((pathlib.Path(build) / 'compile_commands.json').read_text('utf-8'))
     words = next(shlex.split(c['command']) for c in commands if c['file'].endswith('/core.c'))
+    words = words[pathlib.Path(words[0]).name == 'ccache':]     # it would tell its own version
     return {'compiler': said(words[0], '--version'),
             'options': [w for w in words if re.match(r'-(O|m|f|g$|std=|DSAN|DNDEBUG|flto)', w)]}
 
@@ -143,41 +145,69 @@ def machine(args, runner):
             'rounds': args.rounds, 'run_ms': runner.ms, 'stolen': noise}
 
 
-def head(found):
-    """One line about the machine, and one about other load on it."""
+def build_line(found):
+    return (f"- {found['flags']['compiler']}, {' '.join(found['flags']['options'])}; "
+            f"commit {found['commit']}, {found['date']}.")
+
+
+def head(found, is_counted=False):
+    """A line about the machine, one about the build, and one about other load."""
+    if is_counted:
+        return [build_line(found), '- Counted by callgrind: the same on any machine, under any load.',
+                '']
     m = found['machine']
     pages = '2 MiB hugepages' if m['hugepages'] else 'no hugepages'
     busy = [] if all(n['share'] < BUSY_SHARE for n in m['stolen']) else [
         '- **The machine was busy with something else: these figures say little.**']
     return [f"- {m['cpus']} CPUs ({m['model']}), Linux {m['kernel']}, DPDK {m['dpdk']}, {pages}, "
             f"memif copy mode, {m['rounds']} rounds, {m['run_ms']} ms per run.",
-            f"- {found['flags']['compiler']}, {' '.join(found['flags']['options'])}; "
-            f"commit {found['commit']}, {found['date']}.",
+            build_line(found),
             '- Stolen from a busy loop in gaps over 10 us, per CPU, just before: '
             + ', '.join(f'{n["share"]:.1%} ({n["gaps_per_s"]:.0f}/s, longest '
                         f'{n["longest_us"]:.0f} us)' for n in m['stolen']) + '.', *busy, '']
 
 
-def footer(found):
-    m = found['machine']
-    return (f"{m['cpus']} CPUs ({m['model']}), two processes, memif; {found['date']}, "
-            f"commit {found['commit']}")
+def footer(stored, names):
+    """The machine and the runs of these figures."""
+    runs = sorted({stored['figures'][n]['run'] for n in names if n in stored['figures']})
+    m = stored['runs'][runs[0]]['machine']
+    return (f"{m['cpus']} CPUs ({m['model']}), two processes, memif; "
+            + '; '.join(f"{stored['runs'][r]['date']}, commit {store.measured(stored, r)}"
+                        for r in runs))
 
 
-def fill(path, lines):
+def fill(path, lines, mark='bench'):
     """Replace what is between the marks in *path*."""
-    front, rest = path.read_text(encoding='utf-8').split(BEGIN, 1)
-    tail = rest.split(END, 1)[1]
-    path.write_text(front + BEGIN + '\n' + '\n'.join(lines) + '\n' + END + tail,
+    begin, end = f'<!-- {mark}:begin -->', f'<!-- {mark}:end -->'
+    front, rest = path.read_text(encoding='utf-8').split(begin, 1)
+    tail = rest.split(end, 1)[1]
+    path.write_text(front + begin + '\n' + '\n'.join(lines) + '\n' + end + tail,
                     encoding='utf-8')
 
 
-def write_report(found, wire):
-    figures = found['figures']
-    CHART.write_text(chart(figures, footer(found)), encoding='utf-8')
-    fill(README, [*numbers(figures), '', f'Measured on {footer(found)}.'])
-    fill(REPORT, head(found) + table([r for r in figures if r['name'] in FRONT]))
-    fill(ALL, head(found) + table(figures) + wire)
+def heads(stored, runs):
+    """The heads of these runs."""
+    return [line for r in sorted(set(runs))
+            for line in [f'{"Counted" if r.endswith(COUNTED) else "Measured"} at '
+                         f'{store.measured(stored, r)}:', '',
+                         *head(stored['runs'][r], r.endswith(COUNTED))]]
+
+
+def write_texts(stored):
+    """Draw the texts and the chart from what is stored."""
+    figures = store.records(stored)
+    front = [r for r in figures if r['name'] in FRONT]
+    known = [r for r in figures if r['ratio']]
+    CHART.write_text(chart(known, footer(stored, [r['name'] for r in known
+                                                  if 'counted' not in r['run']])), encoding='utf-8')
+    fill(README, [*numbers(figures), '', f'Measured on {footer(stored, NUMBERS)}.'])
+    fill(REPORT, heads(stored, [r['run'] for r in front if r['ratio']]) + table(front))
+    counts, wire, compared = (stored[part] for part in ('counts', 'wire', 'comparison'))
+    if counts:
+        fill(REPORT, [*head(stored['runs'][counts['run']], True), *counted(counts['rows'])], COUNTED)
+    lines = heads(stored, [s['run'] for s in stored['figures'].values()]) + table(figures)
+    lines += wire_table(wire['rows']) if wire else []
+    fill(ALL, lines + (['', '## Before and after', '', *compared] if compared else []))
 
 
 def keep(folder, found):
@@ -203,7 +233,12 @@ def facts(args, runner):
 
 def end_comparison(args, lines, records, errors):
     """Print the comparison. Returns the exit status."""
-    print('\n'.join(lines + compare.table(records)), flush=True)
+    lines = lines + compare.table(records)
+    print('\n'.join(lines), flush=True)
+    if args.write and not errors:
+        stored = {**store.read(STORE), 'comparison': lines}
+        store.write(STORE, stored)
+        write_texts(stored)
     for error in errors:
         print('bench: ' + error, file=sys.stderr)
     folder = pathlib.Path(args.build) / 'bench'
@@ -228,13 +263,20 @@ def run(args, runner):
     found['figures'], errors = measure_all(args, runner)
     if found['figures']:
         keep(pathlib.Path(args.build) / 'bench', found)
-    wire = wire_table(runner) if args.only in (None, WIRE) else []
-    rows = table(found['figures']) if found['figures'] else []
-    print('\n'.join(head(found) + rows + wire), flush=True)
+    if args.only in (None, WIRE):
+        found['wire'] = runner.alone('bench_wire', runner.cpus[0])
+    lines = head(found) + (table(found['figures']) if found['figures'] else [])
+    if args.only in (None, COUNTED) and not args.quick:
+        found['counts'] = {case: runner.core(case) for case in profile_core.CASES}
+        lines += ['', *counted(found['counts'])]
+    print('\n'.join(lines + (wire_table(found['wire']) if 'wire' in found else [])), flush=True)
     for error in errors:
         print('bench: ' + error, file=sys.stderr)
     if args.write and not errors:
-        write_report(found, wire)
+        stored = store.read(STORE)
+        store.merge(stored, found)
+        store.write(STORE, stored)
+        write_texts(stored)
     return 1 if errors else 0
 
 
@@ -306,7 +348,7 @@ def outer(args):
     if os.geteuid() != 0:
         unshare += ['--user', '--map-root-user']
     with tempfile.TemporaryDirectory(prefix='sanstack-bench-') as tmp, \
-            hugepages(not args.quick and not args.no_huge) as huge:
+            hugepages(not args.quick and not args.no_huge and args.only != COUNTED) as huge:
         command = [*unshare, sys.executable, __file__, '--inner', '--tmp', tmp, *sys.argv[1:]]
         if huge:
             command.append('--huge')
@@ -326,7 +368,10 @@ def profile(args):
         tmp, build = pathlib.Path(tmp), pathlib.Path(args.build)
         if args.base:
             builds = {'base': args.base_build, 'new': build}
-            return end_comparison(args, [], *compare.count(tmp, builds, cases, args.within / 100))
+            lines = [f'- base: {args.base}, {pathlib.Path(args.base_build).parent.name}; '
+                     f'counted, {time.strftime("%Y-%m-%d")}.', '']
+            return end_comparison(args, lines,
+                                  *compare.count(tmp, builds, cases, args.within / 100))
         try:
             print('\n'.join(profile_core.report(build, tmp, cases)))
         except profile_core.ProfileError as error:
@@ -343,7 +388,7 @@ def base_build(args):
 
 
 def main():
-    names = [*dict.fromkeys(f.group for f in FIGURES), *(f.name for f in FIGURES), WIRE,
+    names = [*dict.fromkeys(f.group for f in FIGURES), *(f.name for f in FIGURES), WIRE, TEXTS,
              *profile_core.CASES]
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -363,8 +408,8 @@ def main():
     parser.add_argument('--quick', action='store_true',
                         help='some figures, one short round without hugepages: does it work?')
     parser.add_argument('--write', action='store_true',
-                        help=f'put the tables into {REPORT.name}, {ALL.name} and {README.name}, and '
-                        'draw the chart')
+                        help=f'put what was measured into {STORE.name}, and draw the texts and the '
+                        f'chart from it; with --only {TEXTS}: measure nothing')
     for name in ('--inner', '--huge'):
         parser.add_argument(name, action='store_true', help=argparse.SUPPRESS)
     for name in ('--tmp', '--base-build'):
@@ -374,10 +419,12 @@ def main():
                                   compare.ROUNDS if args.base else ROUNDS)
     args.ms = args.ms or (QUICK_MS if args.quick else RUN_MS)
     args.noise_ms = QUICK_MS if args.quick else NOISE_MS
-    if args.write and (args.only or args.quick or args.base):
-        parser.error('--write needs every figure, measured in full')
+    if args.write and args.quick:
+        parser.error('--write needs figures that are measured in full')
     if args.inner:
         return inner(args)
+    if args.only == TEXTS:
+        return write_texts(store.read(STORE))
     if args.profile:
         if args.only not in (None, *profile_core.CASES):
             parser.error(f'--profile has {", ".join(profile_core.CASES)}')
@@ -388,7 +435,8 @@ def main():
     if len(os.sched_getaffinity(0)) < 2:
         print('bench: needs two CPUs', file=sys.stderr)
         return 77
-    missing = [t for t in TOOLS if shutil.which(t) is None]
+    missing = [t for t in TOOLS if shutil.which(t) is None
+               and (args.only != COUNTED or t == 'valgrind')]
     if missing:
         print(f'bench: {", ".join(missing)} not installed: make deps FOR=bench', file=sys.stderr)
         return 77

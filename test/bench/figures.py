@@ -9,6 +9,7 @@ import dataclasses
 import statistics
 
 import fabric
+import profile_core
 from sockets import LINKS, by_kernel, memcached, over, redis, start_up
 
 MIB = 1 << 20
@@ -27,6 +28,7 @@ SHARED = 64 << 10       # bytes of its messages
 ROUNDS = 10             # that it makes of them
 WINDOWS = (8, 16, 32)   # requests in flight, besides 64
 BOTH_WAYS = 'worked link, both ways'
+COUNTED = 'counted'     # group of figures that are the same on any machine under any load
 FRAME = 170             # frame of a 64-byte push: headers, payload, ICRC
 
 
@@ -127,8 +129,8 @@ def asks(size):
     return stream(size, '--way', 'send-recv', depth=1)
 
 
-def turns(conns):
-    return san('push', *SMALL, '--conns', conns, '--turns', TURN,
+def turns(conns, n=TURN):
+    return san('push', *SMALL, '--conns', conns, '--turns', n,
                ends=(*room_for(conns), *pack(False)))
 
 
@@ -230,6 +232,8 @@ VARIANTS = {
     'rpc, default': rpc(True),
     'rpc, drop 0.1 %': rpc(True, '--impair', 'drop=0.001'),
     'rpc, drop 1 %': rpc(True, '--impair', 'drop=0.01'),
+    'rpc, drop 0.1 %, unpacked': rpc(False, '--impair', 'drop=0.001'),
+    'rpc, drop 1 %, unpacked': rpc(False, '--impair', 'drop=0.01'),
     # small pushes in one direction
     'small push': small(False),
     'worked link, small': worked('rx', 'tx', 64, SLOTS),
@@ -277,6 +281,7 @@ VARIANTS = {
     '1 connection': turns(1),
     '1,000 in turn': turns(1000),
     '10,000 in turn': turns(10000),
+    'one each': turns(1000, 1),
     'connect': connect,
     'wanted per second': constant(kps=20),
     'idle': idle,
@@ -300,11 +305,12 @@ VARIANTS = {
     'idle daemon': lambda r: r.idle(),
     'allowed': constant(percent=3),
     # instructions
-    'push, counted': core('push'),
-    'rpc, counted': core('rpc'),
-    'rpc packed, counted': core('rpc packed'),
-    'empty round, counted': core('idle'),
+    **{f'{case}, counted': core(case) for case in profile_core.CASES},
     'allowed instructions': constant(ask=450, serve=380, both=2600, packed=1300, round=150),
+    'rpc, whole end': lambda r: r.whole_end(False),
+    'rpc packed, whole end': lambda r: r.whole_end(True),
+    'a packet each way': constant(packets=2),
+    'all packets': constant(express=100),
     # packing
     'small push, packed': small(True, '--batch', TOGETHER),
     'small push, not packed': small(False, '--batch', TOGETHER),
@@ -343,7 +349,7 @@ class Figure:
     base_key: str = ''
     lower: bool = False     # is better
     drop: float = 0         # rate that must have been dropped
-    elsewhere: str = ''     # eRPC's ratio to that baseline: doc/bench.md
+    elsewhere: tuple = ()   # eRPC's ratio to that baseline, and with its mempool cache: doc/bench.md
     once: bool = False      # a single round
     quick: bool = False     # part of the short run that only proves that everything works
 
@@ -356,23 +362,23 @@ FIGURES = [
            'send', 'worked link, ACK', 'p50_us', 'limit', '<= 1.15', lower=True),
     Figure('echo_worked', 'latency', '64 B send and one in answer, p50', 'us',
            'echo', 'worked link, echo', 'p50_us', 'limit', '<= 1.3', lower=True, quick=True,
-           elsewhere='0.87'),
+           elsewhere=(0.87,)),
     Figure('echo_udp', 'latency', '64 B send and one in answer, p50', 'us',
            'echo', 'kernel UDP, echo', 'p50_us', 'peer', '', lower=True, quick=True),
     Figure('echo_raw', 'latency', '64 B send and one in answer, p50', 'us',
            'echo', 'raw link, echo', 'p50_us', 'limit', '', lower=True),
-    Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, unpacked: '
-           'packets of a direction', 'M/s', 'rpc', BOTH_WAYS, 'direction_mpps', 'limit', '>= 0.75',
-           base_key='mpps', quick=True, elsewhere='1.30; 0.79 without its mempool cache'),
-    Figure('rpc_packed', 'rpc', '32 B requests, 64 under way, both ask, packed', 'M/s',
+    Figure('rpc_worked', 'rpc', '32 B requests and answers, 64 under way, both ask, unpacked', 'M/s', 'rpc', BOTH_WAYS, 'direction_mpps', 'limit', '>= 0.75',
+           base_key='mpps', quick=True, elsewhere=(0.79, 1.3)),
+    Figure('rpc_packed', 'rpc', '32 B requests without their answers, 64 under way, both ask, packed', 'M/s',
            'rpc, packed', BOTH_WAYS, 'issued_mpps', 'reference', '>= 0.75', base_key='mpps'),
-    *(Figure(f'rpc_{n}{mark}', 'rpc-windows', f'32 B requests, {n} under way, both ask{packed}',
+    *(Figure(f'rpc_{n}{mark}', 'rpc-windows', f'32 B requests without their answers, {n} under way, both ask{packed}',
              'M/s', f'rpc at {n}{packed}', BOTH_WAYS, 'issued_mpps', 'reference',
              '>= 0.35' if n == 8 and packed else '', base_key='mpps')
       for n in WINDOWS for packed, mark in (('', ''), (', packed', '_packed'))),
-    *(Figure(f'rpc_drop_{mark}', 'rpc-loss', f'32 B requests, 64 under way, both ask, at {share} '
-             'drop', 'M/s', f'rpc, drop {share}', 'rpc, default', 'issued_mpps', 'peer', target,
-             drop=drop)
+    *(Figure(f'rpc_drop_{mark}{suffix}', 'rpc-loss',
+             f'32 B requests, 64 under way, both ask, at {share} drop{how}', 'M/s',
+             f'rpc, drop {share}{how}', base, 'issued_mpps', 'peer', target, drop=drop)
+      for suffix, how, base in (('', '', 'rpc, default'), ('_unpacked', ', unpacked', 'rpc'))
       for mark, share, target, drop in (('01', '0.1 %', '>= 0.95', 0.001),
                                         ('1', '1 %', '>= 0.85', 0.01))),
     Figure('push_worked', 'push', '64 B unsolicited push, one way', 'M/s',
@@ -383,17 +389,38 @@ FIGURES = [
            'small push', 'kernel UDP', 'mpps', 'peer', '', quick=True),
     Figure('push_raw', 'push', '64 B unsolicited push, one way', 'M/s',
            'small push', 'raw link, small', 'mpps', 'limit', ''),
-    *(Figure(f'instructions_{name}', 'instructions', title, 'instructions', f'{case}, counted',
-             'allowed instructions', key, 'peer', '<= 1', base_key=base, lower=True, once=True)
+    *(Figure(f'instructions_{name}', COUNTED, title, 'instructions', f'{case}, counted',
+             'allowed instructions', key, 'peer', '' if 'alone' in title else '<= 1', base_key=base,
+             lower=True, once=True)
       for name, title, case, key, base in (
           ('client', '64 B push, client', 'push', 'ask', 'ask'),
           ('server', '64 B push, server', 'push', 'serve', 'serve'),
-          ('rpc', '32 B request asked and one served', 'rpc', 'both', 'both'),
-          ('rpc_packed', '32 B request asked and one served, packed', 'rpc packed', 'both',
-           'packed'),
-          ('round', "a core's round that finds nothing", 'empty round', 'round', 'round'))),
+          ('rpc', '32 B request asked and one served, the core alone', 'rpc', 'both', 'both'),
+          ('rpc_packed', '32 B request asked and one served, the core alone, packed', 'rpc packed',
+           'both', 'packed'),
+          ('round', "a core's round that finds nothing", 'idle', 'round', 'round'))),
+    *(Figure(f'whole_end_{base}', 'whole-end', f'32 B request asked and one served, with sanbench '
+             f'and memif{how}', 'instructions', f'rpc{" packed" if how else ""}, whole end',
+             'allowed instructions', 'both', 'peer', '<= 1', base_key=base, lower=True, once=True)
+      for base, how in (('both', ''), ('packed', ', packed'))),
+    *(Figure(f'{name}_{side}', COUNTED, f'{title}, {side}', 'instructions', f'{case}, counted',
+             f'{base}, counted', key, 'peer', '', lower=True, once=True)
+      for name, title, case, base in (
+          ('one_each', '64 B push, one per connection over 1,000', 'one each', 'push'),
+          ('request', '64 B request and answer, one at a time', 'request', 'rpc'))
+      for side, key in (('client', 'ask'), ('server', 'serve'))),
+    *(Figure(f'packets_{case.replace(" ", "_")}', COUNTED, f'64 B request and answer, one at a '
+             f'time, {ns} ns a round', 'packets', f'{case}, counted', 'a packet each way', 'packets',
+             'limit', '', lower=True, once=True)
+      for case, ns in (('request', 500), ('request slow', 1500))),
+    *(Figure(f'express_{case.replace(" ", "_")}', COUNTED, f'by the express path: {title}',
+             '% of packets', f'{case}, counted', 'all packets', 'express', 'limit', '', once=True)
+      for case, title in (('push', '64 B push'), ('one each', '64 B push, one per connection'),
+                          ('send', '64 B send'), ('rpc', '32 B requests and answers'),
+                          ('rpc packed', 'the same, packed'),
+                          ('request', '64 B request and answer, one at a time'))),
     Figure('bulk_worked', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
-           'push', 'worked link, bulk', 'gbps', 'reference', '>= 0.95', elsewhere='1.2'),
+           'push', 'worked link, bulk', 'gbps', 'reference', '>= 0.95', elsewhere=(1.2,)),
     Figure('bulk_tcp_plain', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
            'push', 'kernel TCP, no offloads', 'gbps', 'peer', ''),
     Figure('bulk_tcp', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
@@ -402,7 +429,7 @@ FIGURES = [
            'push', 'raw link, bulk', 'gbps', 'limit', ''),
     Figure('bulk9000_worked', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
            'push 9000', 'worked link, bulk 9000', 'gbps', 'reference', '>= 0.95', quick=True,
-           elsewhere='0.9'),
+           elsewhere=(0.9,)),
     Figure('bulk9000_tcp_plain', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000',
            'Gb/s', 'push 9000', 'kernel TCP 9000, no offloads', 'gbps', 'peer', '', quick=True),
     Figure('bulk9000_tcp', 'bulk9000', '1 MiB solicited push, 8 under way, MTU 9000', 'Gb/s',
@@ -444,6 +471,8 @@ FIGURES = [
            '1,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.85', quick=True),
     Figure('conns_10000', 'conns', '64 B push, 10,000 connections in turn', 'M/s',
            '10,000 in turn', '1 connection', 'mpps', 'peer', '>= 0.75'),
+    Figure('one_each', 'conns', '64 B push, one per connection over 1,000 in turn', 'M/s',
+           'one each', '1 connection', 'mpps', 'peer', ''),
     Figure('connect', 'connect', 'connections set up and ended', 'thousand/s',
            'connect', 'wanted per second', 'kps', 'peer', '>= 1', quick=True),
     Figure('memory', 'memory', 'memory per idle connection, with every pool that grows with them',
@@ -550,14 +579,28 @@ def interesting(results):
     return found
 
 
+def empty(figure):
+    """The record of a figure that is not measured."""
+    return {'name': figure.name, 'title': figure.title, 'value': None, 'unit': figure.unit,
+            'baseline': {'name': figure.base, 'kind': figure.kind, 'value': None},
+            'elsewhere': figure.elsewhere,
+            'ratio': None, 'target': figure.target or None, 'met': False, 'suspect': False,
+            'samples': {}, 'counters': {}}
+
+
+def compare_with_target(figure, record):
+    """Whether a measured figure is believed, and meets its target."""
+    ratio = record['ratio']
+    record['suspect'] = figure.kind == 'limit' and (ratio < 1 if figure.lower else ratio > 1)
+    record['met'] = bool(figure.target) and is_ok(ratio, figure.target) and not record['suspect']
+    if figure.drop:
+        record['met'] &= abs(record['dropped'] / figure.drop - 1) <= DROPS_WITHIN
+
+
 def judge(figure, results):
     """A record of results.json."""
     ours, base = results[figure.ours], results[figure.base]
-    record = {'name': figure.name, 'title': figure.title, 'value': None, 'unit': figure.unit,
-              'baseline': {'name': figure.base, 'kind': figure.kind, 'value': None},
-              'elsewhere': figure.elsewhere,
-              'ratio': None, 'target': figure.target or None, 'met': False, 'suspect': False,
-              'samples': {}, 'counters': {}}
+    record = empty(figure)
     if None in ours or None in base:
         return record
     mine = [r[figure.key] for r in ours]
@@ -579,9 +622,7 @@ def judge(figure, results):
     record['baseline']['value'] = against
     if ratio is None:
         return record
-    record['suspect'] = figure.kind == 'limit' and (ratio < 1 if figure.lower else ratio > 1)
-    record['met'] = bool(figure.target) and is_ok(ratio, figure.target) and not record['suspect']
     if figure.drop:
         record['dropped'] = dropped(ours)
-        record['met'] &= abs(record['dropped'] / figure.drop - 1) <= DROPS_WITHIN
+    compare_with_target(figure, record)
     return record

@@ -5,6 +5,7 @@ Two cores run in one process and in virtual time, so a build gives the same coun
 under any load.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -14,9 +15,10 @@ EVENTS = ('Ir', 'I1mr', 'D1mr', 'D1mw', 'ILmr', 'DLmr', 'DLmw')
 LIMIT_S = 600
 TOP = 30
 # name: arguments of bench_core: operation, bytes, in flight, posted together, operations,
-# connections, packing
+# connections, packing, virtual nanoseconds of a round
 CASES = {
     'request': ('rpc', 64, 1, 1, 4000, 1, 0),
+    'request slow': ('rpc', 64, 1, 1, 4000, 1, 0, 1500),
     'one each': ('push', 64, 256, 1, 8000, 1000, 0),
     'push': ('push', 64, 256, 16, 8000, 1, 0),
     'packed': ('push', 64, 256, 16, 8000, 1, 1),
@@ -112,6 +114,7 @@ def count(build, tmp, case, caches=True):
             last = (done.stderr.strip().splitlines() or ['no message'])[-1]
             raise ProfileError(f'{case}: {last}')
         found[side] = Counts(out, what[4])
+        found[side].result = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
@@ -147,7 +150,7 @@ def lines_of(case, found):
     what = CASES[case]
     lines = [f'### {what[0]}, {what[1]} bytes, {what[2]} under way, {what[3]} posted together'
              + (f', {what[5]} connections' if what[5] > 1 else '')
-             + (', packed' if what[6] else ''),
+             + (', packed' if what[6] else '') + (f', rounds of {what[7]} ns' if what[7:] else ''),
              '', '| per operation, with what it calls | client, instructions | misses, first level '
              '| last level | server, instructions | first level | last level |',
              '| --- |' + ' --- |' * 6]

@@ -14,6 +14,9 @@ import profile_core
 EAL_MB = 256
 START_S = 15            # time limit of a run besides its traffic
 RESTART_S = 3           # traffic around a live restart, during which a process starts
+ENDS_OPS = 4000         # requests of a whole end that is counted
+IDLE_SHARE = 0.2        # of its instructions, in rounds without work
+WHOLE_S = 120           # time limit of its run
 KERNEL_IP = '10.99.0.2'
 PORT = '4793'          # different from the stack's own
 IPERF_PORT = '4792'     # separate: its TIME_WAIT would block sockperf for a minute
@@ -63,6 +66,8 @@ class Runner:
         self.peer = []          # prefix of a command that runs in the peer's namespace
         self.library = {}       # per role: prefix of a program whose sockets are carried
         self.kernel_state = None
+        self.under = []         # prefix of the client's program
+        self.counted = {}       # per build and case: what core() found
 
     def use(self, build):
         """Use the programs of that build from now on."""
@@ -146,7 +151,7 @@ class Runner:
         program = self.build / program
         return self.pair(
             [program, *self.eal('server', mtu, huge), '--', *server],
-            [program, *self.eal('client', mtu, huge), '--', *client],
+            [*self.under, program, *self.eal('client', mtu, huge), '--', *client],
             self.wait_ready, None)
 
     def link(self, server, client, *what, mtu=1500, answer=()):
@@ -344,16 +349,62 @@ class Runner:
     # ---- instructions ----
 
     def core(self, case):
-        """Per operation of both sides; "round": the client core's share of it."""
+        """Per operation of both sides; "round": the client core's share of it; "express": per cent of
+        the packets that are no ACKs."""
+        if (self.build, case) in self.counted:
+            return self.counted[self.build, case]
         try:
             found = profile_core.count(self.build, self.tmp, case, False)
         except profile_core.ProfileError as error:
             raise RunError(str(error)) from None
         client, server = (found[side] for side in profile_core.SIDES)
-        got = {'ask': client.total('Ir'), 'serve': server.total('Ir')}
-        return {**got, 'both': got['ask'] + got['serve'],
-                'round': sum(client.per_op(client.all[f], 'Ir')
-                             for f in ('san_core_tick', 'san_core_tx_burst'))}
+        got, said = {'ask': client.total('Ir'), 'serve': server.total('Ir')}, client.result
+        got.update(both=got['ask'] + got['serve'], packets=said['packets'] / said['operations'],
+                   round=sum(client.stage(f, 'Ir')
+                             for f in ('san_core_tick', 'san_core_tx_burst')))
+        if content := said['packets'] - said['acks']:
+            got['express'] = 100 * said['express_tx'] / content
+        self.counted[self.build, case] = got
+        return got
+
+    def whole_end(self, packed):
+        """Instructions of one end, sanbench and memif included, for a request asked and one served.
+        The client runs under callgrind, where time passes some fifty times too fast for it: so the
+        timers and congestion control are out of the way. Rounds without work are subtracted: a
+        server on the client's CPU makes many, which gives the cost of one.
+        """
+        (few, begin, idle), (same, wait, waits), (more, total, rest) = (
+            self.whole_run(packed, *how) for how in ((ENDS_OPS, False), (ENDS_OPS, True),
+                                                     (4 * ENDS_OPS, False)))
+        # begin = set-up + few x each + idle x round, and so on
+        ops, extra = (more - few, same - few), (rest - idle, waits - idle)
+        costs = total - begin, wait - begin
+        area = ops[0] * extra[1] - ops[1] * extra[0]
+        a_round = divide(ops[0] * costs[1] - ops[1] * costs[0], area, 'rounds without work')
+        each = (costs[0] - extra[0] * a_round) / ops[0]
+        if abs(extra[0]) * a_round > IDLE_SHARE * costs[0]:
+            raise RunError('the machine is too busy to count the instructions of a whole end')
+        return {'both': each, 'idle': a_round}
+
+    def whole_run(self, packed, count, shared):
+        """Requests asked and served by a client that is counted, its instructions, and its rounds
+        without work; *shared*: the server has the same CPU."""
+        still = [w for key in ('cc=fixed', 'rto=2s', 'rto_min=2s', 'rto_max=4s', 'tlp=2s',
+                               f'pack={int(packed)}') for w in ('--set', key)]
+        cpus, ms = self.cpus, self.ms
+        self.under = ['valgrind', '--tool=callgrind', '--fair-sched=yes',
+                      '--callgrind-out-file=/dev/null']
+        self.ms, self.cpus = WHOLE_S * 1000, [cpus[0], cpus[not shared]]
+        try:
+            got = self.san('rpc', '--size', 32, '--depth', 64, '--both', '--count', count, *still,
+                           server=still, huge=False)
+        finally:
+            self.under, self.cpus, self.ms = [], cpus, ms
+        text = (self.tmp / 'client.err').read_text(encoding='utf-8')
+        instructions = re.search(r'Collected : (\d+)', text)
+        if instructions is None or got['rtx'] != 0:
+            raise RunError(f'counted end: {got["rtx"]} packets resent')
+        return got['counters']['wrs'] / 2, int(instructions[1]), got['counters']['loops_idle']
 
     # ---- one process alone on a CPU ----
 

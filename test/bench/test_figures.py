@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import copy
 import io
 import pathlib
 import random
@@ -20,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import bench                        # noqa: E402
 import compare                      # noqa: E402
 import fabric                       # noqa: E402
+import store                        # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
 from report import CHART, FRONT, NUMBERS, chart, plot, table    # noqa: E402
 from runner import RunError, divide     # noqa: E402
@@ -64,15 +66,28 @@ class Judge(unittest.TestCase):
         names = [name for *_, figures in CHART for name, _ in figures]
         known = {f.name: f for f in FIGURES}
         self.assertLessEqual({*names, *FRONT, *NUMBERS}, set(known))
-        records = [{'name': n, 'ratio': 0.5, 'unit': known[n].unit,
+        records = [{'name': n, 'ratio': 0.5, 'value': 1, 'unit': known[n].unit,
                     'elsewhere': known[n].elsewhere} for n in names[:-1]]
         svg = chart(records, 'a machine')
-        self.assertEqual(svg.count('>2.00<'), sum(r['unit'] == 'us' for r in records))
+        self.assertEqual(svg.count('>2.00: 1 us<'), sum(r['unit'] == 'us' for r in records))
         self.assertEqual(svg.count('<rect'), 1 + len(records))
-        self.assertGreaterEqual(svg.count('<circle'), 2)
+        # the legend has two, too
+        self.assertEqual(svg.count('<circle'), 2 + sum(len(r['elsewhere']) for r in records))
+        self.assertEqual(svg.count(' = 1<'), len(CHART))
+
+    def drawn(self, stored):
+        """The texts that are drawn from *stored*, in copies."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as patches:
+            copies = {n: pathlib.Path(shutil.copy(getattr(bench, n), folder))
+                      for n in ('README', 'REPORT', 'ALL', 'CHART')}
+            for name, path in copies.items():
+                patches.enter_context(mock.patch.object(bench, name, path))
+            bench.write_texts(stored)
+            return {n: path.read_text('utf-8') for n, path in copies.items()}
 
     def test_report(self):
-        """Every text that --write fills has its marks, and gets its rows and the date."""
+        """A run replaces what it measured, each text gets its rows and date, and what is older than
+        the sources says so."""
         found = {'date': '2030-01-01', 'commit': 'abc',
                  'flags': {'compiler': 'cc', 'options': ['-O2']},
                  'machine': {'cpus': 2, 'model': 'a CPU', 'kernel': '6', 'dpdk': '22',
@@ -80,17 +95,24 @@ class Judge(unittest.TestCase):
                  'figures': [judge(f, dict.fromkeys((f.ours, f.base), [
                      {f.key: 1, f.of_base(): 1, 'counters': {}}]))
                              for f in FIGURES if f.base != RPC.base and not f.drop]}
-        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as patches:
-            copies = {n: pathlib.Path(shutil.copy(getattr(bench, n), folder))
-                      for n in ('README', 'REPORT', 'ALL', 'CHART')}
-            for name, path in copies.items():
-                patches.enter_context(mock.patch.object(bench, name, path))
-            bench.write_report(found, ['| the end |'])
-            texts = {n: path.read_text('utf-8') for n, path in copies.items()}
+        before = store.read(bench.STORE)
+        stored = copy.deepcopy(before)
+        store.merge(stored, found)
+        self.assertEqual(stored['figures'][RPC.name], before['figures'][RPC.name])
+        self.assertEqual(stored['figures']['echo_udp']['run'], '2030-01-01 abc')
+        texts = self.drawn(stored)
         for text in texts.values():
             self.assertIn('2030-01-01', text)
-        self.assertIn('| the end |', texts['ALL'])
+            self.assertIn('abc, older', text)
         self.assertGreater(texts['ALL'].count('\n| '), 3 * texts['REPORT'].count('\n| '))
+
+    def test_texts(self):
+        """The texts have what figures.json has; only the age changes with the sources."""
+        def ageless(text):
+            return text.replace(', older than the sources', '').replace(', older', '')
+
+        for name, text in self.drawn(store.read(bench.STORE)).items():
+            self.assertEqual(ageless(text), ageless(getattr(bench, name).read_text('utf-8')), name)
 
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
