@@ -51,7 +51,7 @@ check-all: deps-check-all with-tests
 	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
 
 # This stack, the link and the kernel in turn, about thirty minutes; results in $(BUILD)/bench.
-# BENCH=latency|rpc|push|bulk|...: one figure or group. WRITE=1: into doc/ and README.md.
+# BENCH=latency|rpc|push|bulk|counted|...: one figure or group. WRITE=1: into doc/ and README.md.
 # PROFILE=1: instructions and cache misses per operation instead.
 # BASE=commit: that commit and this tree in turn, or their instructions; fails if this one is slower
 # (by more than WITHIN= percent).

@@ -153,8 +153,8 @@ def build_line(found):
 def head(found, is_counted=False):
     """A line about the machine, one about the build, and one about other load."""
     if is_counted:
-        return [build_line(found), '- Counted by callgrind: the same on any machine, under any load.',
-                '']
+        return [build_line(found),
+                '- Counted by callgrind: the same on any machine, under any load.', '']
     m = found['machine']
     pages = '2 MiB hugepages' if m['hugepages'] else 'no hugepages'
     busy = [] if all(n['share'] < BUSY_SHARE for n in m['stolen']) else [
@@ -204,7 +204,7 @@ def write_texts(stored):
     fill(REPORT, heads(stored, [r['run'] for r in front if r['ratio']]) + table(front))
     counts, wire, compared = (stored[part] for part in ('counts', 'wire', 'comparison'))
     if counts:
-        fill(REPORT, [*head(stored['runs'][counts['run']], True), *counted(counts['rows'])], COUNTED)
+        fill(REPORT, heads(stored, [counts['run']]) + counted(counts['rows']), COUNTED)
     lines = heads(stored, [s['run'] for s in stored['figures'].values()]) + table(figures)
     lines += wire_table(wire['rows']) if wire else []
     fill(ALL, lines + (['', '## Before and after', '', *compared] if compared else []))

@@ -113,7 +113,7 @@ def counted(rows):
 def numbers(records):
     """The README's table."""
     by_name = {r['name']: r for r in records}
-    return ['| what | | sanstack | kernel |', '| --- | --- | ---: | ---: |',
+    return ['| what | unit | sanstack | kernel |', '| --- | --- | ---: | ---: |',
             *(f"| {text} | {r['unit']} | {number(r['value'])} | {number(r['baseline']['value'])} |"
               for name, text in NUMBERS.items() if (r := by_name.get(name)))]
 
@@ -128,8 +128,8 @@ def chart_row(record, title, y, scale):
     out = [f'<text x="{CHART_LEFT - 8}" y="{y + 11}" text-anchor="end">{html.escape(title)}</text>',
            f'<rect x="{CHART_LEFT}" y="{y}" width="{x - CHART_LEFT:.1f}" height="{CHART_BAR}" '
            f'fill="{COLOURS[0]}" fill-opacity="0.6"/>',
-           f'<text x="{x + 6:.1f}" y="{y + 11}">{better(record):.2f}: {number(record["value"])} '
-           f'{record["unit"]}</text>']
+           f'<text x="{WIDTH - 8}" y="{y + 11}" text-anchor="end">{better(record):.2f}: '
+           f'{number(record["value"])} {record["unit"]}</text>']
     for ratio, fill in zip(record['elsewhere'], DOTS):
         out.append(dot(CHART_LEFT + ratio * scale, y + CHART_BAR // 2, fill))
     return out

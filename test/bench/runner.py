@@ -349,8 +349,8 @@ class Runner:
     # ---- instructions ----
 
     def core(self, case):
-        """Per operation of both sides; "round": the client core's share of it; "express": per cent of
-        the packets that are no ACKs."""
+        """Per operation of both sides; "round": the client core's share of it; "express": per
+        cent of the packets that are no ACKs."""
         if (self.build, case) in self.counted:
             return self.counted[self.build, case]
         try:
