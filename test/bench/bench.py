@@ -126,6 +126,11 @@ def said(*command):
     return (done.stdout.strip().splitlines() or [''])[0]
 
 
+def commit():
+    """That of this tree."""
+    return said('git', 'describe', '--always', '--dirty', '--exclude', '*') or 'unknown'
+
+
 def flags(build):
     """Compiler and optimization flags of lib/core in this build."""
     commands = json.loads((pathlib.Path(build) / 'compile_commands.json').read_text('utf-8'))
@@ -223,8 +228,7 @@ def keep(folder, found):
 
 def facts(args, runner):
     """Facts without which the results can't be interpreted."""
-    commit = said('git', 'describe', '--always', '--dirty', '--exclude', '*')
-    return {'commit': commit or 'unknown',      # not a git repository
+    return {'commit': commit(),
             'date': time.strftime('%Y-%m-%d'),
             'flags': flags(args.build),
             'cpus': dict(zip(('client', 'server'), runner.cpus)),
@@ -368,8 +372,8 @@ def profile(args):
         tmp, build = pathlib.Path(tmp), pathlib.Path(args.build)
         if args.base:
             builds = {'base': args.base_build, 'new': build}
-            lines = [f'- base: {args.base}, {pathlib.Path(args.base_build).parent.name}; '
-                     f'counted, {time.strftime("%Y-%m-%d")}.', '']
+            lines = [f'- base: {args.base}, {pathlib.Path(args.base_build).parent.name}; this: '
+                     f'{commit()}; counted, {time.strftime("%Y-%m-%d")}.', '']
             return end_comparison(args, lines,
                                   *compare.count(tmp, builds, cases, args.within / 100))
         try:

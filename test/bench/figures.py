@@ -310,7 +310,7 @@ VARIANTS = {
     'rpc, whole end': lambda r: r.whole_end(False),
     'rpc packed, whole end': lambda r: r.whole_end(True),
     'a packet each way': constant(packets=2),
-    'all packets': constant(express=100),
+    'all packets': constant(express_tx=100, express_rx=100),
     # packing
     'small push, packed': small(True, '--batch', TOGETHER),
     'small push, not packed': small(False, '--batch', TOGETHER),
@@ -416,11 +416,12 @@ FIGURES = [
              f'time, {ns} ns a round', 'packets', f'{case}, counted', 'a packet each way',
              'packets', 'limit', '', lower=True, once=True)
       for case, ns in (('request', 500), ('request slow', 1500))),
-    *(Figure(f'express_{case.replace(" ", "_")}', COUNTED, f'by the express path: {title}',
-             '% of packets', f'{case}, counted', 'all packets', 'express', 'limit', '', once=True)
+    *(Figure(f'{way}_{case.replace(" ", "_")}', COUNTED, f'{done} by the express path: {title}',
+             '% of packets', f'{case}, counted', 'all packets', way, 'limit', '', once=True)
+      for way, done in (('express_tx', 'sent'), ('express_rx', 'received'))
       for case, title in (('push', '64 B push'), ('one each', '64 B push, one per connection'),
                           ('send', '64 B send'), ('rpc', '32 B requests and answers'),
-                          ('rpc packed', 'the same, packed'),
+                          ('rpc packed', '32 B requests and answers, packed'),
                           ('request', '64 B request and answer, one at a time'))),
     Figure('bulk_worked', 'bulk', '1 MiB solicited push, 8 under way, MTU 1500', 'Gb/s',
            'push', 'worked link, bulk', 'gbps', 'reference', '>= 0.95', elsewhere=(1.2,)),

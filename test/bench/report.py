@@ -25,8 +25,9 @@ CHART = (
         ('bulk9000_worked', '1 MiB, MTU 9000'))),
 )
 # Rows of performance.md; the others are in figures.md only.
-FRONT = ('send_worked', 'echo_worked', 'echo_udp', 'rpc_worked', 'whole_end_both', 'push_worked',
-         'push_packed', 'one_each', 'bulk_worked', 'bulk_tcp', 'memory', 'sock_tcp_echo_memif')
+FRONT = ('send_worked', 'echo_worked', 'rpc_worked', 'instructions_rpc', 'whole_end_both',
+         'push_worked', 'push_packed', 'one_each', 'bulk_worked', 'bulk_tcp', 'memory',
+         'sock_tcp_echo_memif')
 # Cases of profile_core.py in the table of instructions.
 OPERATIONS = {
     'push': 'a push of 64 bytes, 16 posted together',
@@ -104,10 +105,10 @@ def table(records):
 def counted(rows):
     """Table of the instructions and packets of each operation."""
     return ['| operation | client, instructions | server, instructions | both | packets | '
-            'by the express path |', '| --- | ---: | ---: | ---: | ---: | ---: |',
-            *(f"| {OPERATIONS[case]} | {r['ask']:,.0f} | {r['serve']:,.0f} | {r['both']:,.0f} | "
-              f"{r['packets']:.3f} | " + (f"{r['express']:.0f} % |" if 'express' in r else '– |')
-              for case, r in rows.items() if case in OPERATIONS)]
+            'sent and received by express |', '| --- | ---: | ---: | ---: | ---: | ---: |',
+            *(f"| {text} | {r['ask']:,.0f} | {r['serve']:,.0f} | {r['both']:,.0f} | "
+              f"{r['packets']:.3f} | {r['express_tx']:.0f} %, {r['express_rx']:.0f} % |"
+              for case, text in OPERATIONS.items() if (r := rows.get(case)))]
 
 
 def numbers(records):

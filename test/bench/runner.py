@@ -349,8 +349,8 @@ class Runner:
     # ---- instructions ----
 
     def core(self, case):
-        """Per operation of both sides; "round": the client core's share of it; "express": per
-        cent of the packets that are no ACKs."""
+        """Per operation of both sides; "round": the client core's share of it; "express_tx" and
+        "express_rx": per cent of the packets that are no ACKs."""
         if (self.build, case) in self.counted:
             return self.counted[self.build, case]
         try:
@@ -363,7 +363,7 @@ class Runner:
                    round=sum(client.stage(f, 'Ir')
                              for f in ('san_core_tick', 'san_core_tx_burst')))
         if content := said['packets'] - said['acks']:
-            got['express'] = 100 * said['express_tx'] / content
+            got.update({way: 100 * said[way] / content for way in ('express_tx', 'express_rx')})
         self.counted[self.build, case] = got
         return got
 

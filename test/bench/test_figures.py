@@ -24,7 +24,7 @@ import fabric                       # noqa: E402
 import store                        # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
 from report import CHART, FRONT, NUMBERS, chart, plot, table    # noqa: E402
-from runner import RunError, divide     # noqa: E402
+from runner import RunError, Runner, divide     # noqa: E402
 
 RPC = next(f for f in FIGURES if f.name == 'rpc_worked')
 # (slow and fast half of the link, per round); the valid baseline and ratio
@@ -117,6 +117,21 @@ class Judge(unittest.TestCase):
     def test_run_that_took_no_time(self):
         self.assertEqual(divide(6, 3, 'seconds'), 2)
         self.assertRaises(RunError, divide, 1, 0, 'seconds')
+
+
+class WholeEnd(unittest.TestCase):
+    def found(self, *idle):
+        """What three runs give, whose set-up takes 7,000, an operation 5 and an idle round 3."""
+        found = [(ops, 7000 + 5 * ops + 3 * i, i)
+                 for ops, i in zip((1000, 1010, 4000), idle)]
+        runner = types.SimpleNamespace(whole_run=lambda *_: found.pop(0))
+        return Runner.whole_end(runner, False)
+
+    def test_rounds_without_work(self):
+        self.assertAlmostEqual(self.found(100, 9000, 200)['both'], 5)
+
+    def test_busy_machine(self):
+        self.assertRaises(RunError, self.found, 100, 9000, 20000)
 
 
 class Possible(unittest.TestCase):
