@@ -32,7 +32,7 @@ import fabric                                       # noqa: E402
 import profile_core                                 # noqa: E402
 import store                                        # noqa: E402
 from figures import COUNTED, FIGURES, VARIANTS, judge   # noqa: E402
-from report import FRONT, NUMBERS, chart, counted, numbers, plot, table     # noqa: E402
+from report import CHARTED, FRONT, NUMBERS, chart, counted, numbers, plot, table    # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -202,9 +202,7 @@ def write_texts(stored):
     """Draw the texts and the chart from what is stored."""
     figures = store.records(stored)
     front = [r for r in figures if r['name'] in FRONT]
-    known = [r for r in figures if r['ratio']]
-    CHART.write_text(chart(known, footer(stored, [r['name'] for r in known
-                                                  if 'counted' not in r['run']])), encoding='utf-8')
+    CHART.write_text(chart(figures, footer(stored, CHARTED)), encoding='utf-8')
     fill(README, [*numbers(figures), '', f'Measured on {footer(stored, NUMBERS)}.'])
     fill(REPORT, heads(stored, [r['run'] for r in front if r['ratio']]) + table(front))
     counts, wire, compared = (stored[part] for part in ('counts', 'wire', 'comparison'))
@@ -258,7 +256,8 @@ def run_comparison(args, runner):
     lines = [*head(found)[:-1], f'- base: {args.base}, {base.parent.name}.']
     if flags(base) != found['flags']:
         lines.append(f'- its flags: {" ".join(flags(base)["options"])}.')
-    records, errors = compare.compare(runner, base, possible(args, runner), args.rounds, args.within / 100)
+    records, errors = compare.compare(runner, base, possible(args, runner), args.rounds,
+                                      args.within / 100)
     return end_comparison(args, [*lines, ''], records, errors)
 
 

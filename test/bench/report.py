@@ -24,6 +24,7 @@ CHART = (
         ('bulk_worked', '1 MiB'),
         ('bulk9000_worked', '1 MiB, MTU 9000'))),
 )
+CHARTED = [name for *_, figures in CHART for name, _ in figures]
 # Rows of performance.md; the others are in figures.md only.
 FRONT = ('send_worked', 'echo_worked', 'rpc_worked', 'instructions_rpc', 'whole_end_both',
          'push_worked', 'push_packed', 'one_each', 'bulk_worked', 'bulk_tcp', 'memory',

@@ -48,7 +48,7 @@ def short(record, run):
 def merge(stored, found):
     """Put what a run found into what is stored."""
     run = f"{found['date']} {found['commit']}"
-    if all(GROUPS[r['name']] == COUNTED for r in found['figures']):
+    if found['figures'] and all(GROUPS[r['name']] == COUNTED for r in found['figures']):
         run += ' counted'
     stored['runs'][run] = {k: found[k] for k in ('commit', 'date', 'flags', 'machine')}
     for record in found['figures']:

@@ -23,7 +23,7 @@ import compare                      # noqa: E402
 import fabric                       # noqa: E402
 import store                        # noqa: E402
 from figures import FIGURES, judge  # noqa: E402
-from report import CHART, FRONT, NUMBERS, chart, plot, table    # noqa: E402
+from report import CHART, CHARTED, FRONT, NUMBERS, chart, plot, table   # noqa: E402
 from runner import RunError, Runner, divide     # noqa: E402
 
 RPC = next(f for f in FIGURES if f.name == 'rpc_worked')
@@ -63,11 +63,10 @@ class Judge(unittest.TestCase):
         self.assertTrue(plot(record).startswith('<svg'))
 
     def test_chart(self):
-        names = [name for *_, figures in CHART for name, _ in figures]
         known = {f.name: f for f in FIGURES}
-        self.assertLessEqual({*names, *FRONT, *NUMBERS}, set(known))
+        self.assertLessEqual({*CHARTED, *FRONT, *NUMBERS}, set(known))
         records = [{'name': n, 'ratio': 0.5, 'value': 1, 'unit': known[n].unit,
-                    'elsewhere': known[n].elsewhere} for n in names[:-1]]
+                    'elsewhere': known[n].elsewhere} for n in CHARTED[:-1]]
         svg = chart(records, 'a machine')
         self.assertEqual(svg.count('>2.00: 1 us<'), sum(r['unit'] == 'us' for r in records))
         self.assertEqual(svg.count('<rect'), 1 + len(records))
@@ -100,10 +99,11 @@ class Judge(unittest.TestCase):
         store.merge(stored, found)
         self.assertEqual(stored['figures'][RPC.name], before['figures'][RPC.name])
         self.assertEqual(stored['figures']['echo_udp']['run'], '2030-01-01 abc')
-        texts = self.drawn(stored)
+        texts = self.drawn({**stored, 'comparison': ['| a change |']})
         for text in texts.values():
             self.assertIn('2030-01-01', text)
             self.assertIn('abc, older', text)
+        self.assertIn('| a change |', texts['ALL'])
         self.assertGreater(texts['ALL'].count('\n| '), 3 * texts['REPORT'].count('\n| '))
 
     def test_texts(self):
