@@ -102,12 +102,12 @@ struct san_wq {
 	_Atomic uint32_t rq_tail;
 	_Alignas(64) _Atomic uint32_t sq_head; /**< written by the lcore */
 	_Atomic uint32_t rq_head;
+	_Alignas(64) struct san_ulp_wr sqe[];
 };
 
 /** Private state of the application. */
 struct san_wq_prod {
 	struct san_wq *wq;
-	struct san_ulp_wr *sqe;
 	struct san_ulp_recv *rqe;
 	struct san_spsc_prod sq, rq;
 };
@@ -115,28 +115,23 @@ struct san_wq_prod {
 /** Private state of the lcore. */
 struct san_wq_cons {
 	struct san_wq *wq; /**< NULL: there are no queues */
-	struct san_ulp_wr *sqe;
 	struct san_ulp_recv *rqe;
 	struct san_spsc_cons sq, rq;
 };
 
-/**
- * Bytes of two queues of these depths, powers of two; whole cache lines. Zeros are a valid start.
- */
+/** Bytes of two queues of these depths, powers of two. Zeros are a valid start. */
 static inline size_t
 san_wr_wq_bytes(uint32_t sq_depth, uint32_t rq_depth)
 {
-	return (sizeof(struct san_wq) + sq_depth * sizeof(struct san_ulp_wr) +
-		rq_depth * sizeof(struct san_ulp_recv) + 63) &
-		~(size_t)63;
+	return sizeof(struct san_wq) + sq_depth * sizeof(struct san_ulp_wr) +
+		rq_depth * sizeof(struct san_ulp_recv);
 }
 
 static inline void
 san_wr_wq_prod_init(struct san_wq_prod *p, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
 {
 	p->wq = wq;
-	p->sqe = (struct san_ulp_wr *)(wq + 1);
-	p->rqe = (struct san_ulp_recv *)(p->sqe + sq_depth);
+	p->rqe = (struct san_ulp_recv *)(wq->sqe + sq_depth);
 	san_spsc_prod_init(&p->sq, sq_depth);
 	san_spsc_prod_init(&p->rq, rq_depth);
 }
@@ -145,8 +140,7 @@ static inline void
 san_wr_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth)
 {
 	c->wq = wq;
-	c->sqe = (struct san_ulp_wr *)(wq + 1);
-	c->rqe = (struct san_ulp_recv *)(c->sqe + sq_depth);
+	c->rqe = (struct san_ulp_recv *)(wq->sqe + sq_depth);
 	san_spsc_cons_init(&c->sq, sq_depth);
 	san_spsc_cons_init(&c->rq, rq_depth);
 }

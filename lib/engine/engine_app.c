@@ -203,7 +203,7 @@ drain_sends(struct san_engine *e, struct san_engine_qp *q, const char **why)
 		if (sum >= max)
 			return false;
 		n = RTE_MIN(engine_app_entries(&w->sq, n, why), max - sum);
-		memcpy(wr, &w->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
+		memcpy(wr, &w->wq->sqe[w->sq.head & w->sq.mask], n * sizeof(wr[0]));
 		for (i = 0; i < n && *why == NULL; i++)
 			*why = take_send(e, q, &wr[i]);
 		if (*why != NULL)

@@ -348,7 +348,7 @@ wq_names(const struct san_wq_cons *q, uint32_t key)
 	uint32_t nb_rq = RTE_MIN(atomic_load(&q->wq->rq_tail) - q->rq.head, q->rq.mask + 1);
 
 	for (i = 0; i < nb_sq; i++) {
-		const struct san_ulp_wr *wr = &q->sqe[(q->sq.head + i) & q->sq.mask];
+		const struct san_ulp_wr *wr = &q->wq->sqe[(q->sq.head + i) & q->sq.mask];
 
 		if (sge_names(wr->sge, wr->nb_sge, key))
 			return true;

@@ -97,7 +97,7 @@ drain_qp(struct san_engine *e, uint32_t qp, struct san_wq_cons *q)
 	while ((n = san_spsc_count(&q->sq, &q->wq->sq_tail)) != 0) {
 		at = q->sq.head & q->sq.mask;
 		n = RTE_MIN(n, q->sq.mask + 1 - at);
-		taken = san_core_post(e->core, qp, &q->sqe[at], n, e->now_ns);
+		taken = san_core_post(e->core, qp, &q->wq->sqe[at], n, e->now_ns);
 		san_spsc_pop(&q->sq, &q->wq->sq_head, taken);
 		if (taken < n)
 			return false;
@@ -134,7 +134,7 @@ prefetch_qp(struct san_engine *e, const struct san_engine_qp *q)
 	if (q->wq.wq == NULL)
 		return;
 	rte_prefetch0(q->wq.wq);
-	rte_prefetch0(&q->wq.sqe[q->wq.sq.head & q->wq.sq.mask]);
+	rte_prefetch0(&q->wq.wq->sqe[q->wq.sq.head & q->wq.sq.mask]);
 	san_core_prefetch_qp(e->core, q->qpn);
 }
 

@@ -72,11 +72,11 @@ struct rtsan_qp {
 	struct san_wq_prod wq;
 	struct rtsan_ctx *ctx;
 	void *context;
+	struct rtsan_stream *sync; /**< stream that owns it, or NULL */
 	uint32_t qpn;
 	bool is_stream;
-	struct rtsan_stream *sync; /**< stream that owns it, or NULL */
-	_Atomic bool busy;         /**< connecting or connected, until the end was reported */
-	_Atomic bool ended;        /**< the connection has ended, and that was reported */
+	_Atomic bool busy;  /**< connecting or connected, until the end was reported */
+	_Atomic bool ended; /**< the connection has ended, and that was reported */
 };
 
 /** An event that is kept for rtsan_event_poll(). */

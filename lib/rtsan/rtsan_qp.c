@@ -237,7 +237,7 @@ rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_wr)
 		rc = qp_check_send(qp, &wr[n], &length);
 		if (rc != 0 || (uint32_t)n == room)
 			break;
-		qp_fill_send(qp->ctx, &q->sqe[(q->sq.tail + (uint32_t)n) & q->sq.mask], &wr[n],
+		qp_fill_send(qp->ctx, &q->wq->sqe[(q->sq.tail + (uint32_t)n) & q->sq.mask], &wr[n],
 			     (uint32_t)length);
 	}
 	if (n == 0)
@@ -264,7 +264,7 @@ qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value, u
 		return rtsan_fail(-EINVAL, "stream: the queue pair is none");
 	if (san_spsc_room(&q->sq, &q->wq->sq_head) == 0)
 		return rtsan_fail(-EAGAIN, "stream: the send queue is full");
-	qp_fill_send(qp->ctx, &q->sqe[q->sq.tail & q->sq.mask], &wr, 0);
+	qp_fill_send(qp->ctx, &q->wq->sqe[q->sq.tail & q->sq.mask], &wr, 0);
 	san_spsc_push(&q->sq, &q->wq->sq_tail, 1);
 	qp->ctx->ops->doorbell(qp->ctx->priv, qp->qpn);
 	return 0;

@@ -164,7 +164,7 @@ post(uint32_t n)
 
 	/* what it has no use for is not written, as in librtsan: one cache line */
 	for (uint32_t i = 0; i < n; i++) {
-		wr = &q->sqe[(q->sq.tail + i) & q->sq.mask];
+		wr = &q->wq->sqe[(q->sq.tail + i) & q->sq.mask];
 		wr->wr_id = q->sq.tail + i;
 		wr->op = RTSAN_WR_SEND;
 		wr->flags = RTSAN_WR_SIGNALED | RTSAN_WR_INLINE;

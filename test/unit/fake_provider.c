@@ -133,7 +133,7 @@ fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 		return fake_state.qp_rc;
 	for (conf->qp = 0; fake_state.qp_used[conf->qp]; conf->qp++)
 		;
-	conf->wq = aligned_alloc(64, bytes);
+	conf->wq = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
 	memset(conf->wq, 0, bytes);
 	fake_state.qp_used[conf->qp] = true;
 	fake_state.qp[conf->qp] = *conf;

@@ -149,7 +149,7 @@ UNIT_CASE(san_engine_lcore_names_key__by_others)
 	assert_int_equal(next_wc(&apps[0]).status, SAN_ST_OK);
 	/* in the ring, but without a doorbell */
 	wr.sge[1] = part(&apps[1], 0, 100);
-	apps[0].q.sqe[1] = wr;
+	apps[0].q.wq->sqe[1] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
 	assert_false(san_engine_lcore_names_key(e, apps[1].key));
 	assert_true(san_engine_lcore_names_key(e, apps[0].key));
@@ -267,7 +267,7 @@ UNIT_CASE(san_engine_app__bell_of_another)
 {
 	struct san_ulp_wr wr = good_push();
 
-	apps[0].q.sqe[0] = wr;
+	apps[0].q.wq->sqe[0] = wr;
 	san_spsc_push(&apps[0].q.sq, &apps[0].wq->sq_tail, 1);
 	san_doorbells_ring(apps[1].doorbells, san_ulp_qp_index(&e->conf.ulp, apps[0].qp));
 	san_engine_progress(port);

@@ -202,7 +202,7 @@ ring(const struct app *a)
 static inline void
 post(struct app *a, const struct san_ulp_wr *wr)
 {
-	a->q.sqe[a->q.sq.tail & a->q.sq.mask] = *wr;
+	a->q.wq->sqe[a->q.sq.tail & a->q.sq.mask] = *wr;
 	san_spsc_push(&a->q.sq, &a->wq->sq_tail, 1);
 	ring(a);
 }

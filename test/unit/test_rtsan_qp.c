@@ -86,7 +86,7 @@ TEST(rtsan_post_send__every_field)
 		.rkey = 5,
 	};
 	struct rtsan_qp *qp = test_rtsan_qp(8, NULL);
-	const struct san_ulp_wr *e = &qp->wq.sqe[0];
+	const struct san_ulp_wr *e = &qp->wq.wq->sqe[0];
 
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	assert_int_equal(qp->wq.wq->sq_tail, 1);
@@ -128,9 +128,9 @@ TEST(rtsan_post_send__inline)
 	assert_int_equal(rtsan_post_send(qp, &wr, 1), 1);
 	memset(a, 'x', sizeof(a));
 	memset(b, 'x', sizeof(b));
-	assert_int_equal(qp->wq.sqe[0].inline_len, 8);
-	assert_int_equal(qp->wq.sqe[0].nb_sge, 0);
-	assert_memory_equal(qp->wq.sqe[0].data, "abcdefgh", 8);
+	assert_int_equal(qp->wq.wq->sqe[0].inline_len, 8);
+	assert_int_equal(qp->wq.wq->sqe[0].nb_sge, 0);
+	assert_memory_equal(qp->wq.wq->sqe[0].data, "abcdefgh", 8);
 }
 
 TEST(rtsan_post_send__full_and_wrapping)
@@ -149,7 +149,8 @@ TEST(rtsan_post_send__full_and_wrapping)
 		assert_int_equal(rtsan_post_send(qp, &wr[8], 1), 0);
 		assert_int_equal(qp->wq.wq->sq_tail - qp->wq.wq->sq_head, 8);
 		for (int i = 0; i < 8; i++)
-			assert_true(qp->wq.sqe[(round * 8 + (uint32_t)i) & 7].wr_id == expect++);
+			assert_true(qp->wq.wq->sqe[(round * 8 + (uint32_t)i) & 7].wr_id ==
+				    expect++);
 		qp->wq.wq->sq_head += 8;
 	}
 	/* the requests before a malformed one are posted */

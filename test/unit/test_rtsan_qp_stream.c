@@ -21,7 +21,7 @@ TEST(rtsan_qp_create__stream)
 TEST(rtsan_stream__what_is_posted)
 {
 	struct rtsan_qp *qp = test_rtsan_qp(8, &defaults);
-	const struct san_ulp_wr *e = qp->wq.sqe;
+	const struct san_ulp_wr *e = qp->wq.wq->sqe;
 	const struct {
 		uint32_t imm;
 		uint64_t value;
@@ -37,7 +37,7 @@ TEST(rtsan_stream__what_is_posted)
 		{SAN_STREAM_OPT_GATHER_NS, 4000000000000, SAN_WR_OPTION},
 	};
 
-	memset(qp->wq.sqe, 0xff, 8 * sizeof(*e));
+	memset(qp->wq.wq->sqe, 0xff, 8 * sizeof(*e));
 	assert_int_equal(
 		rtsan_stream_wait(qp, RTSAN_STREAM_READABLE | RTSAN_STREAM_URGENT, 100), 0);
 	assert_int_equal(rtsan_stream_cancel(qp, RTSAN_STREAM_SENDS, 101), 0);
@@ -95,7 +95,7 @@ TEST(rtsan_post__by_kind)
 	struct rtsan_qp *plain = test_rtsan_qp(8, NULL);
 
 	assert_int_equal(rtsan_post_send(stream, &wr, 1), 1);
-	assert_int_equal(stream->wq.sqe[0].flags, RTSAN_WR_OOB);
+	assert_int_equal(stream->wq.wq->sqe[0].flags, RTSAN_WR_OOB);
 	assert_error(rtsan_post_send(plain, &wr, 1), -EINVAL, "flags 0x10");
 	wr.flags = RTSAN_WR_SOLICITED;
 	assert_error(rtsan_post_send(stream, &wr, 1), -EINVAL, "flags 0x4");
@@ -127,9 +127,9 @@ TEST(rtsan_post_recv__loan)
 	assert_int_equal(stream->wq.rqe[0].flags, RTSAN_RECV_LOAN | RTSAN_RECV_DONTWAIT);
 	assert_int_equal(stream->wq.rqe[0].nb_sge, 0);
 	assert_int_equal(rtsan_stream_give_back(stream, 77, 6), 0);
-	assert_int_equal(stream->wq.sqe[0].op, SAN_WR_GIVE_BACK);
-	assert_int_equal(stream->wq.sqe[0].imm, 77);
-	assert_int_equal(stream->wq.sqe[0].wr_id, 6);
+	assert_int_equal(stream->wq.wq->sqe[0].op, SAN_WR_GIVE_BACK);
+	assert_int_equal(stream->wq.wq->sqe[0].imm, 77);
+	assert_int_equal(stream->wq.wq->sqe[0].wr_id, 6);
 	recv.flags = RTSAN_RECV_LOAN | RTSAN_RECV_PEEK;
 	assert_error(rtsan_post_recv(stream, &recv, 1), -EINVAL, "with a loan");
 	recv.flags = RTSAN_RECV_LOAN | RTSAN_RECV_WAITALL;

@@ -20,7 +20,7 @@ TEST(rtsan_stream_shutdown_write__does_not_wait)
 	assert_int_equal(rtsan_stream_shutdown_write(s), 0);
 	pthread_mutex_unlock(&s->wr);
 	assert_int_equal(wq->sq_tail, 1);
-	assert_int_equal(s->qp->wq.sqe[0].op, SAN_WR_SHUTDOWN);
+	assert_int_equal(s->qp->wq.wq->sqe[0].op, SAN_WR_SHUTDOWN);
 	assert_int_equal(fake->nb_progress, 1);
 	/* once is enough */
 	assert_int_equal(rtsan_stream_shutdown_write(s), 0);
@@ -29,7 +29,7 @@ TEST(rtsan_stream_shutdown_write__does_not_wait)
 	assert_int_equal(wq->sq_tail, 1);
 	/* its late completion does not matter to other calls */
 	fake->wc[0] = (struct san_ulp_wc){
-		.wr_id = s->qp->wq.sqe[0].wr_id,
+		.wr_id = s->qp->wq.wq->sqe[0].wr_id,
 		.qp = s->qp->qpn,
 		.op = RTSAN_WC_STREAM_SHUTDOWN,
 		.status = RTSAN_WC_FLUSHED,

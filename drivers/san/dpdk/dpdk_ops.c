@@ -527,13 +527,14 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 static int
 dpdk_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
+	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
+	void *wq;
 	int rc;
 
-	conf->wq = aligned_alloc(RTE_CACHE_LINE_SIZE,
-				 san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth));
-	if (conf->wq == NULL)
+	if (posix_memalign(&wq, RTE_CACHE_LINE_SIZE, bytes) != 0)
 		return -ENOMEM;
-	memset(conf->wq, 0, sizeof(*conf->wq)); /* entries are written before they are read */
+	/* entries are written before they are read */
+	conf->wq = memset(wq, 0, sizeof(*conf->wq));
 	rc = san_dpdk_ops_qp_create(priv, 0, conf);
 	if (rc != 0)
 		free(conf->wq);

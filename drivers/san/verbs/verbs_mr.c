@@ -82,7 +82,7 @@ san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, u
 	}
 	tail = atomic_load(&wq->sq_tail);
 	for (at = atomic_load(&wq->sq_head); at != tail; at++) {
-		const struct san_ulp_wr *e = &c.sqe[at & c.sq.mask];
+		const struct san_ulp_wr *e = &c.wq->sqe[at & c.sq.mask];
 
 		if ((e->flags & RTSAN_WR_INLINE) != 0 ||
 		    !verbs_mr_sges_name(e->sge, e->nb_sge, key))

@@ -34,7 +34,7 @@ san_verbs_qp_make_queues(struct verbs_qp *q)
 		return rc;
 	}
 	q->wq = wq;
-	q->sqe = (struct san_ulp_wr *)(wq + 1);
+	q->sqe = wq->sqe;
 	q->rqe = (struct san_ulp_recv *)(q->sqe + q->sq_depth);
 	return 0;
 }

@@ -279,7 +279,7 @@ take_posted(struct verbs_stream *s, bool recvs)
 		if (n > c->mask + 1 - at)
 			n = c->mask + 1 - at;
 		taken = recvs ? san_stream_recv_post(s->session, &s->wq.rqe[at], n) :
-				san_stream_post_send(s->session, &s->wq.sqe[at], n);
+				san_stream_post_send(s->session, &s->wq.wq->sqe[at], n);
 		san_spsc_pop(c, head, taken);
 		if (taken < n)
 			return;
