@@ -231,7 +231,7 @@ san_cm_hash_find(const struct san_cm *cm, const struct san_ip *peer, uint32_t pe
 		struct san_cm_conn *c = &cm->conns[slot];
 
 		if (c->peer_cid == peer_cid && c->peer_tag == peer_tag &&
-		    san_wire_ip_eq(&c->peer, peer))
+		    san_wire_ip_eq(san_cm_peer(cm, c), peer))
 			return c;
 		slot = c->hash_next;
 	}
@@ -258,7 +258,7 @@ san_cm_hash_free(struct san_cm *cm, const struct san_ip *peer, uint32_t peer_cid
 void
 san_cm_hash_add(struct san_cm *cm, struct san_cm_conn *c)
 {
-	uint32_t *bucket = cm_bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
+	uint32_t *bucket = cm_bucket_of(cm, san_cm_peer(cm, c), c->peer_cid, c->peer_tag);
 
 	SAN_ASSERT(!c->in_hash);
 	c->hash_next = *bucket;
@@ -273,7 +273,7 @@ san_cm_hash_del(struct san_cm *cm, struct san_cm_conn *c)
 
 	if (!c->in_hash)
 		return;
-	link = cm_bucket_of(cm, &c->peer, c->peer_cid, c->peer_tag);
+	link = cm_bucket_of(cm, san_cm_peer(cm, c), c->peer_cid, c->peer_tag);
 	while (*link != c->slot)
 		link = &cm->conns[*link].hash_next;
 	*link = c->hash_next;
@@ -301,7 +301,6 @@ san_cm_conn_add(struct san_cm *cm, const struct san_ip *local, const struct san_
 	c->slot = slot;
 	c->private_idx = CM_NO_PRIVATE;
 	c->hash_next = CM_NO_SLOT;
-	c->peer = *peer;
 	pc->path = cm->conf.path;
 	pc->path.src = *local;
 	pc->path.dst = *peer;
@@ -457,7 +456,7 @@ fill_event(const struct san_cm *cm, const struct san_cm_conn *c, struct san_cm_e
 		.type = (uint8_t)__builtin_ctz(c->events),
 		.slot = c->slot,
 		.cookie = c->cookie,
-		.peer = c->peer,
+		.peer = *san_cm_peer(cm, c),
 	};
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
 		ev->listener = cm->listeners[c->listener].cookie;
@@ -544,7 +543,8 @@ cm_check_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 		   (c->events & 1u << SAN_CM_EV_ESTABLISHED) != 0);
 	SAN_VERIFY(c->retries <= cm->conf.max_retries);
 	SAN_VERIFY(c->probes <= RTE_MAX(c->keepalive.probes, 1));
-	SAN_VERIFY(!c->in_hash || san_cm_hash_find(cm, &c->peer, c->peer_cid, c->peer_tag) == c);
+	SAN_VERIFY(!c->in_hash ||
+		   san_cm_hash_find(cm, san_cm_peer(cm, c), c->peer_cid, c->peer_tag) == c);
 }
 
 void

@@ -48,7 +48,7 @@ static void
 count_waiting(struct san_cm *cm, const struct san_cm_conn *c, int change)
 {
 	cm->listeners[c->listener].nb_waiting += change;
-	*san_cm_waiting(cm, &c->peer) += change;
+	*san_cm_waiting(cm, san_cm_peer(cm, c)) += change;
 }
 
 /** Change the state; this is the only place. Counts, traces, and leaves lists of the old state. */
@@ -60,11 +60,11 @@ set_state(struct san_cm *cm, struct san_cm_conn *c, enum san_cm_state next)
 	SAN_LOG(CM, DEBUG, "slot=%u state=%s next=%s", c->slot, state_names[c->state],
 		state_names[next]);
 	if (c->state == SAN_CM_RESOLVING)
-		TAILQ_REMOVE(san_cm_resolving(cm, &c->peer), c, change_link);
+		TAILQ_REMOVE(san_cm_resolving(cm, san_cm_peer(cm, c)), c, change_link);
 	if (c->state == SAN_CM_WAIT_ACCEPT)
 		count_waiting(cm, c, -1);
 	if (next == SAN_CM_RESOLVING)
-		TAILQ_INSERT_TAIL(san_cm_resolving(cm, &c->peer), c, change_link);
+		TAILQ_INSERT_TAIL(san_cm_resolving(cm, san_cm_peer(cm, c)), c, change_link);
 	if (next == SAN_CM_WAIT_ACCEPT)
 		count_waiting(cm, c, 1);
 	c->state = (uint8_t)next;
@@ -207,7 +207,7 @@ act_refuse_again(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step 
 {
 	struct san_wire_cm rej;
 
-	if (!c->is_refused || !san_cm_tx_rate_take(cm, &cm->answers, &c->peer, s->now_ns))
+	if (!c->is_refused || !san_cm_tx_rate_take(cm, &cm->answers, san_cm_peer(cm, c), s->now_ns))
 		return;
 	san_cm_tx_build(cm, c, SAN_CM_REJ, &rej);
 	san_cm_tx_reply(cm, s->pkt, san_cm_reply_udp_port(s->pkt, s->msg), &rej);
@@ -596,7 +596,7 @@ san_cm_fsm_resolved(struct san_cm *cm, const struct san_ip *ip, const struct rte
 	cm->now_ns = now_ns;
 	for (c = TAILQ_FIRST(san_cm_resolving(cm, ip)); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, change_link);
-		if (!san_wire_ip_eq(&c->peer, ip))
+		if (!san_wire_ip_eq(san_cm_peer(cm, c), ip))
 			continue;
 		san_cm_pdl_conn(cm, c)->path.dst_mac = *mac;
 		san_cm_fsm_step(cm, c, &s);

@@ -112,7 +112,6 @@ struct san_cm_conn {
 	};
 	struct san_cm_keepalive keepalive;
 	uint32_t peer_cid, peer_tag; /**< destination of our messages; 0 = not known yet */
-	struct san_ip peer;
 	uint32_t peer_uid;
 	uint64_t cookie; /**< of the ULP */
 	union {
@@ -123,7 +122,7 @@ struct san_cm_conn {
 	TAILQ_ENTRY(san_cm_conn) ev_link;
 	TAILQ_ENTRY(san_cm_conn) change_link; /**< before any change: of those without a MAC */
 };
-static_assert(sizeof(struct san_cm_conn) <= 136, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_cm_conn) <= 120, "doc/architecture.md: what a connection costs");
 
 TAILQ_HEAD(cm_conn_list, san_cm_conn);
 
@@ -180,6 +179,13 @@ static inline struct san_pdl_conn *
 san_cm_pdl_conn(const struct san_cm *cm, const struct san_cm_conn *c)
 {
 	return &cm->pdl->conns[c->slot];
+}
+
+/** Address of the peer, also of a ghost. */
+static inline const struct san_ip *
+san_cm_peer(const struct san_cm *cm, const struct san_cm_conn *c)
+{
+	return &san_cm_pdl_conn(cm, c)->path.dst;
 }
 
 static inline bool

@@ -187,7 +187,7 @@ rx_rep(struct san_cm *cm, struct san_cm_conn *c, const struct cm_step *s)
 	if (c->state == SAN_CM_REQ_COOKIE_SENT) {
 		/* an acceptor without streams omits their bit; CID and tag must be unused here */
 		if (!san_cm_offer_valid(s->msg) ||
-		    !san_cm_hash_free(cm, &c->peer, s->msg->src_cid, s->msg->src_tag) ||
+		    !san_cm_hash_free(cm, san_cm_peer(cm, c), s->msg->src_cid, s->msg->src_tag) ||
 		    san_cm_has_stream(s->msg->features) != san_cm_setup(cm, c)->is_stream) {
 			end.in = CM_IN_REJ;
 			end.reason = RTSAN_R_PARAMETER;

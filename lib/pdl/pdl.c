@@ -253,6 +253,7 @@ san_pdl_conn_add(struct san_pdl *pdl, struct san_pdl_conn **out)
 	c = &pdl->conns[slot];
 	*c = (struct san_pdl_conn){
 		.slot = (uint16_t)slot,
+		.path = c->path,
 		.state = SAN_CONN_SETUP,
 		.odd = SAN_ODD_STATE,
 		.is_lent = true,
@@ -359,6 +360,7 @@ forget_outstanding(struct san_pdl *pdl, struct san_pdl_conn *c)
 void
 san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
+	struct san_wire_path path = c->path;
 	uint16_t slot = c->slot;
 
 	SAN_VERIFY(c->state != SAN_CONN_FREE);
@@ -371,6 +373,7 @@ san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c)
 	san_pdl_pcb_withdraw(pdl, c);
 	memset(c, 0, offsetof(struct san_pdl_conn, setup));
 	c->slot = slot;
+	c->path = path;
 	c->odd = SAN_ODD_STATE;
 	pdl->nb_conns--;
 	pdl->nb_kept++;

@@ -260,8 +260,7 @@ struct san_pdl_conn {
 	TAILQ_ENTRY(san_pdl_conn) ack_link;
 	/* receive windows: only the words near the base are touched */
 	struct san_pdl_rxw rx[SAN_WIN_MAX];
-	/* path (RT-28) */
-	struct san_wire_path path;
+	struct san_wire_path path;         /**< RT-28; kept until the slot is taken, for cm */
 	uint16_t ports[SAN_WIRE_CM_PORTS]; /**< source ports that steer to the peer's lcore */
 	/**
 	 * Silence until the connection ends, in units of SAN_PDL_USER_TIMEOUT_MS; 0:
@@ -400,7 +399,7 @@ void san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct
 		       uint16_t rx_req_win, uint16_t rx_data_win, uint64_t now_ns);
 /** OPEN → CLOSING: the connection sends no packets of its own and waits for no budget. */
 void san_pdl_conn_close(struct san_pdl *pdl, struct san_pdl_conn *c);
-/** Release everything the connection holds but its slot. Outstanding entries are dropped. */
+/** Release everything the connection holds but slot and path. Outstanding entries are dropped. */
 void san_pdl_conn_del(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Give the slot of a deleted connection back, so that it may be taken again. */
 void san_pdl_slot_give(struct san_pdl *pdl, uint16_t slot);

@@ -114,7 +114,7 @@ fix_names(struct san_wire_cm *msg, struct san_wire_pkt *p, uint8_t fix, uint8_t 
 	const struct san_pdl_conn *pc = &pdl->conns[which % NB_CONNS];
 
 	if (fix & FIX_PEER) {
-		p->src = c->state != SAN_CM_IDLE ? c->peer : address(2);
+		p->src = c->state != SAN_CM_IDLE ? pc->path.dst : address(2);
 		p->dst = address(1);
 	}
 	if (fix & FIX_DST) {
