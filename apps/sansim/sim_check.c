@@ -346,7 +346,8 @@ static void
 check_crumbs(struct sim_world *w, const struct sim_host *h, const struct san_tl_conn *tc)
 {
 	const struct san_tl *tl = san_core_tl(h->core);
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants); /* the others are granted after it */
+	/* the others are granted after it */
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->grants);
 	uint32_t piece = RTE_MIN(tl->conf.budget_bytes / 8, tl->conf.grant_bytes / 2);
 	uint32_t least_left = RTE_MIN(piece, PIECE_BYTES);
 
@@ -418,7 +419,7 @@ check_grant_host(struct sim_world *w, const struct sim_host *h, struct path_sums
 		check_crumbs(w, h, tc);
 		seen = &peers[tc->host - tl->hosts];
 		seen->rtt_ns = RTE_MAX(seen->rtt_ns, tl->pdl->conns[slot].rtt.base_ns);
-		TAILQ_FOREACH(r, &tc->rxns, all_link) {
+		TAILQ_FOREACH(r, &tc->queues->rxns, all_link) {
 			/* those that may still arrive, also again: all but those placed in order */
 			in_turn = !tc->peer.ordered || r->rsn == tc->rx_base;
 			bytes = r->granted - (in_turn ? r->received : 0);

@@ -70,12 +70,15 @@ alloc_pools(struct san_tl *tl)
 	tl->txns = san_mem_aligned(mem, (size_t)conf->max_txns * sizeof(*tl->txns));
 	tl->extras = san_mem_calloc(mem, conf->max_txns, sizeof(*tl->extras));
 	tl->rxns = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->rxns));
+	tl->queues = san_mem_calloc(mem, conf->max_rxns, sizeof(*tl->queues));
 	tl->rings = san_mem_calloc(mem, (size_t)nb_rings * SAN_TL_N_MAX, sizeof(*tl->rings));
 	tl->memos = san_mem_calloc(mem, conf->max_unordered + 1, sizeof(*tl->memos));
 	tl->refused = san_mem_calloc(mem, conf->max_refused, sizeof(*tl->refused));
 	if (tl->conns == NULL || tl->extras == NULL ||
 	    san_pool_create(&tl->free_txns, mem, tl->txns, conf->max_txns, sizeof(*tl->txns)) ||
 	    san_pool_create(&tl->free_rxns, mem, tl->rxns, conf->max_rxns, sizeof(*tl->rxns)) ||
+	    san_pool_create(&tl->free_queues, mem, tl->queues, conf->max_rxns,
+			    sizeof(*tl->queues)) ||
 	    san_pool_create(&tl->free_rings, mem, tl->rings, nb_rings,
 			    SAN_TL_N_MAX * sizeof(*tl->rings)) ||
 	    san_pool_create(&tl->free_memos, mem, tl->memos, conf->max_unordered,
@@ -133,7 +136,8 @@ san_tl_create(const struct san_tl_conf *conf, struct san_pdl *pdl, struct san_de
 	}
 	san_tl_lend_join(tl);
 	for (slot = 0; slot < conf->max_conns; slot++)
-		tl->conns[slot].slot = (uint16_t)slot;
+		tl->conns[slot] = (struct san_tl_conn){.slot = (uint16_t)slot,
+						       .queues = &tl->no_queues};
 	*out = tl;
 	return 0;
 }
@@ -154,6 +158,8 @@ san_tl_destroy(struct san_tl *tl)
 	san_mem_end(mem, tl->memos);
 	san_pool_destroy(&tl->free_rings, mem);
 	san_mem_end(mem, tl->rings);
+	san_pool_destroy(&tl->free_queues, mem);
+	san_mem_end(mem, tl->queues);
 	san_pool_destroy(&tl->free_rxns, mem);
 	san_mem_end(mem, tl->rxns);
 	san_pool_destroy(&tl->free_txns, mem);
@@ -177,8 +183,12 @@ san_tl_conn_prepare(struct san_tl *tl, uint16_t slot, bool ordered)
 	struct san_tl_conn *tc = &tl->conns[slot];
 
 	SAN_VERIFY(!tc->open && tc->memo == NULL && san_tl_may_prepare(tl, ordered));
-	if (!ordered)
-		tc->memo = san_pool_take(&tl->free_memos);
+	if (ordered)
+		return;
+	tc->memo = san_pool_take(&tl->free_memos);
+	TAILQ_INIT(&tc->memo->ready);
+	TAILQ_INIT(&tc->memo->wait);
+	tc->memo->wait_due_ns = SAN_TIME_NEVER;
 }
 
 /* Release what the connection remembers of finished RSNs. */
@@ -219,20 +229,13 @@ san_tl_conn_open(struct san_tl *tl, uint16_t slot, const struct san_tl_peer *pee
 		.rx_base = rx,
 		.rx_ssn = rx,
 		.ssn_queued = rx,
-		.wait_due_ns = SAN_TIME_NEVER,
+		.queues = &tl->no_queues,
 	};
 	tc->peer.n_tx = RTE_MIN(RTE_MAX(peer->n_tx, 1), SAN_TL_N_MAX);
 	tc->peer.n_rx = RTE_MIN(RTE_MAX(peer->n_rx, 1), SAN_TL_N_MAX);
 	tc->peer.relaxed = peer->relaxed && peer->ordered;
 	tc->peer.ends = peer->ends && peer->ordered;
-	TAILQ_INIT(&tc->ready);
-	TAILQ_INIT(&tc->wait);
 	TAILQ_INIT(&tc->aborts);
-	TAILQ_INIT(&tc->rxns);
-	TAILQ_INIT(&tc->grants);
-	TAILQ_INIT(&tc->out);
-	TAILQ_INIT(&tc->pulls);
-	TAILQ_INIT(&tc->retry);
 	san_tl_host_join(tl, tc);
 	c->cmpl_out = rx;
 	c->cmpl_in = tx;

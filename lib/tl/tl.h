@@ -364,13 +364,34 @@ enum san_tl_want {
 	SAN_WANT_LISTED = SAN_WANT_RECORDS | SAN_WANT_BUDGET,
 };
 
-/** State of RSNs at the target of an unordered connection, indexed by RSN mod SAN_TL_N_MAX. */
+/**
+ * Records of a connection as a target, and their queues. Most connections have no record, and so
+ * none of these.
+ */
+struct san_tl_queues {
+	struct san_tl_rxns rxns;   /**< all records */
+	struct san_tl_rxns grants; /**< requests in SSN order, not fully granted */
+	struct san_tl_rxns out;    /**< grants decided, without a PSN yet */
+	struct san_tl_rxns pulls;  /**< executed pulls with bytes to send */
+	struct san_tl_rxns retry;  /**< pulls and atomics that the ULP was not ready for */
+	uint64_t retry_ns;
+	TAILQ_ENTRY(san_tl_queues) admit_link;
+	uint16_t slot; /**< of the connection */
+};
+TAILQ_HEAD(san_tl_queues_list, san_tl_queues);
+
+/** What only an unordered connection has; arrays are indexed by RSN mod SAN_TL_N_MAX. */
 struct san_tl_memo {
+	/* initiator */
+	struct san_tl_extras ready; /**< push data to be sent */
+	struct san_tl_extras wait;
+	uint64_t wait_due_ns; /**< no wait_ns is earlier */
+	/* target */
 	uint64_t fin[SAN_TL_N_MAX / 64]; /**< finished RSNs above rx_base */
 	uint8_t round[SAN_TL_N_MAX];     /**< round of the last refusal of each unfinished RSN */
 };
 
-/** Likewise for pushes completed in error: half a byte each, the status or 0. */
+/** RSNs of pushes completed in error, likewise: half a byte each, the status or 0. */
 struct san_tl_refused {
 	uint8_t status[SAN_TL_N_MAX / 2];
 	uint32_t psn; /**< the highest one that was refused */
@@ -402,22 +423,22 @@ struct san_tl_path {
 struct san_tl_host {
 	struct san_ip ip;
 	uint16_t pkey;
-	bool in_admit;               /**< on tl->admit[slow] */
-	bool slow;                   /**< more than expired_bytes of its grants have expired */
-	uint32_t nb_conns;           /**< open connections; 0: the record is free */
-	uint32_t expired;            /**< its part of expired_used, from grants */
-	uint32_t nb_txns;            /**< initiator's records in use or promised */
-	uint32_t nb_busy;            /**< connections with one of those */
-	uint32_t nb_rings;           /**< rings in use */
-	uint32_t nb_refused;         /**< connections that remember refused pushes */
-	uint32_t nb_solicit;         /**< SSNs in the CAM, with and without a record */
-	uint32_t nb_rxns;            /**< target's records in use */
-	uint32_t nb_heads[2];        /**< connections whose base has a record: others, solicited */
-	uint32_t nb_pullers;         /**< connections with an executed pull below the base */
-	uint64_t nacks_ns;           /**< rate limit of NACKs, see san_time.h */
-	struct san_tl_conns admit;   /**< its connections that have something to grant */
-	struct san_tl_conns want;    /**< those that wait for its share of records and rings */
-	struct san_tl_path paths[2]; /**< pulled, and granted */
+	bool in_admit;                   /**< on tl->admit[slow] */
+	bool slow;                       /**< more than expired_bytes of its grants have expired */
+	uint32_t nb_conns;               /**< open connections; 0: the record is free */
+	uint32_t expired;                /**< its part of expired_used, from grants */
+	uint32_t nb_txns;                /**< initiator's records in use or promised */
+	uint32_t nb_busy;                /**< connections with one of those */
+	uint32_t nb_rings;               /**< rings in use */
+	uint32_t nb_refused;             /**< connections that remember refused pushes */
+	uint32_t nb_solicit;             /**< SSNs in the CAM, with and without a record */
+	uint32_t nb_rxns;                /**< target's records in use */
+	uint32_t nb_heads[2];            /**< connections whose base has a record, by *solicited* */
+	uint32_t nb_pullers;             /**< connections with an executed pull below the base */
+	uint64_t nacks_ns;               /**< rate limit of NACKs, see san_time.h */
+	struct san_tl_queues_list admit; /**< of its connections that have something to grant */
+	struct san_tl_conns want;        /**< those that wait for its share of records and rings */
+	struct san_tl_path paths[2];     /**< pulled, and granted */
 	TAILQ_ENTRY(san_tl_host) link;
 	TAILQ_ENTRY(san_tl_host) want_link;   /**< on tl->want_hosts while *want* is not empty */
 	SLIST_ENTRY(san_tl_host) bucket_link; /**< in a bucket or the free list */
@@ -438,28 +459,27 @@ struct san_tl_conn {
 	uint32_t rsn_next;
 	uint32_t stale_mark; /**< its progress at *stale_ms*: see tl_want.c */
 	uint64_t nb_issued;  /**< RSNs ever used: distinguishes unused from finished ones */
+	uint32_t stale_ms;   /**< first sweep that found it there; 0: none yet */
 	uint32_t ssn_base;   /**< ordered: lowest not fully granted */
 	uint32_t ssn_next;
-	uint32_t adm_rsn;           /**< next RSN to be counted for PCB-3, in RSN order */
-	uint32_t req_rsn;           /**< next RSN whose request may be sent */
-	uint32_t data_rsn;          /**< next RSN whose push data may be sent (ordered) */
-	uint32_t msg_rsn;           /**< ordered: lowest RSN not message-acknowledged */
-	uint32_t nb_msgs;           /**< unacknowledged messages (PCB-3) */
-	uint16_t nb_pulls;          /**< pull pieces outstanding */
-	uint16_t nb_deferred;       /**< consecutive packets refused for lack of resources */
-	uint16_t nb_cam_grant;      /**< grants in the CAM */
-	uint16_t nb_cam_cmpl;       /**< finished transactions in the CAM */
-	uint16_t nb_cmpl_lost;      /**< finished, but the CAM was full */
-	uint16_t nb_ssn_lost;       /**< granted or finished ahead of ssn_base, not in the CAM */
-	uint32_t rnr_rsn_tx;        /**< ordered: RSN that the last RNR refused */
-	uint32_t deferred_us;       /**< first refusal, or progress since; wraps */
-	uint64_t rnr_until_ns;      /**< ordered: push data waits until then; 0 = no wait */
-	struct san_tl_txn **txns;   /**< ring by RSN: *one*, or a pool ring while in use */
-	uint32_t txn_mask;          /**< size of the ring - 1 */
-	uint32_t stale_ms;          /**< first sweep that found it there; 0: none yet */
-	struct san_tl_txn *one;     /**< ring for a single transaction */
-	struct san_tl_extras ready; /**< unordered push data */
-	struct san_tl_extras wait;
+	uint32_t adm_rsn;         /**< next RSN to be counted for PCB-3, in RSN order */
+	uint32_t req_rsn;         /**< next RSN whose request may be sent */
+	uint32_t data_rsn;        /**< next RSN whose push data may be sent (ordered) */
+	uint32_t msg_rsn;         /**< ordered: lowest RSN not message-acknowledged */
+	uint16_t nb_msgs;         /**< unacknowledged messages (PCB-3) */
+	uint16_t txn_mask;        /**< size of the ring *txns* - 1 */
+	uint16_t nb_pulls;        /**< pull pieces outstanding */
+	uint16_t nb_deferred;     /**< consecutive packets refused for lack of resources */
+	uint16_t nb_cam_grant;    /**< grants in the CAM */
+	uint16_t nb_cam_cmpl;     /**< finished transactions in the CAM */
+	uint16_t nb_cmpl_lost;    /**< finished, but the CAM was full */
+	uint16_t nb_ssn_lost;     /**< granted or finished ahead of ssn_base, not in the CAM */
+	uint32_t rnr_rsn_tx;      /**< ordered: RSN that the last RNR refused */
+	uint32_t deferred_us;     /**< first refusal, or progress since; wraps */
+	uint32_t nb_held;         /**< mbufs held, also of pulls */
+	uint64_t rnr_until_ns;    /**< ordered: push data waits until then; 0 = no wait */
+	struct san_tl_txn **txns; /**< ring by RSN: *one*, or a pool ring while in use */
+	struct san_tl_txn *one;   /**< ring for a single transaction */
 	struct san_tl_extras aborts;
 	uint32_t want_bytes;     /**< bytes of the request that waits */
 	uint32_t expired_pulled; /**< its part of expired_used, from pulls */
@@ -480,30 +500,22 @@ struct san_tl_conn {
 	bool in_pull_wait;
 	uint16_t nb_rxns; /**< records in use */
 	uint16_t nb_pulling;
-	uint16_t nb_ahead;         /**< records in the CAM */
-	uint16_t nb_solicit;       /**< SSNs in the CAM */
-	uint32_t nb_held;          /**< mbufs held */
-	struct rte_mbuf *pieces;   /**< incomplete packets' pieces, by PSN and offset */
-	uint32_t held_at;          /**< position of the base at the last check of held packets */
-	uint16_t held_scarce;      /**< tl->nb_scarce at that time */
-	uint16_t nb_waits;         /**< times that the base was refused for lack of resources */
-	uint64_t held_ns;          /**< time of the next check */
-	uint32_t charged;          /**< its part of budget_used and path_used, from grants */
-	uint32_t expired;          /**< its part of expired_used, from grants */
-	struct san_tl_rxn *cur;    /**< record of rx_base, if any (never in the CAM) */
-	struct san_tl_rxns rxns;   /**< all records */
-	struct san_tl_rxns grants; /**< requests in SSN order, not fully granted */
-	struct san_tl_rxns out;    /**< grants decided, without a PSN yet */
-	struct san_tl_rxns pulls;  /**< executed pulls with bytes to send */
-	struct san_tl_rxns retry;  /**< pulls and atomics that the ULP was not ready for */
-	uint64_t retry_ns;
-	uint64_t wait_due_ns; /**< unordered: no wait_ns is earlier */
-	TAILQ_ENTRY(san_tl_conn) admit_link;
+	uint16_t nb_ahead;            /**< records in the CAM */
+	uint16_t nb_solicit;          /**< SSNs in the CAM */
+	struct rte_mbuf *pieces;      /**< incomplete packets' pieces, by PSN and offset */
+	uint32_t held_at;             /**< position of the base at the last check of held packets */
+	uint16_t held_scarce;         /**< tl->nb_scarce at that time */
+	uint16_t nb_waits;            /**< times that the base was refused for lack of resources */
+	uint64_t held_ns;             /**< time of the next check */
+	uint32_t charged;             /**< its part of budget_used and path_used, from grants */
+	uint32_t expired;             /**< its part of expired_used, from grants */
+	struct san_tl_rxn *cur;       /**< record of rx_base, if any (never in the CAM) */
+	struct san_tl_queues *queues; /**< tl->no_queues if it has no record */
 	TAILQ_ENTRY(san_tl_conn) pull_link;
 	struct san_tl_memo *memo;       /**< unordered */
 	struct san_tl_refused *refused; /**< NULL: none */
 };
-static_assert(sizeof(struct san_tl_conn) <= 432, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_tl_conn) <= 288, "doc/architecture.md: what a connection costs");
 static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 
 struct san_tl_stats {
@@ -543,10 +555,13 @@ struct san_tl {
 	uint32_t nb_promised; /**< records reserved for connections that waited */
 	struct san_tl_rxn *rxns;
 	struct san_pool free_rxns;
-	uint32_t nb_heads[2]; /**< connections whose base has a record: others, solicited */
-	uint32_t nb_pullers;  /**< connections with an executed pull below the base */
-	uint32_t nb_scarce;   /**< times that a base found no record */
-	uint32_t seen_scarce; /**< nb_scarce at the last check of the holders */
+	struct san_tl_queues *queues; /**< one for each of *rxns*, so that one is always free */
+	struct san_pool free_queues;
+	struct san_tl_queues no_queues; /**< empty, of connections without a record */
+	uint32_t nb_heads[2];           /**< connections whose base has a record, by *solicited* */
+	uint32_t nb_pullers;            /**< connections with an executed pull below the base */
+	uint32_t nb_scarce;             /**< times that a base found no record */
+	uint32_t seen_scarce;           /**< nb_scarce at the last check of the holders */
 	struct san_holders used_rxns;
 	struct san_tl_rxn scratch; /**< of a push that its only packet completes */
 	struct san_tl_part parts[SAN_WIRE_PACK_MAX];
@@ -722,8 +737,10 @@ san_tl_has_tx(const struct san_tl *tl, const struct san_pdl_conn *c)
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
 
 	return tc->adm_rsn != tc->rsn_next || tc->req_rsn != tc->adm_rsn ||
-		(tc->peer.ordered ? tc->data_rsn != tc->adm_rsn : !TAILQ_EMPTY(&tc->ready)) ||
-		!TAILQ_EMPTY(&tc->out) || !TAILQ_EMPTY(&tc->pulls) || !TAILQ_EMPTY(&tc->aborts);
+		(tc->peer.ordered ? tc->data_rsn != tc->adm_rsn : !TAILQ_EMPTY(&tc->memo->ready)) ||
+		!TAILQ_EMPTY(&tc->aborts) ||
+		(tc->nb_rxns != 0 &&
+		 (!TAILQ_EMPTY(&tc->queues->out) || !TAILQ_EMPTY(&tc->queues->pulls)));
 }
 
 /**

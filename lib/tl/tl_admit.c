@@ -280,10 +280,10 @@ san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in)
 		return;
 	tc->in_admit = in;
 	if (in) {
-		TAILQ_INSERT_TAIL(&tc->host->admit, tc, admit_link);
+		TAILQ_INSERT_TAIL(&tc->host->admit, tc->queues, admit_link);
 		tl->nb_admit++;
 	} else {
-		TAILQ_REMOVE(&tc->host->admit, tc, admit_link);
+		TAILQ_REMOVE(&tc->host->admit, tc->queues, admit_link);
 		tl->nb_admit--;
 	}
 	host_list(tl, tc->host);
@@ -295,7 +295,7 @@ san_tl_admit_may_grant(const struct san_tl *tl, const struct san_tl_conn *tc)
 	uint32_t most = tc->using_expired ? tl->conf.grant_bytes / 2 : 0;
 
 	/* A grant to a connection in RNR would stay unused. */
-	return !TAILQ_EMPTY(&tc->grants) && !tc->grant_wait && tc->expired <= most &&
+	return !TAILQ_EMPTY(&tc->queues->grants) && !tc->grant_wait && tc->expired <= most &&
 		!san_tl_is_odd(tl, tc, SAN_ODD_RNR);
 }
 

@@ -19,9 +19,9 @@
 #define MISSES_MAX 8
 
 static uint32_t
-admit_remaining(const struct san_tl_conn *tc)
+admit_remaining(const struct san_tl_queues *q)
 {
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	const struct san_tl_rxn *r = TAILQ_FIRST(&q->grants);
 
 	return r->length - r->granted;
 }
@@ -31,7 +31,7 @@ static struct san_tl_conn *
 pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 {
 	const struct san_tl_host *h = TAILQ_FIRST(line);
-	struct san_tl_conn *tc, *best;
+	const struct san_tl_queues *q, *best;
 	uint32_t n = 0;
 
 	if (h == NULL)
@@ -39,16 +39,16 @@ pick_of(struct san_tl *tl, const struct san_tl_host_list *line, bool missed)
 	best = TAILQ_FIRST(&h->admit);
 	/* After a miss, hosts take turns: the shortest must not block the others. */
 	if (tl->conf.policy == SAN_GRANT_RR || missed)
-		return best;
+		return &tl->conns[best->slot];
 	for (; h != NULL; h = TAILQ_NEXT(h, link)) {
-		TAILQ_FOREACH(tc, &h->admit, admit_link) {
-			if (admit_remaining(tc) < admit_remaining(best))
-				best = tc;
+		TAILQ_FOREACH(q, &h->admit, admit_link) {
+			if (admit_remaining(q) < admit_remaining(best))
+				best = q;
 			if (++n == SRPT_LOOK)
-				return best;
+				return &tl->conns[best->slot];
 		}
 	}
-	return best;
+	return &tl->conns[best->slot];
 }
 
 static uint32_t
@@ -73,7 +73,7 @@ step_most(const struct san_tl *tl, const struct san_tl_conn *tc)
 static uint32_t
 least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t left = admit_remaining(tc);
+	uint32_t left = admit_remaining(tc->queues);
 	uint32_t piece = RTE_MIN(tl->budget_bytes / 8, step_most(tl, tc) / 2);
 
 	piece = RTE_MIN(piece, GRANT_MIN_BYTES);
@@ -87,7 +87,8 @@ least_room(const struct san_tl *tl, const struct san_tl_conn *tc)
 static uint32_t
 admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 {
-	uint32_t mtu = mtu_of(tl, tc), left = admit_remaining(tc), least = least_room(tl, tc);
+	uint32_t mtu = mtu_of(tl, tc), least = least_room(tl, tc);
+	uint32_t left = admit_remaining(tc->queues);
 	uint32_t step = RTE_MIN(RTE_MIN(left, step_most(tl, tc)), san_tl_admit_grant_room(tl, tc));
 	uint32_t most = tl->budget_bytes / 4 + tc->host->paths[true].room;
 
@@ -141,7 +142,6 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	h = TAILQ_FIRST(&tl->admit[0]);
 	if (h == NULL)
 		h = TAILQ_FIRST(&tl->admit[1]);
-	tc = h != NULL ? TAILQ_FIRST(&h->admit) : NULL;
-	if (tc != NULL)
-		san_tl_admit_set_expiry(tl, tc, now_ns);
+	if (h != NULL)
+		san_tl_admit_set_expiry(tl, &tl->conns[TAILQ_FIRST(&h->admit)->slot], now_ns);
 }

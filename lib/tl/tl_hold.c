@@ -21,9 +21,9 @@ push_hold(const struct san_tl_conn *tc)
 	uint32_t rsn = tc->peer.ordered ? tc->data_rsn : tc->rsn_base;
 	const struct san_tl_txn *t;
 
-	if (!TAILQ_EMPTY(&tc->ready))
+	if (tc->memo != NULL && !TAILQ_EMPTY(&tc->memo->ready))
 		return SAN_HOLD_NONE;
-	if (!TAILQ_EMPTY(&tc->wait))
+	if (tc->memo != NULL && !TAILQ_EMPTY(&tc->memo->wait))
 		return SAN_HOLD_RECEIVER;
 	for (; rsn != tc->adm_rsn; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
@@ -46,7 +46,7 @@ san_tl_hold(const struct san_tl *tl, const struct san_pdl_conn *c, uint64_t now_
 
 	if (!tc->open || c->state != SAN_CONN_OPEN)
 		return SAN_HOLD_SETUP;
-	if (!TAILQ_EMPTY(&tc->pulls))
+	if (!TAILQ_EMPTY(&tc->queues->pulls))
 		return san_pdl_hold(tl->pdl, c, SAN_WIN_DATA, now_ns);
 	for (rsn = tc->req_rsn; rsn != tc->adm_rsn; rsn++) {
 		t = san_tl_txn_at(tc, rsn);

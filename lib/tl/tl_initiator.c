@@ -228,7 +228,7 @@ ordered_push(struct san_tl_conn *tc)
 static inline struct san_tl_txn *
 next_push(struct san_tl *tl, struct san_tl_conn *tc)
 {
-	return tc->peer.ordered ? ordered_push(tc) : san_tl_txn_first(tl, &tc->ready);
+	return tc->peer.ordered ? ordered_push(tc) : san_tl_txn_first(tl, &tc->memo->ready);
 }
 
 /* Assign the next packet of *t*, which can send, to *e*. */
@@ -279,8 +279,10 @@ san_tl_initiator_express_tx(struct san_tl *tl, struct san_pdl_conn *c)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 
-	if (!tc->open || !TAILQ_EMPTY(&tc->aborts) || !TAILQ_EMPTY(&tc->out) ||
-	    !TAILQ_EMPTY(&tc->pulls))
+	if (!tc->open || !TAILQ_EMPTY(&tc->aborts))
+		return false;
+	if (tc->nb_rxns != 0 &&
+	    (!TAILQ_EMPTY(&tc->queues->out) || !TAILQ_EMPTY(&tc->queues->pulls)))
 		return false;
 	if (tc->adm_rsn != tc->rsn_next)
 		san_tl_initiator_admit(tl, c);
@@ -296,7 +298,7 @@ san_tl_initiator_express_next(const struct san_tl *tl, const struct san_pdl_conn
 	if (likely(tc->peer.ordered))
 		t = tc->data_rsn != tc->adm_rsn ? san_tl_txn_at(tc, tc->data_rsn) : NULL;
 	else
-		t = san_tl_txn_first(tl, &tc->ready);
+		t = san_tl_txn_first(tl, &tc->memo->ready);
 	if (t == NULL || !san_tl_txn_can_send(t))
 		return NULL;
 	return tc->peer.pack && san_tl_pack_may(tc, t, c->mtu) ? NULL : t;

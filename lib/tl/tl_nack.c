@@ -178,7 +178,7 @@ refuse_onward(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t c
 	san_tl_odd_put(tl, tc, SAN_ODD_RNR, true);
 	tc->rnr_unpack = unpack;
 	tc->rnr_code = code;
-	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
+	for (r = TAILQ_FIRST(&tc->queues->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
 		if (r->type == SAN_TL_PUSH && san_seq_ge(r->rsn, rsn) &&
 		    (r->state == SAN_RXN_AHEAD || r->state == SAN_RXN_ACTIVE))

@@ -196,7 +196,7 @@ wait_unordered(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, 
 		return;
 	}
 	san_tl_extra(tl, t)->wait_ns = until_ns;
-	tc->wait_due_ns = san_time_min(tc->wait_due_ns, until_ns);
+	tc->memo->wait_due_ns = san_time_min(tc->memo->wait_due_ns, until_ns);
 	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_WAIT);
 	san_tl_deadline(tl, tc, until_ns);
 }
@@ -363,23 +363,24 @@ san_tl_nack_rnr_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 	struct san_tl_extra *x, *next;
 
 	resume_ordered(tl, tc, now_ns);
-	if (now_ns < tc->wait_due_ns)
+	if (tc->memo == NULL || now_ns < tc->memo->wait_due_ns)
 		return;
-	tc->wait_due_ns = SAN_TIME_NEVER;
-	for (x = TAILQ_FIRST(&tc->wait); x != NULL; x = next) {
+	tc->memo->wait_due_ns = SAN_TIME_NEVER;
+	for (x = TAILQ_FIRST(&tc->memo->wait); x != NULL; x = next) {
 		next = TAILQ_NEXT(x, link);
 		if (now_ns >= x->wait_ns)
 			resume_unordered(tl, tc, san_tl_extra_txn(tl, x), now_ns);
 		else
-			tc->wait_due_ns = san_time_min(tc->wait_due_ns, x->wait_ns);
+			tc->memo->wait_due_ns = san_time_min(tc->memo->wait_due_ns, x->wait_ns);
 	}
 }
 
 uint64_t
 san_tl_nack_rnr_due_ns(const struct san_tl_conn *tc)
 {
-	return tc->rnr_until_ns != 0 ? san_time_min(tc->rnr_until_ns, tc->wait_due_ns) :
-				       tc->wait_due_ns;
+	uint64_t due_ns = tc->memo != NULL ? tc->memo->wait_due_ns : SAN_TIME_NEVER;
+
+	return tc->rnr_until_ns != 0 ? san_time_min(tc->rnr_until_ns, due_ns) : due_ns;
 }
 
 /* ---- initiator: abort ---- */

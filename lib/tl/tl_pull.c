@@ -33,7 +33,7 @@ san_tl_pull_clear_behind(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now
 {
 	const struct san_tl_rxn *r;
 
-	TAILQ_FOREACH(r, &tc->rxns, all_link)
+	TAILQ_FOREACH(r, &tc->queues->rxns, all_link)
 		if (r->type == SAN_TL_PUSH && (r->held_head != NULL || r->has_last))
 			break;
 	if (r != NULL)
@@ -69,8 +69,8 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 	 */
 	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
-		tc->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
-		san_tl_deadline(tl, tc, tc->retry_ns);
+		tc->queues->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
+		san_tl_deadline(tl, tc, tc->queues->retry_ns);
 		return false;
 	}
 	if (status != SAN_ST_OK)
@@ -94,7 +94,7 @@ bool
 san_tl_pull_next(struct san_tl *tl, struct san_pdl_conn *c, struct san_pdl_entry *e)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->pulls);
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->pulls);
 	uint32_t left;
 
 	if (r == NULL)
@@ -178,7 +178,7 @@ san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn)
 {
 	struct san_tl_rxn *r;
 
-	TAILQ_FOREACH(r, &tc->pulls, queue_link) {
+	TAILQ_FOREACH(r, &tc->queues->pulls, queue_link) {
 		if (r->rsn != rsn)
 			continue;
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);

@@ -111,6 +111,21 @@ san_tl_rxn_can_pull(const struct san_tl *tl, const struct san_tl_conn *tc)
 
 /* ---- states of a record ---- */
 
+/* The first record brings the queues. */
+static void
+rxn_take_queues(struct san_tl *tl, struct san_tl_conn *tc)
+{
+	struct san_tl_queues *q = san_pool_take(&tl->free_queues);
+
+	TAILQ_INIT(&q->rxns);
+	TAILQ_INIT(&q->grants);
+	TAILQ_INIT(&q->out);
+	TAILQ_INIT(&q->pulls);
+	TAILQ_INIT(&q->retry);
+	q->slot = tc->slot;
+	tc->queues = q;
+}
+
 static struct san_tl_rxn *
 rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited)
 {
@@ -123,7 +138,9 @@ rxn_take(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, bool solicited
 		.rsn = rsn,
 		.charge = {.slot = tc->slot, .granted = true},
 	};
-	TAILQ_INSERT_TAIL(&tc->rxns, r, all_link);
+	if (tc->nb_rxns == 0)
+		rxn_take_queues(tl, tc);
+	TAILQ_INSERT_TAIL(&tc->queues->rxns, r, all_link);
 	san_holders_enter(&tl->used_rxns, &r->holder);
 	tc->nb_rxns++;
 	tc->host->nb_rxns++;
@@ -181,10 +198,15 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	san_tl_rxn_out(tl, tc, r, false);
 	san_tl_admit_charge_release(tl, &r->charge);
 	san_tl_rxn_unreserve(tl, tc, r);
-	TAILQ_REMOVE(&tc->rxns, r, all_link);
+	TAILQ_REMOVE(&tc->queues->rxns, r, all_link);
 	TAILQ_REMOVE(&tl->used_rxns, &r->holder, link);
 	tc->nb_rxns--;
 	tc->host->nb_rxns--;
+	if (tc->nb_rxns == 0) {
+		SAN_ASSERT(!tc->in_admit);
+		san_pool_give(&tl->free_queues, tc->queues);
+		tc->queues = &tl->no_queues;
+	}
 	san_tl_rxn_set(tl, r, SAN_RXN_FREE);
 	san_pool_give(&tl->free_rxns, r);
 }
@@ -217,9 +239,9 @@ san_tl_rxn_unreserve(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 static struct san_tl_rxns *
 queue_of(struct san_tl_conn *tc, uint8_t queue)
 {
-	return queue == SAN_RXN_QUEUE_GRANT ? &tc->grants :
-		queue == SAN_RXN_QUEUE_PULL ? &tc->pulls :
-					      &tc->retry;
+	return queue == SAN_RXN_QUEUE_GRANT ? &tc->queues->grants :
+		queue == SAN_RXN_QUEUE_PULL ? &tc->queues->pulls :
+					      &tc->queues->retry;
 }
 
 void
@@ -241,10 +263,10 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 		return;
 	r->in_out = in;
 	if (in) {
-		TAILQ_INSERT_TAIL(&tc->out, r, out_link);
+		TAILQ_INSERT_TAIL(&tc->queues->out, r, out_link);
 		san_pdl_sched_kick(tl->pdl, san_tl_pdl_conn(tl, tc));
 	} else {
-		TAILQ_REMOVE(&tc->out, r, out_link);
+		TAILQ_REMOVE(&tc->queues->out, r, out_link);
 	}
 }
 
@@ -254,7 +276,7 @@ san_tl_rxn_out(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, 
 void
 san_tl_rxn_update_ssn(struct san_tl_conn *tc)
 {
-	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	const struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->grants);
 
 	tc->rx_ssn = r != NULL ? r->ssn : tc->ssn_queued;
 }
@@ -279,7 +301,7 @@ san_tl_rxn_ssn_leave(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 		SAN_VERIFY(rc == 0);
 		r->in_cam_ssn = false;
 	} else if (r->queue == SAN_RXN_QUEUE_GRANT) {
-		if (TAILQ_FIRST(&tc->grants) == r)
+		if (TAILQ_FIRST(&tc->queues->grants) == r)
 			tc->grant_wait = false;
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 		san_tl_admit_update(tl, tc);

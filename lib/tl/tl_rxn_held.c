@@ -35,7 +35,7 @@ san_tl_rxn_held_drop_all(struct san_tl *tl, struct san_tl_conn *tc, enum san_dro
 	uint32_t rsn;
 
 	san_tl_piece_drop(tl, tc, true, reason);
-	for (r = TAILQ_FIRST(&tc->rxns); r != NULL; r = next) {
+	for (r = TAILQ_FIRST(&tc->queues->rxns); r != NULL; r = next) {
 		next = TAILQ_NEXT(r, all_link);
 		if (r->held_head != NULL && r == tc->cur) {
 			/* drop only LAST: the rest of the base is placed and acknowledged */
@@ -56,7 +56,7 @@ san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 	struct san_tl_rxn *r;
 
 	san_tl_piece_drop(tl, tc, true, SAN_DROP_STATE);
-	while ((r = TAILQ_FIRST(&tc->rxns)) != NULL) {
+	while ((r = TAILQ_FIRST(&tc->queues->rxns)) != NULL) {
 		san_tl_rxn_held_drop(tl, tc, r, false, SAN_DROP_STATE, 0);
 		san_tl_rxn_push_undo(tl, tc, r);
 		if (r->state == SAN_RXN_PULLING)
@@ -119,7 +119,7 @@ san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 		t = san_tl_txn_at(tc, rsn);
 		nb_held += t != NULL && san_tl_pull_last(tl, t) != NULL;
 	}
-	TAILQ_FOREACH(r, &tc->rxns, all_link) {
+	TAILQ_FOREACH(r, &tc->queues->rxns, all_link) {
 		check_record(tl, tc, r);
 		for (m = r->held_head; m != NULL; m = san_wire_pkt(m)->next)
 			nb_held++;
@@ -130,9 +130,9 @@ san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	}
 	SAN_VERIFY(nb == tc->nb_rxns && nb_ahead == tc->nb_ahead && nb_pulling == tc->nb_pulling);
 	SAN_VERIFY(nb_held == tc->nb_held && nb_held <= tl->conf.max_held_conn + SAN_TL_PIECES_MAX);
-	SAN_VERIFY(charged == tc->charged);
+	SAN_VERIFY((nb == 0) == (tc->queues == &tl->no_queues) && charged == tc->charged);
 	SAN_VERIFY(tl->pdl->conns[tc->slot].cmpl_out == tc->rx_base);
-	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->grants));
+	SAN_VERIFY(!tc->grant_wait || !TAILQ_EMPTY(&tc->queues->grants));
 	odd = tl->pdl->conns[tc->slot].odd;
 	SAN_VERIFY((odd & SAN_ODD_BASE) == (tc->cur != NULL ? SAN_ODD_BASE : 0));
 	SAN_VERIFY((odd & SAN_ODD_AHEAD) == (tc->nb_ahead != 0 ? SAN_ODD_AHEAD : 0));
@@ -140,7 +140,7 @@ san_tl_rxn_check(const struct san_tl *tl, const struct san_tl_conn *tc)
 	SAN_VERIFY(!(odd & SAN_ODD_FAILED) || tc->peer.ends);
 	SAN_VERIFY(!(odd & SAN_ODD_RNR) || (tc->peer.ordered && tc->rnr_rsn == tc->rx_base));
 	SAN_VERIFY(tc->in_admit == san_tl_admit_may_grant(tl, tc));
-	r = TAILQ_FIRST(&tc->grants);
+	r = TAILQ_FIRST(&tc->queues->grants);
 	if (tc->peer.ordered)
 		SAN_VERIFY(tc->rx_ssn == (r != NULL ? r->ssn : tc->ssn_queued));
 }

@@ -187,7 +187,7 @@ has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 bool
 san_tl_solicit_grant_one(struct san_tl *tl, struct san_tl_conn *tc, uint32_t step, uint64_t now_ns)
 {
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->grants);
 
 	if (!has_receive(tl, tc, r, now_ns))
 		return false;
@@ -215,7 +215,7 @@ san_tl_solicit_grant_refuse(struct san_tl *tl, struct san_tl_conn *tc, struct sa
 void
 san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->grants);
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->grants);
 	uint64_t until_ns;
 
 	/*
@@ -241,7 +241,7 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 bool
 san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_pdl_entry *e)
 {
-	struct san_tl_rxn *r = TAILQ_FIRST(&tc->out);
+	struct san_tl_rxn *r = TAILQ_FIRST(&tc->queues->out);
 
 	if (r == NULL)
 		return false;

@@ -639,16 +639,17 @@ san_tl_target_rx_request(struct san_tl *tl, struct san_pdl_conn *c, struct rte_m
 void
 san_tl_target_retry_pulls(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns)
 {
-	struct san_tl_rxn *r, *last = TAILQ_LAST(&tc->retry, san_tl_rxns);
+	struct san_tl_rxn *r, *last;
 
-	if (last == NULL)
+	if (TAILQ_EMPTY(&tc->queues->retry))
 		return;
-	if (now_ns < tc->retry_ns) {
-		san_tl_deadline(tl, tc, tc->retry_ns);
+	if (now_ns < tc->queues->retry_ns) {
+		san_tl_deadline(tl, tc, tc->queues->retry_ns);
 		return;
 	}
+	last = TAILQ_LAST(&tc->queues->retry, san_tl_rxns);
 	do {
-		r = TAILQ_FIRST(&tc->retry);
+		r = TAILQ_FIRST(&tc->queues->retry);
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 		san_tl_pull_execute(tl, tc, r, now_ns);
 	} while (r != last);

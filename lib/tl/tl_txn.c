@@ -135,9 +135,9 @@ txn_list_of(struct san_tl_conn *tc, uint8_t list)
 {
 	switch (list) {
 	case SAN_TXN_LIST_READY:
-		return &tc->ready;
+		return &tc->memo->ready;
 	case SAN_TXN_LIST_WAIT:
-		return &tc->wait;
+		return &tc->memo->wait;
 	case SAN_TXN_LIST_ABORT:
 		return &tc->aborts;
 	default:

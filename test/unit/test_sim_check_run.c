@@ -193,7 +193,7 @@ granted_record(struct san_tl *tl)
 	for (uint32_t slot = 0; slot < tl->conf.max_conns; slot++) {
 		if (!tl->conns[slot].open)
 			continue;
-		TAILQ_FOREACH(r, &tl->conns[slot].rxns, all_link)
+		TAILQ_FOREACH(r, &tl->conns[slot].queues->rxns, all_link)
 			if (r->solicited && r->granted > r->arrived)
 				return r;
 	}

@@ -110,7 +110,7 @@ UNIT_CASE_IN(san_tl_admit_run__leaves_no_crumbs, NULL)
 	for (uint32_t i = 0; i < 3000 && pair.f[0].nb_cmpl < CONNS; i++) {
 		pair_xfer(i % 2);
 		for (uint32_t k = 0; k < CONNS; k++) {
-			const struct san_tl_rxn *r = TAILQ_FIRST(&target(k)->grants);
+			const struct san_tl_rxn *r = TAILQ_FIRST(&target(k)->queues->grants);
 
 			assert_true(r == NULL || r->length - r->granted >= 8000);
 		}
@@ -497,7 +497,7 @@ begin_behind_a_send(void)
 	pair_xfer(1);
 	all_but_the_send();
 	assert_int_equal(pair.h[1].tl->stats.nb_rnr_tx, 0);
-	assert_true(TAILQ_FIRST(&target(0)->rxns)->arrived == 2000);
+	assert_true(TAILQ_FIRST(&target(0)->queues->rxns)->arrived == 2000);
 }
 
 static void
@@ -581,7 +581,7 @@ UNIT_CASE(san_tl_admit_charge_done__no_more_than_granted)
 		nb_refused += pair_rx(1, i) == SAN_DROP_RANGE;
 	}
 	assert_in_range(nb_refused, 6, 8);
-	r = TAILQ_FIRST(&target(0)->rxns);
+	r = TAILQ_FIRST(&target(0)->queues->rxns);
 	assert_true(r->arrived <= r->granted);
 }
 
