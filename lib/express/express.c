@@ -22,7 +22,7 @@ read_headers(const struct san_express *x, const struct san_pdl_conn *c, struct r
 		(san_wire_express(m, &c->path, x->udp_port, p) && san_pdl_rx_express_of(c, p));
 }
 
-/* True if *m* was an ACK without bitmaps. It is a function of its own to leave the loop registers. */
+/* True if *m* was an ACK without bitmaps. Not inlined, to leave the loop below its registers. */
 static __rte_noinline bool
 rx_report(struct san_express *x, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
 {

@@ -34,8 +34,8 @@ struct san_express {
 /**
  * Process packets from the first of *pkts* on, which san_wire_express_cid_at() has found to be for
  * *cid*. It continues while they are of that connection and each is an unsolicited push in one
- * packet, in order; or it is one ACK without bitmaps. Returns their number; they are on tl's death row. The next packet takes the
- * general path, and is unchanged.
+ * packet, in order; or it takes one ACK without bitmaps. Returns their number; they are on tl's
+ * death row. The next packet takes the general path, and is unchanged.
  */
 uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
 			uint64_t now_ns);

@@ -737,7 +737,8 @@ san_tl_has_tx(const struct san_tl *tl, const struct san_pdl_conn *c)
 	const struct san_tl_conn *tc = &tl->conns[c->slot];
 
 	return tc->adm_rsn != tc->rsn_next || tc->req_rsn != tc->adm_rsn ||
-		(tc->peer.ordered ? tc->data_rsn != tc->adm_rsn : !TAILQ_EMPTY(&tc->memo->ready)) ||
+		(tc->peer.ordered ? tc->data_rsn != tc->adm_rsn :
+				    tc->memo != NULL && !TAILQ_EMPTY(&tc->memo->ready)) ||
 		!TAILQ_EMPTY(&tc->aborts) ||
 		(tc->nb_rxns != 0 &&
 		 (!TAILQ_EMPTY(&tc->queues->out) || !TAILQ_EMPTY(&tc->queues->pulls)));

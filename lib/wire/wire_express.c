@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Fast parser for the ordinary packets of a known peer: a whole unsolicited push, and an ACK without
- * bitmaps. It makes the checks of the parser (wire_check.h) in one pass. A push similar to the one
- * before it is checked only where they may differ.
+ * Fast parser for the ordinary packets of a known peer: a whole unsolicited push, and an ACK
+ * without bitmaps. It makes the checks of the parser (wire_check.h) in one pass. A push similar to
+ * the one before it is checked only where they may differ.
  */
 
 #include "wire_check.h"

@@ -60,7 +60,6 @@ static const struct {
 	{SIZE(struct san_tl_extra), 0},
 	{SIZE(struct san_tl_rxn), 0},
 	{SIZE(struct san_tl_queues), 0},
-	{SIZE(struct san_tl_meter), 0},
 	{SIZE(struct san_tl_memo), 0},
 	{SIZE(struct san_tl_refused), 0},
 	{SIZE(struct cm_private), 0},

@@ -313,7 +313,9 @@ check_ack(const struct frame *f, uint64_t ol_flags)
 		san_wire_ip_eq(&p.dst, &back.src) && rte_pktmbuf_data_len(mb) == f->len;
 	if (is_taken != is_right)
 		fail_frame(f, is_taken ? "taken as an ACK" : "not taken as an ACK");
-	if (is_taken && (wire_sample_differs(&x, &p) != NULL || memcmp(&ack_x, &ack_p, offsetof(struct san_wire_ack, req)) != 0))
+	if (is_taken &&
+	    (wire_sample_differs(&x, &p) != NULL ||
+	     memcmp(&ack_x, &ack_p, offsetof(struct san_wire_ack, req)) != 0))
 		fail_frame(f, "other fields as an ACK");
 	nb_first += is_taken;
 	return is_taken;
