@@ -52,6 +52,7 @@ create_layers(struct san_core *core, uint64_t now_ns)
 		return rc;
 	conf->tl.max_conns = conf->pdl.max_conns;
 	conf->tl.ulp = core->ulp;
+	conf->tl.express = conf->express;
 	rc = san_tl_create(&conf->tl, core->pdl, &core->death, &core->tl);
 	if (rc != 0)
 		return rc;

@@ -270,6 +270,12 @@ uint8_t san_tl_ulp_push_place(void *ulp, struct san_tl_rxn *r, uint32_t offset, 
 /** All data is placed. The return value is the ULP-ACK: OK or a refusal. */
 uint8_t san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r);
 /**
+ * Express: does all of this for each message of *m*, a packed packet in one segment. False: not all
+ * can be taken, and nothing has changed: then each message is requested.
+ */
+bool san_tl_ulp_push_packed(void *ulp, uint16_t slot, const struct rte_mbuf *m,
+			    const struct san_wire_pkt *p);
+/**
  * A push that push_req accepted will not be finished, because push_place or push_done refused it or
  * for another reason: what push_req took returns to the head of its queues.
  */
@@ -333,6 +339,7 @@ struct san_tl_conf {
 	uint32_t nacks_per_ms;  /**< limit for one peer host */
 	struct rte_hash *cam;
 	uint32_t engine; /**< id in CAM keys */
+	bool express;    /**< the ULP may take a packed packet at once (RT-42) */
 	void *ulp;
 	struct san_mem *mem; /**< holds all state of the layer; NULL: the heap */
 };

@@ -161,8 +161,7 @@ begin_all(struct san_tl *tl, const struct rte_mbuf *m, const struct san_wire_pkt
  * Place all data and ask for the ULP-ACKs. None is refused, because begin_all() has asked for all.
  */
 static void
-complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
-	     const struct san_wire_pkt *p)
+complete_all(struct san_tl *tl, struct rte_mbuf *m, const struct san_wire_pkt *p)
 {
 	struct san_tl_rxn *r = &tl->scratch;
 	uint8_t status = SAN_ST_OK;
@@ -176,9 +175,24 @@ complete_all(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m,
 		status |= san_tl_ulp_push_done(tl->conf.ulp, r);
 	}
 	SAN_VERIFY(status == SAN_ST_OK);
-	tl->stats.nb_packed_rx++;
-	tl->stats.nb_packed_rx_messages += p->length;
-	san_tl_target_rsn_finish_all(tl, tc, p->rsn, p->length);
+}
+
+/* The ULP takes all messages, or none. */
+static bool
+pack_take(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
+{
+	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
+
+	/* After an error each message must come again alone, and is refused alone. */
+	if (san_tl_is_odd(tl, tc, SAN_ODD_FAILED))
+		return false;
+	if (likely(tl->conf.express && m->nb_segs == 1) &&
+	    san_tl_ulp_push_packed(tl->conf.ulp, tc->slot, m, p))
+		return true;
+	if (!begin_all(tl, m, p))
+		return false;
+	complete_all(tl, m, p);
+	return true;
 }
 
 /*
@@ -205,7 +219,6 @@ pack_execute_pkt(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
 	struct san_tl_rxn *r = &tl->scratch;
-	enum san_drop drop = SAN_DROP_NONE;
 
 	if (!is_new(tl, tc, p))
 		return SAN_DROP_RSN;
@@ -214,14 +227,14 @@ pack_execute_pkt(struct san_tl *tl, struct san_tl_conn *tc, struct rte_mbuf *m)
 	r->begun = false;
 	r->reserved = false;
 	r->packed = true;
-	/* After an error each message must come again alone, and is refused alone. */
-	if (!san_tl_is_odd(tl, tc, SAN_ODD_FAILED) && begin_all(tl, m, p)) {
-		complete_all(tl, tc, m, p);
-	} else {
+	if (unlikely(!pack_take(tl, tc, m))) {
 		r->rsn = p->rsn;
-		drop = SAN_DROP_RNR;
+		return SAN_DROP_RNR;
 	}
-	return drop;
+	tl->stats.nb_packed_rx++;
+	tl->stats.nb_packed_rx_messages += p->length;
+	san_tl_target_rsn_finish_all(tl, tc, p->rsn, p->length);
+	return SAN_DROP_NONE;
 }
 
 /* After pack_execute_pkt(): send the RNR of a refusal. */

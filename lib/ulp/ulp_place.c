@@ -18,6 +18,7 @@
 
 #include "san_assert.h"
 #include "ulp_priv.h"
+#include "wire_pack.h"
 
 #define REF_RECV_SHIFT 20
 #define REF_MR_MASK    ((1u << REF_RECV_SHIFT) - 1)
@@ -306,16 +307,15 @@ ulp_place_copy(uint8_t *dst, const uint8_t *src, uint32_t len)
 		memcpy(dst, src, len);
 }
 
-void
-san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
-			   const struct san_wire_pkt *p, struct rte_mbuf *m)
+static inline void
+ulp_place_take(struct san_ulp *ulp, const struct san_ulp_express *x, const struct san_wire_pkt *p,
+	       const struct rte_mbuf *m)
 {
 	const uint8_t *data = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->payload_off);
 	struct san_ulp_wc wc = {.op = RTSAN_WC_RECV, .byte_len = p->length};
 	struct san_ulp_rqe *e;
 	rte_be32_t imm;
 
-	ulp->stats.nb_express_rx++;
 	ulp->stats.nb_placed_bytes += p->length;
 	san_ulp_count_rx(x->qp, p->length);
 	if (x->kind == SAN_KIND_PUSH) {
@@ -333,6 +333,84 @@ san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 		wc.has_imm = true;
 	}
 	san_ulp_qp_complete_recv(ulp, x->qp, e, &wc);
+}
+
+void
+san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
+			   const struct san_wire_pkt *p, struct rte_mbuf *m)
+{
+	ulp->stats.nb_express_rx++;
+	ulp_place_take(ulp, x, p, m);
+}
+
+/* ---- express: packed packets ---- */
+
+/* Where a message of a packed packet is, and where it goes. */
+struct packed_msg {
+	uint8_t *dst;
+	uint16_t off, length;
+	uint8_t kind;
+};
+
+/* True if there is a receive, and an entry for its completion, after those of *n* messages. */
+static inline bool
+has_recv(const struct san_ulp_qp *qp, uint32_t n, const struct san_wire_msg *msg)
+{
+	uint32_t at = (qp->rq_head + n) & (qp->rq_depth - 1);
+
+	return san_ulp_qp_nb_posted(qp) > n && san_ulp_cq_has(qp->recv_cq, n) &&
+		(msg->kind != SAN_KIND_SEND || msg->length <= qp->rqes[qp->rq[at]].room);
+}
+
+/* True if all messages of *m* can be taken: then *msgs* has them. */
+static inline bool
+packed_check(const struct san_ulp *ulp, const struct rte_mbuf *m, const struct san_wire_pkt *p,
+	     struct san_ulp_express *x, struct packed_msg *msgs)
+{
+	uint32_t i, off = p->payload_off, nb_recvs = 0;
+	struct san_wire_msg msg;
+	struct san_wire_pkt q;
+
+	for (i = 0; i < p->length; i++) {
+		off = san_wire_pack_get(m, off, &msg);
+		if (msg.kind != SAN_KIND_PUSH && !has_recv(x->qp, nb_recvs++, &msg))
+			return false;
+		q.key = msg.key;
+		q.addr = msg.addr;
+		q.length = msg.length;
+		if (msg.kind != SAN_KIND_SEND && !may_push(ulp, &q, x))
+			return false;
+		msgs[i].dst = x->dst;
+		/* the immediate is before the data, as in a packet of its own */
+		msgs[i].off = msg.off - (msg.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0);
+		msgs[i].length = msg.length;
+		msgs[i].kind = msg.kind;
+	}
+	return true;
+}
+
+bool
+san_tl_ulp_push_packed(void *arg, uint16_t slot, const struct rte_mbuf *m,
+		       const struct san_wire_pkt *p)
+{
+	struct packed_msg msgs[SAN_WIRE_PACK_MAX];
+	struct san_ulp *ulp = arg;
+	struct san_ulp_express x;
+	struct san_wire_pkt q;
+	uint32_t i;
+
+	san_ulp_place_express_start(ulp, slot, &x);
+	if (unlikely(x.qp == NULL) || !packed_check(ulp, m, p, &x, msgs))
+		return false;
+	ulp->stats.nb_express_rx++;
+	for (i = 0; i < p->length; i++) {
+		x.dst = msgs[i].dst;
+		x.kind = msgs[i].kind;
+		q.payload_off = msgs[i].off;
+		q.length = msgs[i].length;
+		ulp_place_take(ulp, &x, &q, m);
+	}
+	return true;
 }
 
 /* ---- pulls and atomics ---- */

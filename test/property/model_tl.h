@@ -259,6 +259,14 @@ san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r)
 	return SAN_ST_OK;
 }
 
+bool
+san_tl_ulp_push_packed(void *ulp, uint16_t slot, const struct rte_mbuf *m,
+		       const struct san_wire_pkt *p)
+{
+	(void)ulp, (void)slot, (void)m, (void)p;
+	return false; /* it is asked for each message */
+}
+
 void
 san_tl_ulp_push_abort(void *ulp, struct san_tl_rxn *r)
 {

@@ -56,6 +56,7 @@ struct outcome {
 	uint64_t packets, completions, counters; /* hashes */
 	uint64_t nb_completions;
 	uint64_t nb_rx, nb_tx; /* packets that took express */
+	uint64_t nb_packed;    /* packed packets received */
 };
 
 /* All counters of the hosts that run at the end, except those of express. */
@@ -110,6 +111,7 @@ run(struct sim_conf *conf, bool express)
 		.nb_completions = seen.nb,
 		.nb_rx = sums.nb_express_rx,
 		.nb_tx = sums.tl.nb_express_tx,
+		.nb_packed = sums.tl.nb_packed_rx,
 	};
 	assert_int_equal(san_sim_world_destroy(w), 0);
 	return out;
@@ -134,6 +136,7 @@ assert_equal(struct sim_conf *conf, const char *name, struct outcome *all)
 	all->nb_completions += with.nb_completions;
 	all->nb_rx += with.nb_rx;
 	all->nb_tx += with.nb_tx;
+	all->nb_packed += with.nb_packed;
 }
 
 static const char *const small[] = {"topology.type=star", "topology.hosts=4", "load.connections=6",
@@ -160,7 +163,9 @@ static const char *const faults[][3] = {
 	{"host.solicit=800"},
 };
 
-UNIT_CASE(sim_express__same_packets)
+/* *packed*: small messages that wait together share packets. */
+static void
+same_packets(bool packed)
 {
 	struct outcome all;
 	struct sim_conf conf;
@@ -168,14 +173,26 @@ UNIT_CASE(sim_express__same_packets)
 
 	for (size_t i = 0; i < RTE_DIM(faults); i++) {
 		test_sim_conf(&conf, small);
+		if (packed && san_sim_conf_set(&conf, "host.pack=yes", err, sizeof(err)) != 0)
+			fail_msg("%s", err);
 		for (size_t k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
 			if (san_sim_conf_set(&conf, faults[i][k], err, sizeof(err)) != 0)
 				fail_msg("%s", err);
 		FAIL_IF(san_sim_conf_rules_check(&conf, err, sizeof(err)) != 0, "%s", err);
 		all = (struct outcome){0};
 		assert_equal(&conf, faults[i][0], &all);
-		assert_true(all.nb_rx > 20 && all.nb_tx > 20);
+		assert_true(all.nb_rx > 20 && (packed ? all.nb_packed : all.nb_tx) > 20);
 	}
+}
+
+UNIT_CASE(sim_express__same_packets)
+{
+	same_packets(false);
+}
+
+UNIT_CASE(sim_express__same_packed)
+{
+	same_packets(true);
 }
 
 /* Small messages, of which most go by express. Rounds are long, so that many arrive together. */

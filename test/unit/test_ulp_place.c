@@ -2,6 +2,7 @@
 
 #include "test_eal.h"
 #include "test_ulp.h"
+#include "wire_pack.h"
 
 #define BASE 0x40000
 
@@ -579,4 +580,118 @@ UNIT_CASE(express__same_region_again)
 	assert_ptr_equal(x.dst, mem + sizeof(words) - 8);
 	p.addr++;
 	assert_false(san_ulp_place_express(t.ulp, &p, &x));
+}
+
+/* ---- packed packets ---- */
+
+/* A packed packet of *n* messages; the data of each is the start of data[]. */
+static bool
+push_packed(const struct san_wire_msg *msgs, uint32_t n)
+{
+	struct san_wire_pkt p = {.length = n};
+	static uint8_t bytes[1024];
+	struct rte_mbuf *m;
+	uint32_t len = 0;
+	bool is_taken;
+
+	t.ulp->qps[0]->is_known = true;
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(san_wire_pack_put(bytes + len, &msgs[i]), data, msgs[i].length);
+		len += san_wire_pack_len(msgs[i].kind, msgs[i].length);
+	}
+	m = test_eal_exact(test_pool(), bytes, (uint16_t)len);
+	p.payload_len = (uint16_t)len;
+	assert_int_equal(san_wire_pack_check(m, &p), SAN_DROP_NONE);
+	is_taken = san_tl_ulp_push_packed(t.ulp, SLOT, m, &p);
+	rte_pktmbuf_free(m);
+	san_ulp_check(t.ulp);
+	return is_taken;
+}
+
+UNIT_CASE(push_packed__each_length)
+{
+	uint32_t key = add_region(RTSAN_REMOTE_PUSH);
+	struct san_ulp_wc wc[3];
+
+	for (uint16_t len = 0; len < 70; len++) {
+		struct san_wire_msg msgs[] = {
+			{.kind = SAN_KIND_PUSH, .length = len, .key = key, .addr = BASE},
+			{.kind = SAN_KIND_SEND, .length = len},
+			{.kind = SAN_KIND_PUSH_IMM, .length = len, .key = key, .addr = BASE + 99},
+		};
+
+		msgs[2].imm = 7;
+		memset(words, 0, sizeof(words));
+		test_post_recv(1, mem + 198, len);
+		test_post_recv(2, mem, 0);
+		assert_true(push_packed(msgs, RTE_DIM(msgs)));
+		for (uint32_t at = 0; at < 3 * 99; at += 99) {
+			assert_memory_equal(mem + at, data, len);
+			assert_int_equal(mem[at + len], 0);
+		}
+		assert_int_equal(san_ulp_cq_poll(t.recv_cq, wc, 3), 2);
+		assert_true(wc[0].wr_id == 1 && wc[0].byte_len == len && !wc[0].has_imm);
+		assert_true(wc[1].wr_id == 2 && wc[1].byte_len == len && wc[1].has_imm);
+		assert_int_equal(wc[1].imm, 7);
+	}
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_express_rx, 70);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_placed_bytes, 3 * 69 * 70 / 2);
+	assert_int_equal(t.ulp->qps[0]->nb_rx, 3 * 70);
+}
+
+/* RT-34: all messages are taken, or nothing changes. */
+UNIT_CASE(push_packed__all_or_none)
+{
+	uint32_t key = add_region(RTSAN_REMOTE_PUSH), no_right;
+	struct san_wire_msg first = {
+		.kind = SAN_KIND_PUSH, .length = 8, .key = key, .addr = BASE};
+	struct san_wire_msg msgs[] = {
+		first,
+		{.kind = SAN_KIND_SEND, .length = 8},
+		{.kind = SAN_KIND_PUSH, .length = 9, .key = key, .addr = BASE + sizeof(words) - 8},
+		{.kind = SAN_KIND_PUSH, .length = 8, .key = key + 1000, .addr = BASE},
+		{.kind = SAN_KIND_PUSH, .length = 8, .addr = BASE},
+		{.kind = SAN_KIND_SEND, .length = 9},
+		{.kind = SAN_KIND_PUSH_IMM, .length = 8, .key = key, .addr = BASE + 1024},
+	};
+	struct san_ulp_stats stats = *san_ulp_stats(t.ulp);
+
+	assert_int_equal(san_ulp_mr_add(t.ulp, mem, 8, BASE, RTSAN_REMOTE_PULL, PKEY, &no_right),
+			 0);
+	msgs[4].key = no_right;
+	assert_false(push_packed(msgs, 2)); /* no receive */
+	test_post_recv(1, mem, 8);
+	for (uint32_t i = 2; i < RTE_DIM(msgs); i++) {
+		const struct san_wire_msg two[] = {first, msgs[i]};
+		const struct san_wire_msg three[] = {first, msgs[1], msgs[i]};
+
+		assert_false(push_packed(two, 2));
+		assert_false(push_packed(three, 3)); /* sends: there is one receive */
+	}
+	msgs[0] = msgs[1];
+	assert_false(push_packed(msgs, 2));
+	msgs[0] = first;
+	t.ulp->qps[0]->failed = true;
+	assert_false(push_packed(msgs, 1));
+	t.ulp->qps[0]->failed = false;
+	assert_memory_equal(&stats, san_ulp_stats(t.ulp), sizeof(stats));
+	assert_int_equal(words[0], 0);
+	assert_true(push_packed(msgs, 2));
+	assert_memory_equal(mem, data, 8);
+	assert_int_equal(test_poll_one(t.recv_cq).wr_id, 1);
+}
+
+UNIT_CASE_IN(push_packed__without_cq_entry, NULL)
+{
+	const struct san_wire_msg msgs[3] = {
+		{.kind = SAN_KIND_SEND}, {.kind = SAN_KIND_SEND}, {.kind = SAN_KIND_SEND}};
+	struct san_ulp_wc wc[3];
+
+	test_ulp_open_bound(8, 8, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		test_post_recv(i, mem, 8);
+	assert_false(push_packed(msgs, 3));
+	assert_true(push_packed(msgs, 2));
+	assert_int_equal(san_ulp_cq_poll(t.recv_cq, wc, 3), 2);
+	assert_true(wc[0].wr_id == 0 && wc[1].wr_id == 1);
 }
