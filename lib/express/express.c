@@ -77,7 +77,8 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 		rsn = p.rsn;
 	}
 	if (k == 0)
-		return rx_report(x, c, pkts[0], now_ns) ? 1 : 0;
+		return rte_pktmbuf_data_len(pkts[0]) <= SAN_WIRE_BARE_ACK_MAX &&
+			rx_report(x, c, pkts[0], now_ns);
 	san_pdl_rx_express_take(x->pdl, c, k, nb_silent, now_ns);
 	san_tl_target_express_take(x->tl, c->slot, k, rsn, now_ns);
 	for (i = 0; i < k; i++)

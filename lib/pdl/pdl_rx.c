@@ -242,15 +242,6 @@ san_pdl_rx_ack(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t psn, uint64
 /* ---- express: the next PSN, and nothing is held ---- */
 
 bool
-san_pdl_rx_express_of(const struct san_pdl_conn *c, const struct san_wire_pkt *p)
-{
-	/* The general path counts each impossible ACK, express one of several similar ones. */
-	return p->dcid == c->cid && p->tag == c->tag && p->pkey == c->pkey && !p->ce &&
-		san_seq_le(p->req_ebsn, c->tx[SAN_WIN_REQ].next) &&
-		san_seq_le(p->data_ebsn, c->tx[SAN_WIN_DATA].next);
-}
-
-bool
 san_pdl_rx_express(const struct san_pdl_conn *c, const struct san_wire_pkt *p, uint16_t nb_taken)
 {
 	const struct san_pdl_rxw *w = &c->rx[SAN_WIN_DATA];

@@ -183,7 +183,7 @@ struct san_ulp_rqe {
 	uint64_t wr_id;
 	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	struct san_ulp_sgl sgl;
-	uint32_t room; /**< bytes; UINT32_MAX: more than any message has */
+	uint64_t room; /**< bytes */
 	uint32_t seq;  /**< order of posting */
 	uint32_t gen;  /**< counts uses; not 0 while taken */
 	uint8_t state; /**< enum san_ulp_rqe_state */
@@ -220,21 +220,21 @@ struct san_ulp_qp {
 	struct san_ulp_wqe *wqes;
 	uint16_t *sq;
 	uint16_t *sq_free;
-	uint32_t sq_head, sq_tail;
+	uint32_t sq_head, sq_tail, sq_depth;
 	uint32_t nb_sq_free;
-	uint16_t sq_depth, rq_depth;
 	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic, next to fields used with it */
 	/* receive queue: posted and unused receives, in order of posting */
 	struct san_ulp_rqe *rqes;
 	uint16_t *rq;
 	uint16_t *rq_free;
-	uint32_t rq_head, rq_tail;
+	uint32_t rq_head, rq_tail, rq_depth;
 	uint32_t nb_rq_free;
 	uint32_t rq_seq;
 	uint32_t nb_set_aside; /**< receives reserved for solicited sends (RULE-4) */
-	uint32_t nb_guesses;   /**< see ulp_guess.c */
 	uint64_t nb_rx, rx_bytes;
+	/* see ulp_guess.c */
 	struct san_ip peer;
+	uint32_t nb_guesses;
 };
 
 static inline void

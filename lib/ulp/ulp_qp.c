@@ -57,8 +57,8 @@ qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
 	qp->owner = conf->owner;
-	qp->sq_depth = (uint16_t)nb_sq;
-	qp->rq_depth = (uint16_t)nb_rq;
+	qp->sq_depth = conf->sq_depth;
+	qp->rq_depth = conf->rq_depth;
 	qp->wqes = (struct san_ulp_wqe *)(qp + 1);
 	qp->rqes = (struct san_ulp_rqe *)(qp->wqes + nb_sq);
 	qp->sq = (uint16_t *)(qp->rqes + nb_rq);
@@ -430,7 +430,7 @@ san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_rec
 
 		e->wr_id = r[i].wr_id;
 		san_ulp_sgl_copy(&e->sgl, e->sge, r[i].sge, r[i].nb_sge);
-		e->room = (uint32_t)RTE_MIN(san_ulp_sgl_len(&e->sgl), (uint64_t)UINT32_MAX);
+		e->room = san_ulp_sgl_len(&e->sgl);
 		e->seq = qp->rq_seq++;
 		e->state = SAN_RQE_POSTED;
 		qp->rq[qp->rq_tail++ & (qp->rq_depth - 1)] = at;

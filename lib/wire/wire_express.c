@@ -50,7 +50,7 @@ wire_express_is(const struct wire_bth *bth, uint8_t op)
  * @return the BTH; NULL: not of *path*, no ACK or whole push as *op* says, or not exactly one
  *         segment.
  */
-static inline const struct wire_bth *
+static __rte_always_inline const struct wire_bth *
 express_front(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
 	      uint8_t op, uint32_t ext_len, struct san_wire_pkt *p)
 {
@@ -139,6 +139,11 @@ san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path, uin
 		express_numbers(bth, rte_pktmbuf_data_len(m), p) &&
 		san_wire_check_type(p) == SAN_DROP_NONE;
 }
+
+static_assert(sizeof(struct wire_front_v6) + sizeof(struct wire_rt) + sizeof(struct wire_ack) +
+			      WIRE_ICRC_LEN ==
+		      SAN_WIRE_BARE_ACK_MAX,
+	      "frame of an ACK");
 
 bool
 san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
