@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef EX_H
-#define EX_H
+#pragma once
 
 /**
  * @file
@@ -57,5 +56,3 @@ void ex_wait(struct ex *ex, struct rtsan_wc *wc);
 /** FNV-1a, 64 bits, to compare a copy with the original. */
 uint64_t ex_checksum(const void *data, size_t len);
 uint64_t ex_now_ns(void);
-
-#endif /* EX_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CABLE_H
-#define CABLE_H
+#pragma once
 
 /**
  * @file
@@ -68,5 +67,3 @@ cable_arrival(struct cable *c, int *to, uint64_t now_ns)
 	*to = (int)ev.obj;
 	return ev.arg;
 }
-
-#endif /* CABLE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CM_NET_H
-#define CM_NET_H
+#pragma once
 
 /**
  * @file
@@ -531,5 +530,3 @@ cm_net_stray(const struct cm_net *net, uint8_t op)
 		.src_mac = net->h[0].mac,
 	};
 }
-
-#endif /* CM_NET_H */

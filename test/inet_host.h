@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef INET_HOST_H
-#define INET_HOST_H
+#pragma once
 
 /**
  * @file
@@ -384,5 +383,3 @@ inet_make_udp(struct inet_frame *f, const char *src, const char *dst, uint16_t n
 		inet_put8(f, (uint8_t)(i * 3));
 	inet_seal_udp(f);
 }
-
-#endif /* INET_HOST_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_PAIR_H
-#define PDL_PAIR_H
+#pragma once
 
 /**
  * @file
@@ -256,5 +255,3 @@ pair_hold(struct pair *t, int side, uint32_t level)
 	t->pdl[side]->rx_free = 1000;
 	t->pdl[side]->rx_level = 1;
 }
-
-#endif /* PDL_PAIR_H */

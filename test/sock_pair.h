@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_PAIR_H
-#define SOCK_PAIR_H
+#pragma once
 
 /** @file Carried sockets and the programs that have them, for tests of lib/sock. */
 
@@ -106,5 +105,3 @@ sock_write(struct sock_prog *p, const char *to, uint16_t port, const void *data,
 	atomic_store(&p->shm->tx_tail, end);
 	return true;
 }
-
-#endif /* SOCK_PAIR_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STREAM_PAIR_H
-#define STREAM_PAIR_H
+#pragma once
 
 /**
  * @file
@@ -418,5 +417,3 @@ pair_poll(struct pair_end *e, struct san_ulp_wc *wc)
 {
 	return pair_poll_kind(e, true, wc) || pair_poll_kind(e, false, wc);
 }
-
-#endif /* STREAM_PAIR_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STREAM_SAMPLE_H
-#define STREAM_SAMPLE_H
+#pragma once
 
 /**
  * @file
@@ -143,5 +142,3 @@ stream_sample_put(const struct stream_sample *s, uint8_t *p)
 		p[len + i] = (uint8_t)('A' + i);
 	return len + s->payload;
 }
-
-#endif /* STREAM_SAMPLE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_HOST_H
-#define TL_HOST_H
+#pragma once
 
 /**
  * @file
@@ -319,5 +318,3 @@ tl_host_copy(struct tl_host *h, const struct rte_mbuf *m)
 	san_wire_pkt(d)->w = san_wire_pkt((struct rte_mbuf *)(uintptr_t)m)->w;
 	return d;
 }
-
-#endif /* TL_HOST_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_PACK_H
-#define TL_PACK_H
+#pragma once
 
 /**
  * @file
@@ -97,5 +96,3 @@ assert_all_done(uint32_t n, uint32_t length)
 		assert_true(pair_has_bytes(i, length));
 	}
 }
-
-#endif /* TL_PACK_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_PAIR_H
-#define TL_PAIR_H
+#pragma once
 
 /**
  * @file
@@ -440,5 +439,3 @@ pair_has_bytes(uint64_t cookie, uint32_t length)
 			return false;
 	return true;
 }
-
-#endif /* TL_PAIR_H */

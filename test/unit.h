@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef UNIT_H
-#define UNIT_H
+#pragma once
 
 /**
  * @file
@@ -96,5 +95,3 @@ static struct unit_fixture unit_fixture __attribute__((unused));
 #define UNIT_EACH(r, table)                             \
 	for (const __typeof__((table)[0]) *r = (table); \
 	     r < (table) + sizeof(table) / sizeof((table)[0]); r++)
-
-#endif /* UNIT_H */

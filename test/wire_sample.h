@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_SAMPLE_H
-#define WIRE_SAMPLE_H
+#pragma once
 
 /**
  * @file
@@ -319,5 +318,3 @@ wire_sample_build(struct rte_mempool *pool, const struct wire_sample *s, bool v6
 	san_wire_icrc_seal(m);
 	return m;
 }
-
-#endif /* WIRE_SAMPLE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HIST_H
-#define HIST_H
+#pragma once
 
 /**
  * @file
@@ -37,5 +36,3 @@ uint64_t san_hist_percentile(const struct hist *h, uint32_t per_10000);
 void san_hist_summarize(const struct hist *h, struct hist_summary *out);
 /** Print the buckets in use, one power of two per line. */
 void san_hist_print(const struct hist *h, FILE *f);
-
-#endif /* HIST_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef INI_H
-#define INI_H
+#pragma once
 
 /** @file INI files. An error has file and line. */
 
@@ -32,5 +31,3 @@ int san_ini_load(const struct ini *ini, const char *path, char *err, size_t err_
 void san_ini_write(FILE *out, const struct san_key *keys, const void *base, const char *section);
 /** Write all keys as comments, with their meaning, what is valid, and the value in *base*. */
 void san_ini_explain(FILE *out, const struct san_key *keys, const void *base);
-
-#endif /* INI_H */

@@ -2,9 +2,6 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "bench.h"
 #include "ini.h"

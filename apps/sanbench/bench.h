@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef BENCH_H
-#define BENCH_H
+#pragma once
 
 /**
  * @file
@@ -14,14 +13,21 @@
  * and server.c do the rest for all modes.
  */
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <rtsan.h>
 #include <rtsan_dpdk.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "hist.h"
 
@@ -620,5 +626,3 @@ san_mode_has_placed(const struct bench_mode *m, const struct hello *h)
 
 /** Accept a connection of mode connect that was used before. */
 void san_mode_connect_again(struct peer *p, uint64_t request);
-
-#endif /* BENCH_H */

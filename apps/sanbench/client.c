@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <rte_common.h>
-#include <rte_cycles.h>
 #include <rte_random.h>
 
 #include "bench.h"

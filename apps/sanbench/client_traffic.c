@@ -2,12 +2,7 @@
 
 /* Messages from posting to completion, until the time or the count is reached. */
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include <rte_branch_prediction.h>
-#include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "bench.h"
 

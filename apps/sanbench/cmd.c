@@ -3,16 +3,12 @@
 /* The prompt and its commands. */
 
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <cmdline.h>
 #include <cmdline_parse.h>
 #include <cmdline_parse_string.h>
 #include <cmdline_socket.h>
-#include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "bench.h"
 

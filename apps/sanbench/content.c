@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <string.h>
-
 #include <rte_byteorder.h>
 
 #include "bench.h"

@@ -5,11 +5,6 @@
  * pull, atomic), and connections without traffic.
  */
 
-#include <inttypes.h>
-#include <string.h>
-
-#include <rte_cycles.h>
-
 #include "bench.h"
 
 /* Flags of a push or send according to the settings. */

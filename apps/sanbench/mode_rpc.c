@@ -8,12 +8,6 @@
  * number of open requests is limited to the peer's receives.
  */
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
-#include <rte_cycles.h>
-
 #include "bench.h"
 
 #define RPC_SIZE_MIN  8 /* a message has at least its number */

@@ -6,13 +6,6 @@
  * position in the stream. (AFC-1, AFC-11, SYS-3)
  */
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
-#include <rte_common.h>
-#include <rte_cycles.h>
-
 #include "bench.h"
 
 #define DEPTH_MAX   1024

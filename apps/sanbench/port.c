@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-#include <string.h>
 #include <time.h>
-
-#include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "bench.h"
 

@@ -5,14 +5,9 @@
  * doc/man/sanbench.1 describes the keys.
  */
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <rte_common.h>
-#include <rte_cycles.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 

@@ -6,14 +6,7 @@
  * session, becomes a data connection of one, or is rejected.
  */
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_common.h>
-#include <rte_cycles.h>
 
 #include "bench.h"
 

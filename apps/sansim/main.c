@@ -6,13 +6,8 @@
  */
 
 #include <err.h>
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <rte_common.h>
 
 #include "sim_world.h"
 

@@ -7,10 +7,7 @@
  */
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <rte_common.h>
 #include <rte_hash.h>
 #include <rte_mempool.h>
 

@@ -15,7 +15,6 @@
 
 #include "core_keys.h"
 #include "ini.h"
-#include "san_time.h"
 #include "sim_conf.h"
 
 #define US           SAN_NS_PER_US

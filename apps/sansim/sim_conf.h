@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SIM_CONF_H
-#define SIM_CONF_H
+#pragma once
 
 /**
  * @file
@@ -232,5 +231,3 @@ void san_sim_core_conf(struct san_core_conf *conf, uint32_t id, bool ipv6, struc
  * print a message and exit.
  */
 void san_sim_core_eal_init(uint32_t mb);
-
-#endif /* SIM_CONF_H */

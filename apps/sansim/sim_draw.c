@@ -8,10 +8,6 @@
 
 #include <inttypes.h>
 
-#include <rte_common.h>
-
-#include "san_prng.h"
-#include "san_time.h"
 #include "sim_world.h"
 
 #define US SAN_NS_PER_US

@@ -3,8 +3,6 @@
 /* Faults: kind, time and place. Faults of a link add up, and each is subtracted when it ends. */
 
 #include <err.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim_world.h"
 

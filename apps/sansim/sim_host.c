@@ -5,12 +5,7 @@
  * The engine's packets go to the host's port as long as that has little queued, like with a driver.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rte_hash.h>
-#include <rte_mbuf.h>
 
 #include "san_assert.h"
 #include "sim_world.h"

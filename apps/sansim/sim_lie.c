@@ -10,8 +10,6 @@
  * and bounds, guards of regions and leaks.
  */
 
-#include <string.h>
-
 #include "sim_world.h"
 
 /* The base stays. What is ahead of it is reported as received, as acknowledged in part, or not. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SIM_LINK_H
-#define SIM_LINK_H
+#pragma once
 
 /**
  * @file
@@ -168,5 +167,3 @@ bool san_sim_pkt_goes_on(struct rte_mbuf *m);
  * are hashed: the ICRC at the end covers the rest.
  */
 uint64_t san_sim_pkt_hash(uint64_t hash, uint64_t at_ns, uint32_t where, const struct rte_mbuf *m);
-
-#endif /* SIM_LINK_H */

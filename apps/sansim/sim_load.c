@@ -2,12 +2,6 @@
 
 /* The programs: pairs of hosts, memory, connections, start and end. Requests: sim_load_op.c. */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_common.h>
-
 #include "san_assert.h"
 #include "sim_world.h"
 

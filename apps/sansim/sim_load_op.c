@@ -2,10 +2,6 @@
 
 /* Requests: drawing, posting and completion; receives: posting and filling. */
 
-#include <string.h>
-
-#include <rte_common.h>
-
 #include "san_assert.h"
 #include "sim_world.h"
 

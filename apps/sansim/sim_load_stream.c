@@ -7,12 +7,6 @@
  * arrives; waiting for data, then a small and a large buffer; small buffers.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_common.h>
-
 #include "san_assert.h"
 #include "sim_world.h"
 

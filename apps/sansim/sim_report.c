@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_common.h>
 
 #include "sim_world.h"
 

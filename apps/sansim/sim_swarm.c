@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <rte_common.h>
-
-#include "san_time.h"
 #include "sim_world.h"
 
 #define RUN_SECONDS   600 /* CPU time; a longer run is considered hung */

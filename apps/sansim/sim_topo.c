@@ -5,14 +5,9 @@
  * and receives on 2h + 1 (a pair shares one cable). Those between switches follow, two per cable.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rte_arp.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
-#include <rte_mbuf.h>
 
 #include "sim_world.h"
 

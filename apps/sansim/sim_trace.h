@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SIM_TRACE_H
-#define SIM_TRACE_H
+#pragma once
 
 /**
  * @file
@@ -36,5 +35,3 @@ void san_sim_trace_packet(struct sim_trace *t, uint32_t iface, uint64_t at_ns, b
  * errno of the first write that failed (-ENOSPC: disk full), after which nothing was written.
  */
 int san_sim_trace_close(struct sim_trace *t);
-
-#endif /* SIM_TRACE_H */

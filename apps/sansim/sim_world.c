@@ -3,13 +3,9 @@
 /* The event loop, and the phases of a run: build, connect, load, settle, disconnect, leaks. */
 
 #include <err.h>
-#include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <rte_hash.h>
-#include <rte_mbuf.h>
 
 #include "sim_world.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SIM_WORLD_H
-#define SIM_WORLD_H
+#pragma once
 
 /**
  * @file
@@ -24,8 +23,13 @@
  * One world at a time; nothing is thread-safe.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
 
 #include "hist.h"
 #include "sim_conf.h"
@@ -495,5 +499,3 @@ void san_sim_swarm_shrink(struct sim_conf *conf, const char *why);
 void san_sim_swarm_print(const struct sim_conf *conf, const char *why, FILE *out);
 /** Run the campaign. Returns the number of failed runs, or of workers that could not start. */
 uint64_t san_sim_swarm_run(const struct sim_swarm_conf *conf);
-
-#endif /* SIM_WORLD_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_CONF_H
-#define DAEMON_CONF_H
+#pragma once
 
-/**
- * @file
- * The daemon's configuration file, sanstack.conf(5).
- */
+/** @file The daemon's configuration file, sanstack.conf(5). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,5 +104,3 @@ void san_conf_explain(FILE *out);
 
 /** Copy to *conf* all values of *next* that may change at run time, and log the other changes. */
 void san_conf_apply(struct conf *conf, const struct conf *next);
-
-#endif /* DAEMON_CONF_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_SERVER_H
-#define DAEMON_SERVER_H
+#pragma once
 
-/**
- * @file
- * The daemon as a whole, and the loop of its main thread. (SYS-2)
- */
+/** @file The daemon as a whole, and the loop of its main thread. (SYS-2) */
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,5 +130,3 @@ void san_takeover_on_request(struct server *s, struct app *a, const struct shmq_
  * unless s->is_lost.
  */
 void san_takeover_give(struct server *s);
-
-#endif /* DAEMON_SERVER_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_STATE_H
-#define DAEMON_STATE_H
+#pragma once
 
 /**
  * @file
@@ -42,5 +41,3 @@ int san_state_send(const struct state *st, int sock);
 int san_state_recv(struct state *st, int sock);
 /** If *received*, close the descriptors that were not taken. Added ones stay open. */
 void san_state_free(struct state *st, bool received);
-
-#endif /* DAEMON_STATE_H */

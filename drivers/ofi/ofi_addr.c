@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
-#include <string.h>
 
 #include "ofi_priv.h"
 

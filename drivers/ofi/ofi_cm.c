@@ -2,8 +2,6 @@
 
 /* Connection management: private data, who the peer is, and requests that wait for an answer. */
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "ofi_priv.h"

@@ -2,9 +2,6 @@
 
 /* What an endpoint has of the transport: a queue pair, a pool of receives, a connection. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 #define CONN_BURST 32

@@ -5,10 +5,6 @@
  * addresses, completion queues and send buffers.
  */
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 #define CHUNK_BUFS 64

@@ -9,9 +9,6 @@
  * receive that matches; without tags, as for FI_EP_MSG, all do.
  */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 #include "san_time.h"
 

@@ -3,8 +3,6 @@
 /* Endpoints: their parts, names and connections. Passive ones hand out connection requests. */
 
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ofi_priv.h"
 

@@ -2,9 +2,6 @@
 
 /* What libfabric finds when it loads the provider; fabrics and domains. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 /* ---- domains ---- */

@@ -3,8 +3,6 @@
 /* fi_getinfo(): what the provider offers, and whether it matches the hints of the program. */
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ofi_priv.h"
 

@@ -5,8 +5,6 @@
  * entry of a table, from which the provider serves the peers' requests.
  */
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "ofi_priv.h"

@@ -6,9 +6,6 @@
  * takes one path. Atomics are FI_SUM, fetching or not, and FI_CSWAP, on one integer of 64 bits.
  */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 /** Begin an operation with these fields of struct ofi_op_args. */

@@ -2,9 +2,6 @@
 
 /* Operations of the program, and answers to the peer's requests, from the call to the end. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 const struct ofi_op_type san_ofi_op_types[OFI_TYPES] = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFI_PRIV_H
-#define OFI_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -9,6 +8,9 @@
  *
  * One lock protects everything: the functions that libfabric calls take it, all others expect it.
  */
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "ofi_types.h"
 
@@ -335,5 +337,3 @@ int san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
 		    void *context);
 int san_ofi_ep_passive_open(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_pep **pep, void *context);
-
-#endif /* OFI_PRIV_H */

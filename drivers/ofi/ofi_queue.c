@@ -7,8 +7,6 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "ofi_priv.h"

@@ -12,8 +12,6 @@
  */
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sodium.h>
 

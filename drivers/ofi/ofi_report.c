@@ -2,9 +2,6 @@
 
 /* What a program reads: completions, counters and events. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 #define CQ_SIZE_MIN 64

@@ -2,9 +2,6 @@
 
 /* Posted receives, of one endpoint or shared by several. */
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ofi_priv.h"
 
 void

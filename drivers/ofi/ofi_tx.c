@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include "ofi_priv.h"
 

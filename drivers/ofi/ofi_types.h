@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFI_TYPES_H
-#define OFI_TYPES_H
+#pragma once
 
-/**
- * @file
- * The objects of the libfabric provider. doc/libfabric.md says why they are so. (OFI-1)
- */
+/** @file The objects of the libfabric provider. doc/libfabric.md says why they are so. (OFI-1) */
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -475,5 +471,3 @@ struct ofi_av {
 	size_t nb;
 	LIST_HEAD(, ofi_rdm) rdms;
 };
-
-#endif /* OFI_TYPES_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFI_WIRE_H
-#define OFI_WIRE_H
+#pragma once
 
 /**
  * @file
@@ -115,5 +114,3 @@ static_assert(sizeof(struct ofi_cm_hdr) == 16, "on the wire");
 static_assert(sizeof(struct ofi_rdm_req) == OFI_CM_DATA, "on the wire");
 static_assert(sizeof(struct ofi_hdr) == 56, "on the wire");
 static_assert(sizeof(struct ofi_place) == 24, "on the wire");
-
-#endif /* OFI_WIRE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_ASSERT_H
-#define SAN_ASSERT_H
+#pragma once
 
 /**
  * @file
@@ -27,5 +26,3 @@
 #else
 #define SAN_ASSERT(cond) ((void)sizeof(!(cond)))
 #endif
-
-#endif /* SAN_ASSERT_H */

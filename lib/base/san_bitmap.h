@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_BITMAP_H
-#define SAN_BITMAP_H
+#pragma once
 
 /**
  * @file
@@ -221,5 +220,3 @@ san_bitmap_first_one(const struct san_bitmap *b, uint32_t seq, uint32_t max)
 {
 	return san_bitmap_first(b, seq, max, 0);
 }
-
-#endif /* SAN_BITMAP_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_COUNTERS_H
-#define SAN_COUNTERS_H
+#pragma once
 
 /**
  * @file
@@ -230,5 +229,3 @@ enum san_hold {
 
 /** Name for telemetry and labels; "unknown" if out of range. */
 const char *san_hold_name(uint8_t hold);
-
-#endif /* SAN_COUNTERS_H */

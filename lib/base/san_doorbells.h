@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_DOORBELLS_H
-#define SAN_DOORBELLS_H
+#pragma once
 
 /**
  * @file
@@ -100,5 +99,3 @@ san_doorbells_take(struct san_doorbells *b, uint32_t max_qps, uint32_t *cursor, 
 	}
 	return n;
 }
-
-#endif /* SAN_DOORBELLS_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_HOLDERS_H
-#define SAN_HOLDERS_H
+#pragma once
 
 /**
  * @file
@@ -80,5 +79,3 @@ san_holders_is_stale(struct san_holders *line, struct san_holder *h, uint32_t ma
 	h->since_ns = now_ns;
 	return false;
 }
-
-#endif /* SAN_HOLDERS_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_KEY_H
-#define SAN_KEY_H
+#pragma once
 
 /**
  * @file
@@ -99,5 +98,3 @@ bool san_key_number(const char *text, uint64_t *out);
 bool san_key_value(const struct san_key *k, const void *base, char *buf, size_t len);
 /** What is valid: "1us to 60s", "on or off". */
 void san_key_valid(const struct san_key *k, char *buf, size_t len);
-
-#endif /* SAN_KEY_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_LOCK_H
-#define SAN_LOCK_H
+#pragma once
 
-/**
- * @file
- * A lock that is released at the end of a block, on every way out of it.
- */
+/** @file A lock that is released at the end of a block, on every way out of it. */
 
 #include <pthread.h>
 
@@ -26,5 +22,3 @@ san_lock_release(pthread_mutex_t **lock)
 #define SAN_LOCKED(lock)                                   \
 	__attribute__((cleanup(san_lock_release), unused)) \
 	pthread_mutex_t *locked = san_lock_take(lock)
-
-#endif /* SAN_LOCK_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_MEM_H
-#define SAN_MEM_H
+#pragma once
 
 /**
  * @file
@@ -53,5 +52,3 @@ void *san_mem_calloc(struct san_mem *mem, size_t nb, size_t bytes);
 void san_mem_free(struct san_mem *mem, void *p, size_t bytes);
 /** Free memory that lives as long as its arena: at once on the heap, otherwise with the arena. */
 void san_mem_end(struct san_mem *mem, void *p);
-
-#endif /* SAN_MEM_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_POOL_H
-#define SAN_POOL_H
+#pragma once
 
 /**
  * @file
@@ -60,5 +59,3 @@ san_pool_give(struct san_pool *p, void *obj)
 	SAN_ASSERT(p->nb < p->max);
 	p->free[p->nb++] = obj;
 }
-
-#endif /* SAN_POOL_H */

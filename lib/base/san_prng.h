@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_PRNG_H
-#define SAN_PRNG_H
+#pragma once
 
 /**
  * @file
@@ -37,5 +36,3 @@ san_prng_below(struct san_prng *g, uint32_t bound)
 {
 	return (uint32_t)(((san_prng_u64(g) >> 32) * bound) >> 32);
 }
-
-#endif /* SAN_PRNG_H */

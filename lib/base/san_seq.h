@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_SEQ_H
-#define SAN_SEQ_H
+#pragma once
 
 /**
  * @file
@@ -51,5 +50,3 @@ san_seq_max(uint32_t a, uint32_t b)
 {
 	return san_seq_lt(a, b) ? b : a;
 }
-
-#endif /* SAN_SEQ_H */

@@ -7,8 +7,7 @@
  * one. (UDP-13)
  */
 
-#ifndef SAN_SPIN_H
-#define SAN_SPIN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ san_spin_learn(struct san_spin *s, uint64_t waited_ns, uint32_t max_ns)
 	if (ns != san_spin_ns(s))
 		atomic_store_explicit(&s->ns, ns, memory_order_relaxed);
 }
-
-#endif /* SAN_SPIN_H */

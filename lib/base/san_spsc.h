@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_SPSC_H
-#define SAN_SPSC_H
+#pragma once
 
 /**
  * @file
@@ -168,5 +167,3 @@ san_spsc_must_wake(_Atomic uint32_t *armed)
 		return false;
 	return atomic_exchange(armed, 0) != 0;
 }
-
-#endif /* SAN_SPSC_H */

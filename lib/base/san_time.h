@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_TIME_H
-#define SAN_TIME_H
+#pragma once
 
 /**
  * @file
@@ -39,5 +38,3 @@ san_rate_take(uint64_t *taken_ns, uint64_t each_ns, uint32_t burst, uint64_t now
 	*taken_ns += each_ns;
 	return true;
 }
-
-#endif /* SAN_TIME_H */

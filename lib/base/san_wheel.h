@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_WHEEL_H
-#define SAN_WHEEL_H
+#pragma once
 
 /**
  * @file
@@ -78,5 +77,3 @@ uint64_t san_wheel_deadline_ns(const struct san_wheel *w);
 
 /** Verify every invariant; aborts if one is violated. For tests. */
 void san_wheel_check(const struct san_wheel *w);
-
-#endif /* SAN_WHEEL_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_WR_H
-#define SAN_WR_H
+#pragma once
 
 /**
  * @file
@@ -183,5 +182,3 @@ san_wr_cq_poll(struct san_spsc_cons *c, struct san_cq *q, struct san_ulp_wc *wc,
 	san_spsc_pop(c, &q->head, n);
 	return n;
 }
-
-#endif /* SAN_WR_H */

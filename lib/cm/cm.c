@@ -16,10 +16,8 @@
  * sends (RT-36).
  */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_common.h>
 #include <sodium.h>

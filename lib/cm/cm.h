@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CM_H
-#define CM_H
+#pragma once
 
 /**
  * @file
@@ -295,5 +294,3 @@ void san_cm_check(const struct san_cm *cm);
 
 /** Drops that no call returned, by enum san_drop: answers above the rate limit. */
 const uint64_t *san_cm_drops(const struct san_cm *cm);
-
-#endif /* CM_H */

@@ -7,9 +7,6 @@
  * The fields are written one by one: the bytes of a struct would include its padding in the MAC.
  */
 
-#include <assert.h>
-#include <string.h>
-
 #include <rte_byteorder.h>
 #include <sodium.h>
 

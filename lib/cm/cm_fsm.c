@@ -20,9 +20,7 @@
  * request that our ULP has not accepted may free the record: no other layer refers to it yet.
  */
 
-#include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include <rte_common.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CM_PRIV_H
-#define CM_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -11,6 +10,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include <rte_ether.h>
@@ -321,5 +321,3 @@ bool san_cm_cookie_valid(const struct san_cm *cm, const struct san_wire_pkt *p,
 void san_cm_keepalive_start(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);
 /** The timer fired. False: the peer is dead. */
 bool san_cm_keepalive_on_timer(struct san_cm *cm, struct san_cm_conn *c, uint64_t now_ns);
-
-#endif /* CM_PRIV_H */

@@ -11,8 +11,6 @@
  * our packet.
  */
 
-#include <string.h>
-
 #include "cm_priv.h"
 
 /** Answer the sender of s->msg without state. */

@@ -6,8 +6,6 @@
  * port is tried with 16 bits. (RULE-13)
  */
 
-#include <string.h>
-
 #include <rte_byteorder.h>
 #include <rte_thash.h>
 

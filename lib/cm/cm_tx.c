@@ -6,8 +6,6 @@
  * rate-limited by host: cookies, rejections, RESET. (RULE-17, RT-36)
  */
 
-#include <string.h>
-
 #include <rte_common.h>
 
 #include "cm_priv.h"

@@ -5,7 +5,6 @@
  * tl calls its ULP.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

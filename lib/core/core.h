@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CORE_H
-#define CORE_H
+#pragma once
 
 /**
  * @file
@@ -251,5 +250,3 @@ void san_core_check(const struct san_core *core);
 uint64_t san_core_leaks(const struct san_core *core);
 /** Number of empty mbufs that it holds for the next packets. */
 uint32_t san_core_nb_spare(const struct san_core *core);
-
-#endif /* CORE_H */

@@ -5,7 +5,6 @@
  * order, so that every request completes before the owner gets the event.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "core_priv.h"

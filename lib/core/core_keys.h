@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CORE_KEYS_H
-#define CORE_KEYS_H
+#pragma once
 
 /**
  * @file
@@ -116,5 +115,3 @@
 	 SAN_KEY_MS(s, f.keepalive_ms, 0, UINT16_MAX)}
 
 /* clang-format on */
-
-#endif /* CORE_KEYS_H */

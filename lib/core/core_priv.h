@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CORE_PRIV_H
-#define CORE_PRIV_H
+#pragma once
 
 /** @file Definitions shared by the files of this folder. */
 
+#include <errno.h>
 #include <sys/queue.h>
 
 #include "core.h"
@@ -143,5 +143,3 @@ bool san_core_share_may_linger(const struct san_core *core, const struct core_sh
 /** The stream is orphaned. */
 void san_core_share_orphan(struct san_core *core, struct core_share *share);
 void san_core_share_check(const struct san_core *core);
-
-#endif /* CORE_PRIV_H */

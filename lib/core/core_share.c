@@ -17,8 +17,6 @@
  * searched only when a stream is created.
  */
 
-#include <errno.h>
-
 #include "core_priv.h"
 #include "san_assert.h"
 

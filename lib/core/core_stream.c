@@ -25,7 +25,6 @@
  * orphan.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "core_priv.h"

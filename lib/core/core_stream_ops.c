@@ -5,7 +5,6 @@
  * application's memory, memory of their own.
  */
 
-#include <errno.h>
 #include <string.h>
 
 #include "core_priv.h"

@@ -4,14 +4,9 @@
 
 #define ALLOW_EXPERIMENTAL_API /* rte_trace is still marked so in DPDK 22.11 */
 
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <rte_cpuflags.h>
-#include <rte_cycles.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_trace.h>

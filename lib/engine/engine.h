@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_H
-#define ENGINE_H
+#pragma once
 
 /**
  * @file
@@ -244,4 +243,3 @@ bool san_engine_is_lost(const struct san_engine_port *p);
 /** Set the faults before transmission (*tx*) or after reception. NULL: off. */
 int san_engine_set_impair(struct san_engine_port *p, bool tx,
 			  const struct san_engine_impair_conf *conf);
-#endif /* ENGINE_H */

@@ -10,9 +10,6 @@
 
 #define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 #include "engine_priv.h"

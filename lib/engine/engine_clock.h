@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_CLOCK_H
-#define ENGINE_CLOCK_H
+#pragma once
 
 /**
  * @file
@@ -58,5 +57,3 @@ san_engine_clock_now(struct san_engine_clock *c)
 		c->last_ns = ns;
 	return c->last_ns;
 }
-
-#endif /* ENGINE_CLOCK_H */

@@ -14,7 +14,6 @@
  * of one port would wait until another port is idle.
  */
 
-#include <errno.h>
 #include <semaphore.h>
 #include <stddef.h>
 

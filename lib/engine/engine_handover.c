@@ -12,10 +12,6 @@
  * between reserving its place and filling it would stall all others.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "engine_priv.h"
 
 #define PREFETCH_AHEAD 4   /* as in the core: about one memory access ahead */

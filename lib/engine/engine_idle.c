@@ -7,16 +7,10 @@
 
 #define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
 
-#include <errno.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <rte_ethdev.h>
 #include <rte_lcore.h>
-#include <rte_pause.h>
 
 #include "engine_priv.h"
 #include "view_trace.h"

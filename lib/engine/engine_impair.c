@@ -11,10 +11,6 @@
  * found by the ICRC (RT-3).
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <rte_ether.h>
 #include <rte_ip.h>
 

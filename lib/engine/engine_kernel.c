@@ -7,18 +7,12 @@
  * answer those. (UDP-2, UDP-4)
  */
 
-#include <errno.h>
 #include <glob.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "engine_priv.h"
 

@@ -6,11 +6,6 @@
  * tests that must repeat.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <bsd/stdlib.h>
 
 #include <rte_hash.h>

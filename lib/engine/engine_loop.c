@@ -8,11 +8,8 @@
 
 #define ALLOW_EXPERIMENTAL_API /* see view_trace.h: before the first header of DPDK */
 
-#include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
-
-#include <rte_pause.h>
 
 #include "engine_priv.h"
 #include "view.h"

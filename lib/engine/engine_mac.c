@@ -12,13 +12,8 @@
  */
 
 #include <assert.h>
-#include <errno.h>
 #include <net/if.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_alarm.h>
 

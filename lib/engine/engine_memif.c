@@ -12,15 +12,10 @@
  */
 
 #include <fcntl.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <rte_alarm.h>
-#include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 

@@ -14,18 +14,12 @@
  * kernel with an MTU of its own.
  */
 
-#include <errno.h>
 #include <net/if.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_common.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
-#include <rte_ethdev.h>
 
 #include "engine_priv.h"
 

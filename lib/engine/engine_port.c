@@ -9,17 +9,11 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 
 #include <rte_alarm.h>
-#include <rte_cycles.h>
 #include <rte_malloc.h>
 
 #include "engine_priv.h"

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ENGINE_PRIV_H
-#define ENGINE_PRIV_H
+#pragma once
 
 /** @file The engine's state, shared by the files of this directory. */
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <rte_ethdev.h>
 #include <rte_ring.h>
@@ -488,5 +492,3 @@ void san_engine_port_close(struct san_engine_port *p);
 /** Link speed; 0: unknown. */
 uint32_t san_engine_port_mbps(const struct san_engine_port *p);
 bool san_engine_port_is_up(const struct san_engine_port *p);
-
-#endif /* ENGINE_PRIV_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef EXPRESS_H
-#define EXPRESS_H
+#pragma once
 
 /**
  * @file
@@ -46,5 +45,3 @@ uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **p
  */
 uint16_t san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
 			struct san_pdl_room *room, uint64_t now_ns);
-
-#endif /* EXPRESS_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VISIT_H
-#define VISIT_H
+#pragma once
 
-/**
- * @file
- * What a connection sends in its turn: the packets of one visit, and the mbufs for them.
- */
+/** @file What a connection sends in its turn: the packets of one visit, and the mbufs for them. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,5 +70,3 @@ san_visit_add(struct san_visit *v, struct san_pdl *pdl, struct rte_mbuf *m, uint
 	san_wire_build_next(m, &v->tmpl, &v->p);
 	v->pkts[v->nb++] = m;
 }
-
-#endif /* VISIT_H */

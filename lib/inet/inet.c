@@ -8,11 +8,6 @@
  * (inet_group.c), of announcements (inet_route.c).
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 #include "san_time.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef INET_H
-#define INET_H
+#pragma once
 
 /**
  * @file
@@ -190,5 +189,3 @@ int san_inet_addr_parse_route(const char *text, struct san_inet_route *out);
 #define SAN_INET_TEXT 64
 /** Write the text of an address to *buf*, and return it. */
 const char *san_inet_addr_text(const struct san_ip *ip, char buf[SAN_INET_TEXT]);
-
-#endif /* INET_H */

@@ -3,9 +3,6 @@
 /* Conversion of addresses from and to text. (RT-31) */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "inet_priv.h"
 

@@ -2,8 +2,6 @@
 
 /* ARP over Ethernet for IPv4: requests, replies, learning (RFC 826). (RT-31) */
 
-#include <string.h>
-
 #include <rte_arp.h>
 
 #include "inet_priv.h"

@@ -9,11 +9,9 @@
  * ports: no path MTU is lowered until it calls san_inet_path_narrow().
  */
 
-#include <errno.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
 
-#include <rte_common.h>
 #include <rte_udp.h>
 
 #include "inet_priv.h"

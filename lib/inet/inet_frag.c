@@ -5,10 +5,6 @@
  * is one mbuf, because not every port supports chains. (UDP-3)
  */
 
-#include <errno.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 
 /** Payload bytes of a fragment that is not the last. */

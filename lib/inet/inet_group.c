@@ -9,11 +9,6 @@
  * only at that time.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 #include "san_time.h"
 

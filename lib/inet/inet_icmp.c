@@ -8,10 +8,7 @@
  * copy.
  */
 
-#include <errno.h>
 #include <netinet/icmp6.h>
-
-#include <rte_common.h>
 
 #include "inet_priv.h"
 

@@ -11,8 +11,6 @@
 #include <netinet/ip6.h>
 #include <stddef.h>
 
-#include <rte_common.h>
-
 #include "inet_priv.h"
 
 #define V4_HDR_MAX 60

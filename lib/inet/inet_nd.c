@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <netinet/icmp6.h>
-#include <string.h>
 
 #include "inet_priv.h"
 

@@ -25,12 +25,6 @@
  * on the number of entries (RT-36).
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 #include "san_assert.h"
 #include "san_time.h"

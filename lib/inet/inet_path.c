@@ -6,11 +6,6 @@
  * (UDP-3)
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 
 #define WAYS 8 /* entries of a set, the only ones searched for a host (RT-36) */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef INET_PRIV_H
-#define INET_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -8,8 +7,10 @@
  * being processed. (RT-31)
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -405,5 +406,3 @@ san_inet_is_unicast(const struct san_ip *ip)
 	return !san_inet_is_any(ip) && ip->b[0] != 0xff &&
 		memcmp(ip->b, loopback, sizeof(loopback)) != 0;
 }
-
-#endif /* INET_PRIV_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef INET_RATE_H
-#define INET_RATE_H
+#pragma once
 
 /**
  * @file
@@ -60,5 +59,3 @@ san_inet_hash(const struct san_ip *ip, uint32_t seed)
 	memcpy(words, ip->b, sizeof(words));
 	return rte_jhash_32b(words, RTE_DIM(words), seed);
 }
-
-#endif /* INET_RATE_H */

@@ -7,8 +7,6 @@
  * group. (UDP-5)
  */
 
-#include <rte_common.h>
-
 #include "inet_priv.h"
 #include "san_time.h"
 

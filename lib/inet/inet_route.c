@@ -11,8 +11,6 @@
  * Timer: the next announcement.
  */
 
-#include <errno.h>
-
 #include "inet_priv.h"
 #include "san_time.h"
 

@@ -5,8 +5,6 @@
  * software, so they are right with any port. (UDP-3)
  */
 
-#include <errno.h>
-
 #include <rte_udp.h>
 
 #include "inet_priv.h"

@@ -24,11 +24,6 @@
  * Timer: the time at which the oldest packet has waited too long.
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include <rte_common.h>
-
 #include "inet_priv.h"
 #include "san_assert.h"
 #include "san_time.h"

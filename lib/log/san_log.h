@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAN_LOG_H
-#define SAN_LOG_H
+#pragma once
 
 /**
  * @file
@@ -36,5 +35,3 @@ extern const char *const san_log_name[];
 #define SAN_LOG(layer, level, fmt, ...)                                   \
 	rte_log(RTE_LOG_##level, (uint32_t)san_log_type[SAN_LOG_##layer], \
 		"%s: " fmt "\n", san_log_name[SAN_LOG_##layer], ##__VA_ARGS__)
-
-#endif /* SAN_LOG_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_H
-#define PDL_H
+#pragma once
 
 /**
  * @file
@@ -636,5 +635,3 @@ bool san_pdl_rtx_is_excused(const struct san_pdl *pdl, struct san_pdl_conn *c, u
  * set c->failed. The caller re-arms with san_pdl_conn_arm().
  */
 void san_pdl_rtx_on_timer(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns);
-
-#endif /* PDL_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_CC_H
-#define PDL_CC_H
+#pragma once
 
 /**
  * @file
@@ -104,5 +103,3 @@ san_pdl_cc_window(const struct san_pdl_cc *cc)
 {
 	return cc->window < cc->host_window ? cc->window : cc->host_window;
 }
-
-#endif /* PDL_CC_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_PRIV_H
-#define PDL_PRIV_H
+#pragma once
 
-/**
- * @file
- * Definitions shared by the files of lib/pdl only.
- */
+/** @file Definitions shared by the files of lib/pdl only. */
 
 #include "pdl.h"
 #include "san_assert.h"
@@ -262,5 +258,3 @@ void san_pdl_sched_sent(struct san_pdl *pdl, struct san_pdl_conn *c, uint16_t n,
 			uint64_t now_ns);
 /** Take the connection off the ready list. */
 void san_pdl_sched_remove(struct san_pdl *pdl, struct san_pdl_conn *c);
-
-#endif /* PDL_PRIV_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PDL_WIN_H
-#define PDL_WIN_H
+#pragma once
 
 /**
  * @file
@@ -199,5 +198,3 @@ uint32_t san_pdl_win_tx_unreported(const struct san_pdl_txw *w, const struct san
 				   enum san_win win, uint32_t psn);
 void san_pdl_win_tx_check(const struct san_pdl_txw *w, const struct san_pdl_txblock *b,
 			  enum san_win win);
-
-#endif /* PDL_WIN_H */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "rtsan_priv.h"
 
 int

@@ -2,10 +2,7 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "rtsan_priv.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RTSAN_PRIV_H
-#define RTSAN_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -9,10 +8,13 @@
  * pairs never move while the context exists. (SYS-2)
  */
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "rtsan_provider.h"
@@ -191,5 +193,3 @@ int rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *a
 			struct rtsan_stream **out);
 /** Destroy a stream in any state of its connection. */
 void rtsan_stream_destroy(struct rtsan_stream *s);
-
-#endif /* RTSAN_PRIV_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RTSAN_PROVIDER_H
-#define RTSAN_PROVIDER_H
+#pragma once
 
 /**
  * @file
@@ -97,9 +96,7 @@ struct rtsan_provider {
 	int (*event_arm)(void *priv);
 };
 
-/*
- * ---- exported by librtsan for calls of providers beyond rtsan.h ----
- */
+/* ---- exported by librtsan for calls of providers beyond rtsan.h ---- */
 
 /** Create a context for an instance that the provider opened itself. -ENOMEM: not closed. */
 int rtsan_provider_attach(const struct rtsan_provider *provider, void *priv,
@@ -108,5 +105,3 @@ int rtsan_provider_attach(const struct rtsan_provider *provider, void *priv,
 void *rtsan_provider_priv(const struct rtsan_ctx *ctx, const struct rtsan_provider *provider);
 /** The host functions of this librtsan. */
 const struct rtsan_host *rtsan_provider_host(void);
-
-#endif /* RTSAN_PROVIDER_H */

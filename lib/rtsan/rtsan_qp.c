@@ -6,10 +6,6 @@
  * pointers of an application again. (SYS-2, RT-10)
  */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "rtsan_priv.h"
 
 #define DEPTH_DEFAULT 128

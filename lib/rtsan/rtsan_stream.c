@@ -5,8 +5,6 @@
  * takes them all, passes those of streams to them, and keeps the others for rtsan_event_poll().
  */
 
-#include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "rtsan_priv.h"

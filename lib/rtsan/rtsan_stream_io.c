@@ -7,12 +7,9 @@
  * (rtsan_wait.c).
  */
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "rtsan_priv.h"

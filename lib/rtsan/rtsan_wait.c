@@ -5,7 +5,6 @@
  * descriptor, check again; and if several threads wait, one of them checks for all (AFC-19).
  */
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_RULES_H
-#define SOCK_RULES_H
+#pragma once
 
 /**
  * @file
@@ -154,5 +153,3 @@ void san_rules_place(const struct sock_rules *rules, const struct sock_rule *rul
 void san_rules_rule_text(const struct sock_rule *rule, char *text, size_t len);
 /** The actions' words in rules. */
 extern const char *const rules_action_names[SOCK_ACTIONS];
-
-#endif /* SOCK_RULES_H */

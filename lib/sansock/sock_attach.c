@@ -8,7 +8,6 @@
  * is held. Sending and receiving data need no request.
  */
 
-#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/un.h>

@@ -9,11 +9,8 @@
  */
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "sock_priv.h"

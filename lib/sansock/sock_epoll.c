@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <sched.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_FD_H
-#define SOCK_FD_H
+#pragma once
 
 /**
  * @file
@@ -115,5 +114,3 @@ void san_sock_fd_forget_range(unsigned int first, unsigned int last);
 int san_sock_fd_number(int fd, const struct fd_sock *f);
 /** The next descriptor of *f* from *fd* on; -1: none. */
 int san_sock_fd_next(const struct fd_sock *f, int fd);
-
-#endif /* SOCK_FD_H */

@@ -16,9 +16,6 @@
  */
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

@@ -15,7 +15,6 @@
 
 #include <linux/futex.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <fcntl.h>
 #include <net/if.h>
 
 #include "sock_priv.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_OPT_LIST_H
-#define SOCK_OPT_LIST_H
+#pragma once
 
 /**
  * @file
@@ -120,5 +119,3 @@ enum sock_opt_kind {
 	X(IPPROTO_UDP, KERNELS, CARRIED,                                                     \
 	  UDP_CORK, UDP_ENCAP, UDP_GRO, UDP_NO_CHECK6_RX, UDP_NO_CHECK6_TX, UDP_SEGMENT)
 /* clang-format on */
-
-#endif /* SOCK_OPT_LIST_H */

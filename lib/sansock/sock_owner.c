@@ -2,8 +2,6 @@
 
 /* Pins and changes of the owner: sock_priv.h describes both. */
 
-#include <sys/syscall.h>
-
 #include "sock_priv.h"
 
 #define CHANGING  (1u << 31) /* bit of *pins* and *changes*: a change is in progress */

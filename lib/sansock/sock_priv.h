@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_PRIV_H
-#define SOCK_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -8,7 +7,9 @@
  * table of descriptors is in sock_fd.h, the C library's functions are in sock_real.h.
  */
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "rules.h"
@@ -726,5 +727,3 @@ san_sock_switch_carried_now(int fd)
 void san_sock_stdio_begin(void);
 /** *fd* has changed: if it is a carried socket now, so is its standard stream. */
 void san_sock_stdio_at(int fd);
-
-#endif /* SOCK_PRIV_H */

@@ -5,7 +5,6 @@
  * their numbers: syscall(3) does what the intercepted function of that name does. (UDP-1, UDP-11)
  */
 
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -13,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sock_priv.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_REAL_H
-#define SOCK_REAL_H
+#pragma once
 
 /**
  * @file
@@ -118,5 +117,3 @@ san_sock_real_fail(int err)
 	errno = err;
 	return -1;
 }
-
-#endif /* SOCK_REAL_H */

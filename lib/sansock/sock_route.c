@@ -12,8 +12,6 @@
  * An answer is valid for some seconds, so there is no system call in the steady state (UDP-8).
  */
 
-#include <sys/syscall.h>
-
 #include "sock_priv.h"
 
 #define ANSWERS  4096 /* entries of the cache, by address */

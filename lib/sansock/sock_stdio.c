@@ -17,7 +17,6 @@
  * any descriptor.
  */
 
-#include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <unistd.h>

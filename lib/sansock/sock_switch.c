@@ -5,7 +5,6 @@
  * calls the C library's function with the same arguments.
  */
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <linux/sockios.h>

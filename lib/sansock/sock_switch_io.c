@@ -2,7 +2,6 @@
 
 /* Intercepted functions that receive and send. (UDP-1) */
 
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>

@@ -11,7 +11,6 @@
 
 #include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "sock_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHMQ_H
-#define SHMQ_H
+#pragma once
 
 /**
  * @file
@@ -239,5 +238,3 @@ void san_shmq_guard_del(uint32_t range);
 void san_shmq_guard_disown(uint16_t owner);
 /** True: memory of *owner* has failed. Each range is reported once. */
 bool san_shmq_guard_failed(uint16_t *owner);
-
-#endif /* SHMQ_H */

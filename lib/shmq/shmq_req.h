@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SHMQ_REQ_H
-#define SHMQ_REQ_H
+#pragma once
 
 /**
  * @file
@@ -140,5 +139,3 @@ struct shmq_event {
 
 _Static_assert(sizeof(struct shmq_req) == 176, "SHMQ_ABI");
 _Static_assert(sizeof(struct shmq_event) == 144, "SHMQ_ABI");
-
-#endif /* SHMQ_REQ_H */

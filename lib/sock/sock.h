@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_H
-#define SOCK_H
+#pragma once
 
 /**
  * @file
@@ -166,5 +165,3 @@ bool san_sock_table_has_room(struct san_socks *all);
  * more of them. The caller sends a byte to it; or, if *ends*, shuts it down for sending.
  */
 int san_sock_wake_next(struct san_socks *all, bool *ends);
-
-#endif /* SOCK_H */

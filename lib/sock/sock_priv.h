@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_PRIV_H
-#define SOCK_PRIV_H
+#pragma once
 
 /** @file Shared by the files of this folder. (UDP-6) */
 
@@ -103,5 +102,3 @@ void san_sock_mirror(struct san_socks *all, struct san_sock *s, bool is_new);
 void san_sock_mirror_again(struct san_socks *all, struct san_sock *s);
 /** Data was sent: if a thread waits for room and there is enough, report it. */
 void san_sock_on_room(struct san_socks *all, struct san_sock *s);
-
-#endif /* SOCK_PRIV_H */

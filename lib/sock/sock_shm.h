@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SOCK_SHM_H
-#define SOCK_SHM_H
+#pragma once
 
 /**
  * @file
@@ -281,5 +280,3 @@ san_sock_shm_skip(uint32_t size, uint32_t base, uint32_t head, uint32_t bytes)
 {
 	return bytes == SAN_SOCK_PAD ? head + size - san_sock_shm_off(size, base, head) : head;
 }
-
-#endif /* SOCK_SHM_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STREAM_H
-#define STREAM_H
+#pragma once
 
 /**
  * @file
@@ -245,5 +244,3 @@ void san_stream_show_view(const struct san_stream *s, struct san_stream_view *ou
 
 /** Verify every invariant. For tests. */
 void san_stream_show_check(const struct san_stream *s);
-
-#endif /* STREAM_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STREAM_PRIV_H
-#define STREAM_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -525,5 +524,3 @@ void san_stream_msg_stall(struct san_stream *s, enum stream_stall why);
 bool san_stream_msg_send(struct san_stream *s, uint64_t now_ns);
 /* Process a received message. */
 void san_stream_msg_receive(struct san_stream *s, uint16_t buf, uint32_t len, uint64_t now_ns);
-
-#endif /* STREAM_PRIV_H */

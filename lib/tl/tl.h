@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_H
-#define TL_H
+#pragma once
 
 /**
  * @file
@@ -790,5 +789,3 @@ void san_tl_tick(struct san_tl *tl, uint64_t now_ns);
 void san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns);
 /** Verify every invariant. For tests. */
 void san_tl_check(const struct san_tl *tl);
-
-#endif /* TL_H */

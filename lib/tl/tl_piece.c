@@ -19,7 +19,6 @@
  */
 
 #include "tl_priv.h"
-#include "wire_pack.h"
 
 #define JOIN_NS (10 * SAN_NS_PER_MS) /* longer than a round trip and a timeout */
 

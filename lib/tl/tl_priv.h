@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_PRIV_H
-#define TL_PRIV_H
+#pragma once
 
-/**
- * @file
- * Definitions shared by the files of lib/tl only.
- */
+/** @file Definitions shared by the files of lib/tl only. */
 
 #include "san_assert.h"
 #include "san_seq.h"
@@ -723,5 +719,3 @@ san_tl_settle(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	san_tl_death_add(tl->death, m);
 	return drop;
 }
-
-#endif /* TL_PRIV_H */

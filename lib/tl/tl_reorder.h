@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TL_REORDER_H
-#define TL_REORDER_H
+#pragma once
 
 /**
  * @file
@@ -52,5 +51,3 @@ void *san_tl_reorder_take(struct san_cam *cam, uint32_t cid, enum san_cam_kind k
 void san_tl_reorder_park(struct san_cam *cam, struct san_mem *mem);
 /** Move them back into *table*. -ENOSPC: they are still parked. */
 int san_tl_reorder_resume(struct san_cam *cam, struct san_mem *mem, struct rte_hash *table);
-
-#endif /* TL_REORDER_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include <rte_common.h>
-
-#include "san_assert.h"
 #include "ulp_priv.h"
 
 void

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ULP_H
-#define ULP_H
+#pragma once
 
 /**
  * @file
@@ -275,5 +274,3 @@ bool san_ulp_qp_has_work(const struct san_ulp *ulp);
 const struct san_ulp_stats *san_ulp_stats(const struct san_ulp *ulp);
 const char *san_ulp_status_name(uint8_t status);
 void san_ulp_check(const struct san_ulp *ulp);
-
-#endif /* ULP_H */

@@ -13,13 +13,8 @@
  * each other's messages, and no request would complete.
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <rte_common.h>
-
-#include "san_assert.h"
 #include "ulp_priv.h"
 
 /* A queue over *mem*, which is not listed; NULL: no memory. */

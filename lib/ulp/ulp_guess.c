@@ -17,9 +17,6 @@
  * its connections.
  */
 
-#include <errno.h>
-#include <string.h>
-
 #include <rte_jhash.h>
 
 #include "san_time.h"

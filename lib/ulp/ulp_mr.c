@@ -14,7 +14,6 @@
  * it.
  */
 
-#include <errno.h>
 #include <stddef.h>
 
 #include "ulp_priv.h"

@@ -11,12 +11,8 @@
  * Permanent refusals are checked before "not ready": a wrong key must not wait for a receive.
  */
 
-#include <string.h>
-
-#include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "san_assert.h"
 #include "ulp_priv.h"
 #include "wire_pack.h"
 

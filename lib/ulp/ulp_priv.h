@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ULP_PRIV_H
-#define ULP_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -8,6 +7,7 @@
  * lcore; only the consumer's half of a completion queue belongs to another thread. (SYS-2)
  */
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -429,5 +429,3 @@ void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
 void san_ulp_wr_submit(struct san_ulp *ulp, struct san_ulp_qp *qp, uint64_t now_ns);
 /** Complete the requests that tl was not given, in order. */
 void san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp);
-
-#endif /* ULP_PRIV_H */

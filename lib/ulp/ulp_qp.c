@@ -15,14 +15,10 @@
  * polled. They are listed with that CQ, so a full one costs one check, however many wait.
  */
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <rte_common.h>
 #include <rte_prefetch.h>
 
-#include "san_assert.h"
 #include "san_seq.h"
 #include "ulp_priv.h"
 

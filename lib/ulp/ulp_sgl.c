@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <stdbool.h>
-#include <string.h>
-
-#include <rte_common.h>
 #include <rte_mbuf.h>
 
 #include "ulp_priv.h"

@@ -13,14 +13,10 @@
  * searches.
  */
 
-#include <string.h>
-
 #include <rte_byteorder.h>
-#include <rte_common.h>
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
 
-#include "san_assert.h"
 #include "ulp_priv.h"
 
 #define PREFETCH_AHEAD 4

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_H
-#define WIRE_H
+#pragma once
 
 /**
  * @file
@@ -427,5 +426,3 @@ void san_wire_cm_build(struct rte_mbuf *m, const struct san_wire_path *path,
 
 /** Compute the ICRC of a packet that was built, and store it. */
 void san_wire_icrc_seal(struct rte_mbuf *m);
-
-#endif /* WIRE_H */

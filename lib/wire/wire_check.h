@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_CHECK_H
-#define WIRE_CHECK_H
+#pragma once
 
 /**
  * @file
@@ -229,5 +228,3 @@ san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t 
 		return SAN_DROP_FIELD;
 	return SAN_DROP_NONE;
 }
-
-#endif /* WIRE_CHECK_H */

@@ -42,9 +42,7 @@ static const uint8_t around_v6[BLOCK + RTE_ALIGN_CEIL(V6_LEN, BLOCK) + BLOCK] = 
 static const uint8_t *const mask_v4 = around_v4 + BLOCK;
 static const uint8_t *const mask_v6 = around_v6 + BLOCK;
 
-/*
- * ---- short frames: in registers, without writing to the frame ----
- */
+/* ---- short frames: in registers, without writing to the frame ---- */
 
 #ifdef RTE_ARCH_X86
 #define FRONT_MAX (BLOCK - 4) /* most bytes that the first block lacks */

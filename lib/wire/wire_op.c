@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <rte_common.h>
-
 #include "wire_priv.h"
 
 #define OP(name, ext_len, flags, payload) \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_PACK_H
-#define WIRE_PACK_H
+#pragma once
 
 /**
  * @file
@@ -124,5 +123,3 @@ san_wire_pack_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *m
 	msg->off = (uint16_t)(off + hdr_len);
 	return off + hdr_len + RTE_ALIGN_CEIL((uint32_t)msg->length, 4u);
 }
-
-#endif /* WIRE_PACK_H */

@@ -7,12 +7,8 @@
 
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
-#include <string.h>
 
 #include <rte_icmp.h>
-#include <rte_ip.h>
-#include <rte_mbuf.h>
-#include <rte_udp.h>
 
 #include "wire_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_PRIV_H
-#define WIRE_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -256,5 +255,3 @@ san_wire_op_get(uint8_t op)
  * which is not included; at most the length of the packet.
  */
 uint32_t san_wire_icrc(struct rte_mbuf *m, bool v6, uint32_t len);
-
-#endif /* WIRE_PRIV_H */

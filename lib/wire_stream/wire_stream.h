@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WIRE_STREAM_H
-#define WIRE_STREAM_H
+#pragma once
 
 /**
  * @file
@@ -143,5 +142,3 @@ void san_wire_stream_put(const struct san_sm *m, uint8_t *p);
  *   value is out of range. *m* is invalid then.
  */
 int san_wire_stream_get(const uint8_t *p, uint32_t len, struct san_sm *m, uint32_t *payload);
-
-#endif /* WIRE_STREAM_H */

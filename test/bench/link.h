@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef LINK_H
-#define LINK_H
+#pragma once
 
 /**
  * @file
@@ -63,5 +62,3 @@ int worked_both(struct link *l);
 int worked_both_peer(struct link *l);
 int worked_ping(struct link *l);
 int worked_pong(struct link *l);
-
-#endif /* LINK_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef SAMPLE_H
-#define SAMPLE_H
+#pragma once
 
 /**
  * @file
@@ -72,5 +71,3 @@ sample_report(struct sample *s, double per_us, double seconds)
 	free(s->value);
 	return 0;
 }
-
-#endif /* SAMPLE_H */

@@ -11,8 +11,7 @@
  * The programs are comes_and_goes.c, and lifecycle.c, which also checks the engine.
  */
 
-#ifndef CONNS_H
-#define CONNS_H
+#pragma once
 
 #include "rt.h"
 
@@ -31,5 +30,3 @@ struct conns_extra {
 void __attribute__((noreturn)) conns_run(int argc, char **argv, const struct conns_extra *extra);
 
 struct rtsan_qp *conns_make_qp(void);
-
-#endif

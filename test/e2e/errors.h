@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef ERRORS_H
-#define ERRORS_H
+#pragma once
 
 /** @file Shared by both sides of errors.c. */
 
@@ -44,5 +43,3 @@ extern volatile sig_atomic_t errors_stop;
 
 /** Serve until errors_stop; exit status. */
 int errors_serve(const char *spec);
-
-#endif /* ERRORS_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFI_COMMON_H
-#define OFI_COMMON_H
+#pragma once
 
 /**
  * @file
@@ -56,5 +55,3 @@ ssize_t ofi_common_wait(struct fid_cq *cq, struct fi_cq_data_entry *e);
 struct fi_cq_data_entry ofi_common_done(struct fid_cq *cq, void *context);
 /** The next completion is an error of *context*. */
 struct fi_cq_err_entry ofi_common_failed(struct fid_cq *cq, void *context);
-
-#endif /* OFI_COMMON_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef OFI_RDM_COMMON_H
-#define OFI_RDM_COMMON_H
+#pragma once
 
-/**
- * @file
- * What the programs with endpoints FI_EP_RDM have in common. (OFI-1)
- */
+/** @file What the programs with endpoints FI_EP_RDM have in common. (OFI-1) */
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -64,5 +60,3 @@ struct fi_cq_tagged_entry rdm_receive_tag(int a, uint64_t tag, size_t len);
 		CHECK(rc_ == (want));                \
 	} while (0)
 #define POST(call) POST_FOR(0, call)
-
-#endif /* OFI_RDM_COMMON_H */

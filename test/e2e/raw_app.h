@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RAW_APP_H
-#define RAW_APP_H
+#pragma once
 
 /**
  * @file
@@ -103,5 +102,3 @@ int raw_connect(const struct raw_qp *q, const char *peer, uint64_t service);
 int raw_accept(const struct raw_qp *q, uint64_t request);
 /** Connect *a* to *b*, which listens only for that time. */
 void raw_pair(struct raw_qp *a, struct raw_qp *b, const char *peer, uint64_t service);
-
-#endif /* RAW_APP_H */

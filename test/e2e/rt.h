@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef RT_H
-#define RT_H
+#pragma once
 
 /**
  * @file
@@ -52,5 +51,3 @@ struct rtsan_wc rt_wc_at(const char *file, int line, struct rtsan_cq *cq, int ms
 void rt_post_send(struct rtsan_qp *qp, const struct rtsan_mr *mr, uint32_t length,
 		  const struct rtsan_send_wr *wr);
 void rt_post_recv(struct rtsan_qp *qp, const struct rtsan_mr *mr, uint32_t length);
-
-#endif /* RT_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef FUZZ_H
-#define FUZZ_H
+#pragma once
 
-/**
- * @file
- * Entry of a fuzz target, and its input read piece by piece: what is missing is zero.
- */
+/** @file Entry of a fuzz target, and its input read piece by piece: what is missing is zero. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +43,3 @@ take32(struct fuzz_input *in)
 	take(in, &v, sizeof(v));
 	return v;
 }
-
-#endif /* FUZZ_H */

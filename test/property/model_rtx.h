@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MODEL_RTX_H
-#define MODEL_RTX_H
+#pragma once
 
 /**
  * @file
@@ -53,5 +52,3 @@ model_rtx_base(const struct model_rtx *m)
 		i++;
 	return m->first_psn + i;
 }
-
-#endif /* MODEL_RTX_H */

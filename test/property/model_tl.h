@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MODEL_TL_H
-#define MODEL_TL_H
+#pragma once
 
 /**
  * @file
@@ -459,5 +458,3 @@ san_tl_ulp_room(void *ulp, uint16_t slot)
 
 	h->room[model_conn(h, slot)] = true;
 }
-
-#endif /* MODEL_TL_H */

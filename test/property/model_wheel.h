@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MODEL_WHEEL_H
-#define MODEL_WHEEL_H
+#pragma once
 
 /**
  * @file
@@ -53,5 +52,3 @@ model_wheel_arm(struct model_wheel *m, uint32_t id, uint64_t deadline_ns, uint64
 	m->e[i].id = id;
 	m->nb++;
 }
-
-#endif /* MODEL_WHEEL_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef MODEL_WINDOW_H
-#define MODEL_WINDOW_H
+#pragma once
 
 /**
  * @file
@@ -79,5 +78,3 @@ model_window_hear(struct model_window *m, const struct model_ack *a)
 			m->hint[i] = a->received[i];
 	}
 }
-
-#endif /* MODEL_WINDOW_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PROP_H
-#define PROP_H
+#pragma once
 
 /**
  * @file
@@ -75,5 +74,3 @@ prop_main(int argc, char **argv, const char *name, void (*run)(uint64_t seed))
 	{                                                \
 		return prop_main(argc, argv, name, run); \
 	}
-
-#endif /* PROP_H */

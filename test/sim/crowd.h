@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CROWD_H
-#define CROWD_H
+#pragma once
 
 /**
  * @file
@@ -80,5 +79,3 @@ crowd_close(void)
 	free(crowd.src);
 	free(crowd.dst);
 }
-
-#endif /* CROWD_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef PAIR_H
-#define PAIR_H
+#pragma once
 
 /**
  * @file
@@ -189,5 +188,3 @@ world_conf_bad_link(struct world_conf *conf, uint64_t seed)
 	conf->link.reorder_ppm = 100000;
 	conf->link.corrupt_ppm = 5000;
 }
-
-#endif /* PAIR_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef WORLD_H
-#define WORLD_H
+#pragma once
 
 /**
  * @file
@@ -132,5 +131,3 @@ void world_mr_del(struct world *w, uint32_t node, uint32_t key);
 /** Bytes that depend only on seed and position. */
 void world_pattern(uint8_t *buf, uint64_t len, uint64_t seed);
 bool world_pattern_ok(const uint8_t *buf, uint64_t len, uint64_t seed);
-
-#endif /* WORLD_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef FAKE_PROVIDER_H
-#define FAKE_PROVIDER_H
+#pragma once
 
 /**
  * @file
@@ -32,5 +31,3 @@ struct fake_state {
 	struct shmq_req last; /**< record of the last call */
 	uint32_t cookie;      /**< of the last listener */
 };
-
-#endif /* FAKE_PROVIDER_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_CM_H
-#define TEST_CM_H
+#pragma once
 
-/**
- * @file
- * Fixtures of the tests of lib/cm: two hosts and the cable between them.
- */
+/** @file Fixtures of the tests of lib/cm: two hosts and the cable between them. */
 
 #include <errno.h>
 
@@ -171,5 +167,3 @@ cm_assert_nothing_kept(void)
 		assert_events(0, SAN_CM_EV_ESTABLISHED, n0); \
 		assert_events(1, SAN_CM_EV_ESTABLISHED, n1); \
 	} while (0)
-
-#endif /* TEST_CM_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_EAL_H
-#define TEST_EAL_H
+#pragma once
 
 /**
  * @file
@@ -116,5 +115,3 @@ test_eal_exact(struct rte_mempool *pool, const void *data, uint16_t len)
 	m->pkt_len = len;
 	return m;
 }
-
-#endif /* TEST_EAL_H */

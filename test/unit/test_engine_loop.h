@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_ENGINE_LOOP_H
-#define TEST_ENGINE_LOOP_H
+#pragma once
 
 /**
  * @file
@@ -302,5 +301,3 @@ group_teardown(void)
 {
 	san_engine_close(port);
 }
-
-#endif /* TEST_ENGINE_LOOP_H */

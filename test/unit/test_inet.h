@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_INET_H
-#define TEST_INET_H
+#pragma once
 
-/**
- * @file
- * One host per test, and the pools of its mbufs. A test that leaks an mbuf fails.
- */
+/** @file One host per test, and the pools of its mbufs. A test that leaks an mbuf fails. */
 
 #include "unit.h"
 
@@ -187,5 +183,3 @@ leave(const char *text)
 
 /** A case of a file that has a setup(), which starts the host. */
 #define INET_CASE(name) UNIT_CASE_OWN(name, setup, teardown)
-
-#endif /* TEST_INET_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_PDL_H
-#define TEST_PDL_H
+#pragma once
 
 /**
  * @file
@@ -135,5 +134,3 @@ exchange(uint64_t rtt_ns)
 		assert_true(pair_owed(&pair, side, d)); \
 		assert_int_equal((d)->p.op, op_);       \
 	} while (0)
-
-#endif /* TEST_PDL_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_RTSAN_H
-#define TEST_RTSAN_H
+#pragma once
 
-/**
- * @file
- * A context on the fake provider, which is in the directory of the test program.
- */
+/** @file A context on the fake provider, which is in the directory of the test program. */
 
 #include "unit.h"
 
@@ -92,5 +88,3 @@ test_rtsan_qp(uint32_t depth, const struct rtsan_stream_attr *stream)
 	} while (0)
 
 #define TEST(name) UNIT_CASE_OWN(name, test_rtsan_setup, test_rtsan_teardown)
-
-#endif /* TEST_RTSAN_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SIM_H
-#define TEST_SIM_H
+#pragma once
 
 /**
  * @file
@@ -189,5 +188,3 @@ test_sim_assert_fails(const struct sim_world *w, const char *check, const char *
 	if (strncmp(w->why, check, len) != 0 || w->why[len] != ':' || strstr(w->why, text) == NULL)
 		fail_msg("\"%s\" is not of %s, \"%s\"", w->why, check, text);
 }
-
-#endif /* TEST_SIM_H */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_SIM_ONE_H
-#define TEST_SIM_ONE_H
+#pragma once
 
-/**
- * @file
- * One world per test, and what its checkers report.
- */
+/** @file One world per test, and what its checkers report. */
 
 #include "test_sim.h"
 
@@ -92,5 +88,3 @@ assert_round_fails(uint32_t host, const char *check, const char *text)
 }
 
 #define SIM_CASE(name) UNIT_CASE_OWN(name, setup, teardown)
-
-#endif /* TEST_SIM_ONE_H */

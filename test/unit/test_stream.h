@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_STREAM_H
-#define TEST_STREAM_H
+#pragma once
 
 /**
  * @file
@@ -605,5 +604,3 @@ st_setup_raw(void)
 #define ST_OPEN(name)  UNIT_CASE_OWN(name, st_setup_open, st_teardown)  /* two sessions */
 #define ST_LARGE(name) UNIT_CASE_OWN(name, st_setup_large, st_teardown) /* in large mode */
 #define ST_RAW(name)   UNIT_CASE_OWN(name, st_setup_raw, st_teardown)   /* one and a peer */
-
-#endif /* TEST_STREAM_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_ULP_H
-#define TEST_ULP_H
+#pragma once
 
 /**
  * @file
@@ -179,5 +178,3 @@ test_push(uint8_t kind, uint32_t length, uint32_t key, uint64_t addr)
 		.addr = addr,
 	};
 }
-
-#endif /* TEST_ULP_H */

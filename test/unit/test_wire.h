@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TEST_WIRE_H
-#define TEST_WIRE_H
+#pragma once
 
 /**
  * @file
@@ -41,5 +40,3 @@ teardown(void)
 {
 	assert_int_equal(rte_mempool_in_use_count(test_pool()), 0);
 }
-
-#endif /* TEST_WIRE_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_APP_H
-#define DAEMON_APP_H
+#pragma once
 
 /**
  * @file
@@ -328,5 +327,3 @@ int san_app_state_attach(struct apps *all);
  */
 void san_app_telemetry_enter(struct apps *all);
 void san_app_telemetry_leave(void);
-
-#endif /* DAEMON_APP_H */

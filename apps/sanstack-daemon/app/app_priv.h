@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_APP_PRIV_H
-#define DAEMON_APP_PRIV_H
+#pragma once
 
-/**
- * @file
- * Shared by the files of applications: answering requests, and releasing objects.
- */
+/** @file Shared by the files of applications: answering requests, and releasing objects. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,5 +53,3 @@ void san_app_count_thing(const struct app_thing *t, enum app_kind kind, int sign
 /** -EBUSY: posted work refers to the region, or a queue pair uses the completion queue. */
 int san_app_del(struct app_port *port, enum app_kind kind, struct app_thing *t);
 void san_app_conn_del_listener(struct app_port *port, struct app_listener *l);
-
-#endif /* DAEMON_APP_PRIV_H */

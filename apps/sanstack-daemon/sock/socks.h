@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_SOCKS_H
-#define DAEMON_SOCKS_H
+#pragma once
 
 /**
  * @file
@@ -125,5 +124,3 @@ int san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port,
 int san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 int san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port, uint32_t from);
 extern const struct san_view_set san_socks_telemetry_sum_set, san_socks_telemetry_list_set;
-
-#endif /* DAEMON_SOCKS_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_SOCKS_PRIV_H
-#define DAEMON_SOCKS_PRIV_H
+#pragma once
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
@@ -138,5 +137,3 @@ uint64_t san_socks_token_look(struct app_sock *s, uint64_t now_ns);
 void san_socks_token_unclaimed(struct app_sock *s);
 /** A program has accepted a socket. If it is a token, return the stream. 0 or -errno. */
 int san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd);
-
-#endif /* DAEMON_SOCKS_PRIV_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_HARDEN_H
-#define DAEMON_HARDEN_H
+#pragma once
 
 /**
  * @file
@@ -40,5 +39,3 @@ enum sandbox_role {
 
 /** Restrict the system calls of all threads, permanently. -errno with a text in *err*. */
 int san_sandbox_enter(enum sandbox_role role, char *err, size_t err_len);
-
-#endif /* DAEMON_HARDEN_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_HELPER_H
-#define DAEMON_HELPER_H
+#pragma once
 
 /**
  * @file
@@ -205,5 +204,3 @@ void san_helper_close_fd(int fd);
  * Needs san_shmq_peek_init().
  */
 void san_helper_hang_up(int sock);
-
-#endif /* DAEMON_HELPER_H */

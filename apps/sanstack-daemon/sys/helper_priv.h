@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_HELPER_PRIV_H
-#define DAEMON_HELPER_PRIV_H
+#pragma once
 
 /** @file The processes of helpers: see helper.h. (SYS-6) */
 
@@ -61,5 +60,3 @@ int san_helper_fork(int forker, uid_t uid, int *control, int *data);
  * exits only then, so that its close() is the last one. -EAGAIN: try later; or -errno.
  */
 int san_helper_fork_close(int forker, const int *fds, uint32_t nb);
-
-#endif /* DAEMON_HELPER_PRIV_H */

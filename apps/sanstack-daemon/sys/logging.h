@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_LOGGING_H
-#define DAEMON_LOGGING_H
+#pragma once
 
 /**
  * @file
@@ -44,5 +43,3 @@ void san_logging_printable(char *text);
 int san_logging_open(const struct conf *conf);
 /** Set levels: after EAL has started, and when *conf* has changed. */
 void san_logging_apply(const struct conf *conf);
-
-#endif /* DAEMON_LOGGING_H */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DAEMON_USERS_H
-#define DAEMON_USERS_H
+#pragma once
 
 /**
  * @file
@@ -79,5 +78,3 @@ int san_users_count(uint16_t port, uid_t owner, enum users_place what, int64_t c
 uint64_t san_users_nb(uint16_t port, const uid_t *owner, enum users_place what);
 /** Descriptors that *nb* places need. */
 uint64_t san_users_fds(enum users_place what, uint64_t nb);
-
-#endif /* DAEMON_USERS_H */

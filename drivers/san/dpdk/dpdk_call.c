@@ -6,9 +6,6 @@
  * has filled it in, or the daemon has checked its copy.
  */
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <rte_common.h>

@@ -3,10 +3,7 @@
 /* Port arguments: words "key=value", read by a table. */
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <rte_common.h>
 

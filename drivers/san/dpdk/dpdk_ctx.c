@@ -5,11 +5,8 @@
  * one for each of its ports, all with one EAL.
  */
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_ethdev.h>
 #include <rte_lcore.h>

@@ -9,11 +9,8 @@
  * opened.
  */
 
-#include <errno.h>
 #include <net/if.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_bus.h>
 #include <rte_dev.h>

@@ -13,10 +13,8 @@
  * reached.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

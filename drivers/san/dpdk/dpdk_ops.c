@@ -5,10 +5,7 @@
  * operations of the data path use the rings directly (SYS-2).
  */
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef DPDK_PRIV_H
-#define DPDK_PRIV_H
+#pragma once
 
-/**
- * @file
- * Shared by the files of the embedded provider.
- */
+/** @file Shared by the files of the embedded provider. */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "engine.h"
@@ -195,5 +193,3 @@ int san_dpdk_call(void *priv, const struct shmq_req *req);
 /** SHMQ_REJECT without private data. */
 int san_dpdk_call_reject(struct dpdk_ctx *ctx, uint64_t request);
 int san_dpdk_call_event_poll(void *priv, struct shmq_event *ev);
-
-#endif /* DPDK_PRIV_H */

@@ -2,9 +2,6 @@
 
 /* Functions of rtsan_dpdk.h, for tools. Each checks that the context is this provider's. */
 
-#include <errno.h>
-#include <string.h>
-
 #include "dpdk_priv.h"
 #include "view.h"
 

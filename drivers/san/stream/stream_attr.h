@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef STREAM_ATTR_H
-#define STREAM_ATTR_H
+#pragma once
 
-/**
- * @file
- * Attributes of a stream for a session. Shared by all providers that run sessions.
- */
+/** @file Attributes of a stream for a session. Shared by all providers that run sessions. */
 
 #include "rtsan_provider.h"
 #include "stream.h"
@@ -15,5 +11,3 @@ void san_stream_attr_fill(const struct shmq_qp *qp, struct san_stream_conf *out)
 /** If it is a stream, convert and check qp->stream. -EINVAL with a text by *host*. */
 int san_stream_attr_conf(const struct rtsan_host *host, const struct shmq_qp *qp,
 			 struct san_stream_conf *out);
-
-#endif /* STREAM_ATTR_H */

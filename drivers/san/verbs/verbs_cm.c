@@ -2,8 +2,6 @@
 
 /* Events of the connection manager, in the provider's thread. (SYS-4) */
 
-#include <string.h>
-
 #include "verbs_priv.h"
 
 #define ROUND         64 /* events before others have their turn */

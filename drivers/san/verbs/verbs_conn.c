@@ -7,9 +7,6 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <string.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 

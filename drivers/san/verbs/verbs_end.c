@@ -27,7 +27,6 @@
  */
 
 #include <netdb.h>
-#include <string.h>
 
 #include "verbs_priv.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VERBS_HELLO_H
-#define VERBS_HELLO_H
+#pragma once
 
 /**
  * @file
@@ -51,5 +50,3 @@ uint8_t san_verbs_hello_encode(const struct verbs_hello *h, uint8_t *buf);
  *   *h* is all zeros.
  */
 enum rtsan_reason san_verbs_hello_decode(const uint8_t *buf, size_t len, struct verbs_hello *h);
-
-#endif /* VERBS_HELLO_H */

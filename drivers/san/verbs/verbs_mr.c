@@ -5,9 +5,6 @@
  * for peers is the device's, which may have none for a region without remote access. (SYS-4)
  */
 
-#include <errno.h>
-#include <string.h>
-
 #include "verbs_priv.h"
 
 #define PAUSES 20 /* of 1 ms each */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VERBS_PRIV_H
-#define VERBS_PRIV_H
+#pragma once
 
 /**
  * @file
@@ -13,6 +12,7 @@
  * context's.
  */
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -426,5 +426,3 @@ bool san_verbs_stream_orphan(struct verbs_qp *q);
 bool san_verbs_stream_names(const struct verbs_stream *s, uint32_t key);
 /** The region of memory of the session; NULL: it is not the session's. */
 struct ibv_mr *san_verbs_stream_find(const struct verbs_stream *s, const void *addr);
-
-#endif /* VERBS_PRIV_H */

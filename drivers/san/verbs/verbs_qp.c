@@ -7,9 +7,6 @@
  */
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "verbs_priv.h"
 

@@ -17,9 +17,6 @@
  * may access is registered for that one access, and only as long as it is allowed (AFC-24).
  */
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "stream_attr.h"
 #include "verbs_priv.h"
 

@@ -6,10 +6,8 @@
  * because it knows that it holds no event of one. (SYS-4)
  */
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VIEW_H
-#define VIEW_H
+#pragma once
 
 /**
  * @file
@@ -226,5 +225,3 @@ bool san_view_telemetry_port_name(const char **params, char name[SAN_ENGINE_NAME
 void san_view_telemetry_add(struct san_engine_port *p);
 /** On return no thread of telemetry reads the engines any more. */
 void san_view_telemetry_del(struct san_engine_port *p);
-
-#endif /* VIEW_H */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "san_assert.h"
-#include "san_counters.h"
 #include "engine_priv.h"
 #include "view.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VIEW_TRACE_H
-#define VIEW_TRACE_H
+#pragma once
 
 /**
  * @file
@@ -72,5 +71,3 @@ RTE_TRACE_POINT(
 )
 
 /* clang-format on */
-
-#endif /* VIEW_TRACE_H */
