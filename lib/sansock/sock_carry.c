@@ -307,7 +307,8 @@ san_sock_carry_may_return(const struct fd_sock *f)
 	 * several processes have the socket, only one of them continues with the kernel's socket.
 	 */
 	return !san_sock_box_is_closed() && f->is_udp && atomic_load(&f->shm->orphaned) != 0 &&
-		atomic_load(&f->kernel) >= 0 && f->shm->if_index != 0 &&
+		atomic_load(&f->kernel) >= 0 &&
+		f->shm->if_index != 0 &&
 		atomic_load(&f->shm->is_returned) != SAN_SOCK_RETURNED && san_sock_fd_is_us();
 }
 

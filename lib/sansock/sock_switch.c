@@ -285,7 +285,7 @@ static int
 carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, socklen_t len)
 {
 	uint32_t bit = san_sock_opt_bit(f, level, name, false);
-	int kernel;
+	int rc, kernel;
 	char text[SOCK_OPT_TEXT];
 	uint8_t group[16];
 	bool leaves;
@@ -320,9 +320,8 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 		return san_sock_carry_give_back(fd, f, text) ? -2 :
 							       san_sock_real_fail(ENOPROTOOPT);
 	}
-	if (REAL(setsockopt, kernel, level, name, value, len) != 0)
-		return -1;
-	if (san_sock_opt_group(level, name, value, len, group, &leaves)) {
+	rc = REAL(setsockopt, kernel, level, name, value, len);
+	if (rc == 0 && san_sock_opt_group(level, name, value, len, group, &leaves)) {
 		if (san_sock_opt_follow_group(fd, group, leaves) == 0 || leaves) {
 			/* for san_sock_carry_return() */
 			san_sock_opt_note(f, level, name, value, len);
@@ -335,15 +334,15 @@ carried_set(int fd, struct fd_sock *f, int level, int name, const void *value, s
 		REAL(setsockopt, kernel, level, name, value, len);
 		return san_sock_real_fail(ENOBUFS);
 	}
-	if (level == SOL_SOCKET &&
+	if (rc == 0 && level == SOL_SOCKET &&
 	    (name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVTIMEO_NEW ||
 	     name == SO_SNDTIMEO_NEW)) /* calls wait by these */
 		san_sock_opt_times(kernel, fd);
-	else if (f->is_udp)
+	else if (rc == 0 && f->is_udp)
 		san_sock_carry_sync(fd, f);
-	else if (level == SOL_SOCKET || level == IPPROTO_TCP)
+	else if (rc == 0 && (level == SOL_SOCKET || level == IPPROTO_TCP))
 		san_sock_opt_stream(kernel, f);
-	return 0;
+	return rc;
 }
 
 EXPORT int

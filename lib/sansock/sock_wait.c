@@ -15,6 +15,23 @@
 #define SHORT_NS 20000000ll
 #define FEW      32 /* descriptors of a call that need no extra memory */
 
+/*
+ * True if *fd* is carried or may come to be. A set of ours is given to the kernel, which must
+ * report when it is readable.
+ */
+static bool
+concerns_fd(int fd)
+{
+	HELD struct fd_sock *f = NULL;
+
+	san_sock_eset_expose(fd);
+	f = san_sock_fd_get(fd);
+	if (f == NULL)
+		return false;
+	san_sock_tcp_wait(fd, f);
+	return atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
+}
+
 /* ---- readiness ---- */
 
 short
@@ -59,29 +76,20 @@ san_sock_wait_is_bad_time(const struct timespec *ts)
 
 /* ---- poll ---- */
 
-/*
- * Whether one of them is carried, or may come to be. A set of ours is given to the kernel, which
- * must report when it is readable.
- */
-static bool
+/* Whether one of them is carried, or may come to be. */
+static int
 concerns(const struct pollfd *fds, nfds_t n)
 {
-	bool found = false;
+	int found = 0;
 	nfds_t i;
 
 	/* the kernel returns the error for an invalid array */
 	if (san_sock_conf_is_idle() || n > SOCK_FDS ||
 	    san_sock_touch_is_bad_out(fds, n * sizeof(*fds)))
-		return false;
-	for (i = 0; i < n; i++) {
-		HELD struct fd_sock *f = san_sock_fd_get(fds[i].fd);
-
-		san_sock_eset_expose(fds[i].fd);
-		if (f == NULL)
-			continue;
-		san_sock_tcp_wait(fds[i].fd, f);
-		found |= atomic_load(&f->carried) || (f->is_udp && !atomic_load(&f->stays));
-	}
+		return 0;
+	for (i = 0; i < n; i++)
+		if (fds[i].fd >= 0)
+			found |= concerns_fd(fds[i].fd);
 	return found;
 }
 
