@@ -141,8 +141,9 @@ san_sock_room_give(struct sock_room *room)
 
 	if (mem >= pool[0] && mem < pool[ROOMS - 1] + ROOM_BYTES)
 		atomic_flag_clear(&is_taken[(mem - pool[0]) / ROOM_BYTES]);
-	else if (mem != NULL && REAL(munmap, mem, room->bytes) == 0)
-		san_sock_touch_forget();
+	else if (mem != NULL)
+		REAL(munmap, mem, room->bytes);
+	san_sock_touch_forget();
 }
 
 void

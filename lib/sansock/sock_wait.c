@@ -333,6 +333,22 @@ is_bad_set(int n, const fd_set *set)
 	return set != NULL && san_sock_touch_is_bad_out(set, words * sizeof(fd_mask));
 }
 
+static int
+concerns_sets(int n, const fd_set *in, const fd_set *out, const fd_set *except)
+{
+	int fd, found = 0;
+
+	/* the kernel returns the error for invalid sets */
+	if (san_sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
+	    is_bad_set(n, except))
+		return 0;
+	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++)
+		if (sock_wait_fd_is_in(fd, in) || sock_wait_fd_is_in(fd, out) ||
+		    sock_wait_fd_is_in(fd, except))
+			found |= concerns_fd(fd);
+	return found;
+}
+
 static nfds_t
 to_poll(int n, const fd_set *in, const fd_set *out, const fd_set *except, struct pollfd *fds)
 {
@@ -380,7 +396,7 @@ mark_all(const struct pollfd *fds, nfds_t nb, fd_set *in, fd_set *out, fd_set *e
 	return rc;
 }
 
-/* pselect(2) with carried sockets. -2: none of them is, and may come to be: call the kernel. */
+/* pselect(2) with carried sockets. */
 static int
 wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	    const sigset_t *mask)
@@ -390,10 +406,6 @@ wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespe
 	nfds_t nb;
 	int rc;
 
-	/* the kernel returns the error for invalid sets */
-	if (san_sock_conf_is_idle() || n <= 0 || is_bad_set(n, in) || is_bad_set(n, out) ||
-	    is_bad_set(n, except))
-		return -2;
 	if (n > FEW) {
 		n = n < FD_SETSIZE ? n : FD_SETSIZE;
 		room = san_sock_room_take((size_t)n * sizeof(*fds));
@@ -402,8 +414,6 @@ wait_select(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespe
 	if (fds == NULL)
 		return -1;
 	nb = to_poll(n, in, out, except, fds);
-	if (!concerns(fds, nb))
-		return -2;
 	rc = wait_poll(fds, nb, timeout, mask);
 	return rc < 0 ? rc : mark_all(fds, nb, in, out, except);
 }
@@ -418,15 +428,14 @@ select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
 		 timeout->tv_usec < 0);
 	int rc;
 
-	if (is_bad)
+	if (is_bad || !concerns_sets(n, in, out, except))
 		return REAL(select, n, in, out, except, timeout);
-	if (timeout != NULL)
-		TIMEVAL_TO_TIMESPEC(timeout, &ts);
-	until_ns = san_sock_time_until(timeout != NULL ? &ts : NULL);
-	rc = wait_select(n, in, out, except, timeout != NULL ? &ts : NULL, NULL);
-	if (rc == -2)
-		return REAL(select, n, in, out, except, timeout);
-	if (timeout == NULL || san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
+	if (timeout == NULL)
+		return wait_select(n, in, out, except, NULL, NULL);
+	TIMEVAL_TO_TIMESPEC(timeout, &ts);
+	until_ns = san_sock_time_until(&ts);
+	rc = wait_select(n, in, out, except, &ts, NULL);
+	if (san_sock_touch_is_bad_out(timeout, sizeof(*timeout)))
 		return rc;
 	ts = san_sock_time_left(until_ns); /* as Linux does */
 	TIMESPEC_TO_TIMEVAL(timeout, &ts);
@@ -437,9 +446,7 @@ EXPORT int
 pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	const sigset_t *mask)
 {
-	int rc = san_sock_wait_is_bad_time(timeout) ?
-		-2 :
-		wait_select(n, in, out, except, timeout, mask);
-
-	return rc != -2 ? rc : REAL(pselect, n, in, out, except, timeout, mask);
+	if (san_sock_wait_is_bad_time(timeout) || !concerns_sets(n, in, out, except))
+		return REAL(pselect, n, in, out, except, timeout, mask);
+	return wait_select(n, in, out, except, timeout, mask);
 }
