@@ -8,7 +8,6 @@
  * all of its descriptors, and in the epoll sets that contain it.
  */
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/un.h>
@@ -518,18 +517,30 @@ san_sock_carry_adopt(int fd)
 void
 san_sock_carry_adopt_all(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *d;
-	int fd;
+	struct linux_dirent64 {
+		uint64_t ino;
+		int64_t off;
+		uint16_t len;
+		uint8_t type;
+		char name[];
+	} * d;
+	_Alignas(8) char buf[1024];
+	long n, at;
+	int fd, dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
+				O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		fd = atoi(d->d_name);
-		/* adopting one socket creates descriptors of the library */
-		if (d->d_name[0] != '.' && fd != dirfd(dir) && !san_sock_own_is(fd))
-			san_sock_carry_adopt(fd);
+	/* not readdir(), which allocates: the program's malloc() may not be ready */
+	while (dir >= 0 && (n = REAL(syscall, SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += d->len) {
+			d = (struct linux_dirent64 *)(buf + at);
+			fd = atoi(d->name);
+			/* adopting one socket creates descriptors of the library */
+			if (d->name[0] != '.' && fd != dir && !san_sock_own_is(fd))
+				san_sock_carry_adopt(fd);
+		}
 	}
-	if (dir != NULL)
-		closedir(dir);
+	if (dir >= 0)
+		REAL(close, dir);
 }
 
 /* ---- the kernel's socket ---- */

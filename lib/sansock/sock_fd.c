@@ -296,6 +296,16 @@ san_sock_fd_forget(int fd)
 		sock_fd_leaves(fd, NULL);
 }
 
+/* Close what another thread of the parent was releasing: a number names its holder until then. */
+static void
+close_held(_Atomic int *holder)
+{
+	int fd = atomic_load(holder);
+
+	if (san_sock_own_is(fd) && atomic_load(&holders[fd]) == holder)
+		san_sock_own_close(fd);
+}
+
 void
 san_sock_fd_recount(void (*hold)(void))
 {
@@ -305,8 +315,12 @@ san_sock_fd_recount(void (*hold)(void))
 
 	for (i = 0; i < nb; i++) {
 		refs = atomic_load(&files[i].refs);
-		/* what a BUSY file has is not known: another thread had done a part */
+		/* of a BUSY file, another thread had made or released a part */
 		is_whole = refs != 0 && refs != BUSY;
+		if (refs == BUSY) {
+			close_held(&files[i].kernel);
+			close_held(&files[i].lease);
+		}
 		atomic_store(&files[i].refs, is_whole); /* held by this function */
 		if (is_whole)
 			close_gate(&files[i]); /* no thread of this process waits there */

@@ -256,6 +256,8 @@ san_sock_tcp_shutdown(int fd, struct fd_sock *f, int how)
 {
 	if (atomic_load(&f->shm->state) > SAN_SOCK_UP)
 		return san_sock_real_fail(ENOTCONN);
+	if (how != SHUT_WR)
+		atomic_fetch_or(&f->shm->shut, SHUT_RD + 1);
 	if (how != SHUT_RD)
 		san_sock_ring_wait_pair(fd, f);
 	atomic_fetch_or(&f->shm->shut, (uint32_t)how + 1);

@@ -143,7 +143,8 @@ san_shmq_guard_add(void *mem, size_t bytes, uint16_t owner)
 	uint32_t i;
 
 	for (i = 0; i < guard.max; i++) {
-		r = &guard.ranges[guard.next++ % guard.max];
+		r = &guard.ranges[guard.next];
+		guard.next = (guard.next + 1) % guard.max;
 		if (atomic_load(&r->first) == 0)
 			break;
 	}
