@@ -173,6 +173,8 @@ void san_ofi_cm_end_all(struct ofi_ctx *ctx);
 int san_ofi_report_errno(int prov_errno);
 /** Write a completion, whose *err* follows from its *prov_errno*. */
 void san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e);
+/** Make, or double, the ring of *cq*. False: no memory. */
+bool san_ofi_report_grow(struct ofi_cq *cq);
 /** What the counters of an endpoint count. */
 extern const uint64_t san_ofi_report_counted[OFI_CNTRS];
 /** Write a completion of *flags* FI_SEND, FI_RECV and so on, if it is wanted, and count it. */

@@ -326,6 +326,7 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 		      void *context)
 {
 	struct ofi_domain *parent = container_of(domain, struct ofi_domain, fid);
+	struct fi_cq_err_entry *ring;
 	struct ofi_cq *cq;
 	int rc;
 	OFI_LOCKED;
@@ -338,9 +339,17 @@ san_ofi_queue_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct
 	cq->domain = parent;
 	cq->format = attr->format != FI_CQ_FORMAT_UNSPEC ? attr->format : FI_CQ_FORMAT_CONTEXT;
 	cq->fid = (struct fid_cq){{FI_CLASS_CQ, context, &queue_fid_ops}, &cq_ops};
+	/* now, because the first completion could not say that there is no memory */
+	if (!san_ofi_report_grow(cq)) {
+		free(cq);
+		return -FI_ENOMEM;
+	}
+	ring = cq->ring;
 	rc = queue_open(&cq->fid.fid, parent->ctx, attr->wait_obj, &parent->refs);
 	if (rc == 0)
 		*out = &cq->fid;
+	else
+		free(ring);
 	return rc;
 }
 

@@ -8,8 +8,8 @@
 
 /* ---- completions ---- */
 
-static bool
-report_grow(struct ofi_cq *cq)
+bool
+san_ofi_report_grow(struct ofi_cq *cq)
 {
 	uint32_t i, size = cq->size != 0 ? 2 * cq->size : CQ_SIZE_MIN;
 	struct fi_cq_err_entry *ring = malloc(size * sizeof(*ring));
@@ -52,7 +52,7 @@ san_ofi_report_cq(struct ofi_cq *cq, const struct fi_cq_err_entry *e)
 {
 	struct fi_cq_err_entry *to;
 
-	if (cq->nb == cq->size && !report_grow(cq)) {
+	if (cq->nb == cq->size && !san_ofi_report_grow(cq)) {
 		OFI_WARN(FI_LOG_CQ, "no memory: a completion is lost\n");
 		return;
 	}

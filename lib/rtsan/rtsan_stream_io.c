@@ -202,10 +202,10 @@ rtsan_stream_readv(struct rtsan_stream *s, const struct iovec *iov, int nb_iov, 
 	size_t len, left;
 	ssize_t n;
 	int i;
-	SAN_LOCKED(&s->rd);
 
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
+	SAN_LOCKED(&s->rd);
 	wr.nb_sge = stream_io_parts(s, iov, nb_iov, 0, sge);
 	if (wr.nb_sge != 0 && s->mr != NULL) {
 		copy = stream_io_copy_of(s, 0, sge, wr.nb_sge);
@@ -302,10 +302,9 @@ stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 ssize_t
 rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 {
-	SAN_LOCKED(&s->wr);
-
 	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
 		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
+	SAN_LOCKED(&s->wr);
 	return stream_io_write_all(s, iov, nb_iov);
 }
 

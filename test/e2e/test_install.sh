@@ -98,7 +98,7 @@ cflags=$(pkg-config --cflags librtsan) && libs=$(pkg-config --libs librtsan) || 
 	cc $sanitize -o "$dir/static" $cflags examples/pingpong.c examples/ex.c \
 		"$(find "$dir/root" -name librtsan.a)" || fail "does not build with the static library"
 	echo '#include <rtsan_dpdk.h>
-	int main(void) { struct rtsan_dpdk_impair i; return rtsan_dpdk_impair_parse("drop=0.5", &i); }' |
+	int main(void) { return rtsan_dpdk_impair(NULL, false, "drop=0.5"); }' |
 		cc $sanitize -o "$dir/tool" $(pkg-config --cflags librtsan-dpdk) -x c - \
 			-Wl,--allow-shlib-undefined $(pkg-config --libs librtsan-dpdk) ||
 		fail "does not build with librtsan-dpdk"

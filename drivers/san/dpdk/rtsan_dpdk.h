@@ -31,8 +31,8 @@ extern "C" {
 int rtsan_dpdk_open(int argc, char **argv, const char *conf, struct rtsan_ctx **ctx);
 
 /**
- * Set faults that the port adds in one direction. Both directions may have one seed: they do not
- * lose the same packets of a request and its answer.
+ * Set faults that the port adds in one direction. Both directions may have one seed: that of
+ * *tx* counts one more, so that they do not lose the same packets of a request and its answer.
  *
  * @param ctx
  *   NULL: only check *text*.
