@@ -148,7 +148,7 @@ san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns)
 {
 	struct san_pdl_conn *c;
 
-	/* The list is not sorted: a short hold may wait behind longer ones, up to the ACK delay. */
+	/* The list is not sorted: a hold may be longer, by as much as that of the first one. */
 	while ((c = TAILQ_FIRST(&pdl->held_acks)) != NULL && now_ns >= held_until_ns(pdl, c)) {
 		ack_unhold_conn(pdl, c);
 		c->ack.nb_doubts = DOUBTS;

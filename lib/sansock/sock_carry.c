@@ -526,8 +526,8 @@ san_sock_carry_adopt_all(void)
 	} * d;
 	_Alignas(8) char buf[1024];
 	long n, at;
-	int fd, dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd",
-				O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int fd, dir = (int)REAL(syscall, SYS_openat, AT_FDCWD, "/proc/self/fd", flags);
 
 	/* not readdir(), which allocates: the program's malloc() may not be ready */
 	while (dir >= 0 && (n = REAL(syscall, SYS_getdents64, dir, buf, sizeof(buf))) > 0) {

@@ -512,7 +512,7 @@ san_tl_check(const struct san_tl *tl)
 {
 	uint32_t nb_txns = 0, nb_rxns = 0, nb_held = 0, nb_cam = 0, nb_admit = 0, nb_busy = 0;
 	uint32_t nb_heads[2] = {0}, nb_pullers = 0, nb_rings = 0, nb_memos = 0, nb_refused = 0;
-	uint32_t nb_waiting = 0, nb_short = 0, slot;
+	uint32_t nb_waiting = 0, nb_short = 0, nb_queues = 0, slot;
 
 	for (slot = 0; slot < tl->conf.max_conns; slot++) {
 		const struct san_tl_conn *tc = &tl->conns[slot];
@@ -525,6 +525,7 @@ san_tl_check(const struct san_tl *tl)
 		nb_refused += tc->refused != NULL;
 		if (!tc->open) {
 			SAN_VERIFY(tc->cur == NULL && tc->nb_pulling == 0);
+			SAN_VERIFY(tc->queues == &tl->no_queues);
 			SAN_VERIFY(tc->nb_txns == 0 && tc->nb_rxns == 0 && tc->nb_held == 0);
 			continue;
 		}
@@ -536,6 +537,7 @@ san_tl_check(const struct san_tl *tl)
 		san_tl_rxn_check(tl, tc);
 		nb_txns += tc->nb_txns;
 		nb_rxns += tc->nb_rxns;
+		nb_queues += tc->nb_rxns != 0;
 		nb_held += tc->nb_held;
 		nb_cam += tc->nb_cam_grant + tc->nb_cam_cmpl + tc->nb_ahead + tc->nb_solicit;
 		nb_admit += tc->in_admit;
@@ -548,6 +550,7 @@ san_tl_check(const struct san_tl *tl)
 	SAN_VERIFY(nb_short == tl->nb_short);
 	SAN_VERIFY(nb_rings + tl->free_rings.nb == tl->free_rings.max);
 	SAN_VERIFY(nb_memos + tl->free_memos.nb == tl->conf.max_unordered);
+	SAN_VERIFY(nb_queues + tl->free_queues.nb == tl->conf.max_rxns);
 	SAN_VERIFY(nb_refused + tl->free_refused.nb == tl->free_refused.max);
 	SAN_VERIFY(nb_rxns + tl->free_rxns.nb == tl->conf.max_rxns);
 	SAN_VERIFY(nb_held == tl->nb_held && nb_held <= tl->conf.max_held + SAN_TL_PIECES_MAX);

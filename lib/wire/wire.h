@@ -308,13 +308,13 @@ bool san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path
  */
 bool san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 			   struct san_wire_pkt *p);
-/** ... and true if its padding and ICRC are right. */
-bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
 /** Bytes of the longest frame of an ACK without bitmaps. */
 #define SAN_WIRE_BARE_ACK_MAX 126
 /** Express: true if *m* is a whole, well-formed ACK without bitmaps of *path*, ICRC included. */
 bool san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
 			  struct san_wire_pkt *p, struct san_wire_ack *ack);
+/** For a push: true if its padding and ICRC are right. */
+bool san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p);
 /**
  * The CID that a frame of ours is for; the frame is not checked. SAN_WIRE_CID_CM: the frame is too
  * short.

@@ -146,8 +146,8 @@ static_assert(sizeof(struct wire_front_v6) + sizeof(struct wire_rt) + sizeof(str
 	      "frame of an ACK");
 
 bool
-san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path, uint16_t udp_port,
-		     struct san_wire_pkt *p, struct san_wire_ack *ack)
+san_wire_express_ack(struct rte_mbuf *m, const struct san_wire_path *path,
+		     uint16_t udp_port, struct san_wire_pkt *p, struct san_wire_ack *ack)
 {
 	const struct wire_bth *bth =
 		express_front(m, path, udp_port, SAN_OP_ACK, sizeof(struct wire_ack), p);
