@@ -15,7 +15,7 @@ from test_service import AsNobody, listen
 from test_takeover import SLEEP, conf_with, has_rights, next_one, takeover
 
 NULL = '--vdev=net_null0,no-rx=1'
-CONTAINER = [*OWN_MOUNTS, '--pid', '--fork', '--mount-proc',
+CONTAINER = [*OWN_MOUNTS, '--pid', '--kill-child', '--mount-proc',
              'setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs']
 
 
