@@ -128,7 +128,8 @@ def said(*command):
 
 def commit():
     """That of this tree."""
-    return said('git', 'describe', '--always', '--dirty', '--exclude', '*') or 'unknown'
+    dirty = said('git', 'status', '--porcelain', '--', 'lib', 'drivers', 'apps')
+    return (said('git', 'rev-parse', '--short', 'HEAD') or 'unknown') + ('-dirty' if dirty else '')
 
 
 def flags(build):
