@@ -18,7 +18,7 @@ san_lock_release(pthread_mutex_t **lock)
 	pthread_mutex_unlock(*lock);
 }
 
-/** Last of a block's declarations: hold *lock* from here on. A returned value is read with it. */
+/** Hold *lock* from here to the end of the block. A returned value is computed with it. */
 #define SAN_LOCKED(lock)                                   \
 	__attribute__((cleanup(san_lock_release), unused)) \
 	pthread_mutex_t *locked = san_lock_take(lock)

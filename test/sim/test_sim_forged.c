@@ -269,6 +269,7 @@ drop_all(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void *
 
 PAIR_CASE(sim_forged__every_type_every_field)
 {
+	struct san_pdl_conn *c;
 	struct rte_mbuf *m;
 	uint64_t nb;
 
@@ -288,6 +289,19 @@ PAIR_CASE(sim_forged__every_type_every_field)
 			check_forged(&wire_samples[i], (enum wrong)(w / 2), w % 2);
 		check_forged(&ordinary, (enum wrong)(w / 2), w % 2);
 	}
+	/* nor does a correct ACK change anything before the connection is open */
+	c = &victim->pdl->conns[slot];
+	c->state = SAN_CONN_SETUP;
+	san_pdl_odd_put(&c->odd, SAN_ODD_STATE, true);
+	nb = victim->drops[SAN_DROP_STATE];
+	take_snapshot(&before);
+	m = forge(wire_sample_get("ack_bare"), W_MAX, false);
+	san_core_rx_burst(victim, &m, 1, pair.w->now_ns);
+	take_snapshot(&after);
+	assert_true(is_unchanged(W_MAX));
+	assert_int_equal(victim->drops[SAN_DROP_STATE], nb + 1);
+	c->state = SAN_CONN_OPEN;
+	san_pdl_odd_put(&c->odd, SAN_ODD_STATE, false);
 	pair.w->filter = NULL;
 	pair_post(true, RTSAN_WR_PUSH, 0, LEN, 2, 0);
 	assert_int_equal(pair_wait(false, false), SAN_ST_OK);

@@ -334,6 +334,13 @@ UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 	san_tl_conn_close(tl, b->slot, SAN_ST_ABORTED, pair.now);
 }
 
+/* A connection may be visited once more after its end: it has no memo any more. */
+UNIT_CASE_IN(san_tl_has_tx__after_the_end, pair_setup_unordered)
+{
+	san_tl_conn_close(pair.h[0].tl, pair_tc(0)->slot, SAN_ST_ABORTED, pair.now);
+	assert_false(san_tl_has_tx(pair.h[0].tl, pair.c[0]));
+}
+
 /* Not more than N and the limit of PCB-3 allow, and nothing before work that waits. */
 UNIT_CASE_IN(san_tl_initiator_plain_room__bounds, setup_tight)
 {
