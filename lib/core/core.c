@@ -365,7 +365,7 @@ san_core_rx_burst(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uin
 static bool
 has_mbuf(struct san_core *core)
 {
-	if (likely(san_visit_spare_fill(&core->spare, core->conf.pool)))
+	if (likely(core->spare.n != 0 || san_visit_spare_fill(&core->spare, core->conf.pool)))
 		return true;
 	core->drops[SAN_DROP_NO_MBUF]++;
 	return false;
@@ -403,6 +403,14 @@ tx_again(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 	return false;
 }
 
+/* Only a connection that is not drained needs another visit when a report makes room. */
+static bool
+is_drained(const struct san_core *core, struct san_pdl_conn *c)
+{
+	c->limited = san_tl_has_tx(core->tl, c);
+	return !c->limited;
+}
+
 /* Send new packets, ordinary ones by express. False: some are left. */
 static bool
 tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
@@ -411,7 +419,7 @@ tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 	struct san_pdl_entry e;
 	bool ordinary = true;
 
-	if (!san_tl_has_tx(core->tl, v->c))
+	if (is_drained(core, v->c))
 		return true;
 	san_pdl_tx_room(core->pdl, v->c, now_ns, &room);
 	while (v->nb < v->max && has_mbuf(core)) {
@@ -424,7 +432,7 @@ tx_new(struct san_core *core, struct san_visit *v, uint64_t now_ns)
 			san_pdl_tx_assign(core->pdl, v->c, &e, now_ns);
 			send_entry(core, v, &e, now_ns);
 		}
-		if (!san_tl_has_tx(core->tl, v->c))
+		if (is_drained(core, v->c))
 			return true;
 	}
 	return false;

@@ -292,6 +292,7 @@ san_pdl_conn_open(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_
 	c->dtag = peer->dtag;
 	san_pdl_pmtu_init(pdl, c, peer->mtu);
 	c->ordered = peer->ordered;
+	c->limited = true; /* until a visit finds nothing left */
 	c->relaxed = peer->relaxed;
 	c->tx[SAN_WIN_REQ].size = RTE_MIN(peer->tx_req_win, SAN_WIN_REQ_MAX);
 	c->tx[SAN_WIN_DATA].size = RTE_MIN(peer->tx_data_win, SAN_WIN_DATA_MAX);

@@ -223,6 +223,7 @@ struct san_pdl_conn {
 	uint8_t nb_ports;
 	uint8_t port_idx;
 	uint8_t nb_copies; /**< duplicates received since the last new packet */
+	bool limited;      /**< core: tl had packets left when the last visit ended */
 	uint16_t mtu_max;  /**< payload bytes per packet that both ends take */
 	uint16_t bad_rtts;
 	uint16_t plb_wait;         /**< bad round trips beyond the configured number */
@@ -561,7 +562,7 @@ struct san_pdl_entry *san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn 
  * time, AckReq. Reads p->op and leaves the rest of *p* alone. An owed ACK that the packet carries
  * is cancelled. The last packet of a visit always asks for an ACK (RULE-11): only the
  * caller knows which one is last, and calls san_wire_build_ask_ack() for it. Returns how many
- * packets may be in flight for the rest of the visit; 0: not known yet.
+ * packets may be in flight during the rest of the visit.
  */
 uint32_t san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 			   uint64_t now_ns);

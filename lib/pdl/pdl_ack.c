@@ -544,10 +544,11 @@ ack_conclude_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct re
 		c->nb_timer_lost = 0;
 		feed_cc(pdl, c, s);
 	}
-	if (news != 0 || s->nb_lost != 0 || r[SAN_WIN_DATA].revoked)
+	/* The room made by this report matters only to what found none before. */
+	if ((news != 0 && (c->limited || san_pdl_has_lost(c))) || s->nb_lost != 0 ||
+	    r[SAN_WIN_DATA].revoked)
 		san_pdl_sched_kick(pdl, c);
-	san_pdl_pcb_return_block(pdl, c);
-	san_pdl_pcb_wake(pdl);
+	san_pdl_pcb_rest(pdl, c);
 }
 
 static __rte_noinline void
@@ -559,7 +560,8 @@ ack_apply_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_w
 		[SAN_WIN_DATA] = {.ebsn = p->data_ebsn, .now_ns = now_ns},
 	};
 	struct san_pdl_cc_sample s = {.now_ns = now_ns};
-	bool ok, newest = false;
+	bool ok = true, newest = false;
+	uint32_t win;
 
 	s.limited = 2 * (uint64_t)c->pcb.inflight * SAN_CC_ONE >= san_pdl_cc_window(&c->cc);
 	if (ack != NULL) {
@@ -575,8 +577,8 @@ ack_apply_report(struct san_pdl *pdl, struct san_pdl_conn *c, const struct san_w
 		r[SAN_WIN_DATA].nb_words = ack->nb_data;
 		pdl->stats.nb_acks_rx++;
 	}
-	ok = apply_window(pdl, c, SAN_WIN_REQ, &r[SAN_WIN_REQ]);
-	ok &= apply_window(pdl, c, SAN_WIN_DATA, &r[SAN_WIN_DATA]);
+	for (win = 0; win < SAN_WIN_MAX; win++)
+		ok &= apply_window(pdl, c, win, &r[win]);
 	if (!ok)
 		pdl->drops[SAN_DROP_ACK_BEYOND]++;
 	ack_conclude_report(pdl, c, r, newest, &s);

@@ -26,7 +26,7 @@ set_active(struct san_pdl *pdl, struct san_pdl_conn *c, bool active)
 {
 	uint32_t n;
 
-	if (c->active == active)
+	if (likely(c->active == active))
 		return;
 	c->active = active;
 	pdl->nb_active += active ? 1 : -1;
@@ -97,7 +97,6 @@ san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c)
 		c->in_wait = true;
 		TAILQ_INSERT_TAIL(&pdl->wait, c, wait_link);
 		pdl->stats.nb_budget_waits++;
-		set_active(pdl, c, true); /* it has queued packets (PCB-2) */
 	}
 	return pdl->conf.budget_pkts - taken + c->token;
 }
@@ -109,7 +108,6 @@ san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c)
 	SAN_ASSERT(pdl->inflight + pdl->nb_tokens < pdl->conf.budget_pkts);
 	pdl->inflight++;
 	c->pcb.inflight++;
-	set_active(pdl, c, true);
 }
 
 void
@@ -135,14 +133,26 @@ san_pdl_pcb_wake(struct san_pdl *pdl)
 }
 
 void
-san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
+san_pdl_pcb_begin(struct san_pdl *pdl, struct san_pdl_conn *c)
 {
-	drop_token(pdl, c);
+	set_active(pdl, c, true);
+}
+
+/* Only a connection with packets in flight, lost or waiting has a share of the budget (PCB-2). */
+void
+san_pdl_pcb_rest(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
 	san_pdl_pcb_return_block(pdl, c);
-	if (!more && c->pcb.inflight == 0 && !c->in_wait &&
-	    !san_pdl_has_lost(c))
+	if (c->pcb.inflight == 0 && !c->in_ready && !c->in_wait && !san_pdl_has_lost(c))
 		set_active(pdl, c, false);
 	san_pdl_pcb_wake(pdl);
+}
+
+void
+san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c)
+{
+	drop_token(pdl, c);
+	san_pdl_pcb_rest(pdl, c);
 }
 
 void

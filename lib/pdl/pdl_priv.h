@@ -238,8 +238,12 @@ bool san_pdl_pmtu_is_to_blame(const struct san_pdl_conn *c, const struct san_pdl
 uint32_t san_pdl_pcb_budget(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_enter(struct san_pdl *pdl, struct san_pdl_conn *c);
 void san_pdl_pcb_leave(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t n);
-/** A visit is over: return unused budget and decide whether the connection is active. */
-void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+/** The connection has packets to send: it gets a share of the budget, which lowers all limits. */
+void san_pdl_pcb_begin(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** After a visit or a report: give up what the connection no longer uses, so that others get it. */
+void san_pdl_pcb_rest(struct san_pdl *pdl, struct san_pdl_conn *c);
+/** A visit is over: return its token as well. */
+void san_pdl_pcb_end(struct san_pdl *pdl, struct san_pdl_conn *c);
 /** Give freed budget to the connections that wait for it, longest first. */
 void san_pdl_pcb_wake(struct san_pdl *pdl);
 /** The connection sends no more: give up the budget it waits for. */

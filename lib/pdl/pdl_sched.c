@@ -104,12 +104,12 @@ san_pdl_sched_peek(const struct san_pdl *pdl)
 void
 san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 {
-	san_pdl_pcb_end(pdl, c, more);
 	/* A resend that left its turn to new packets comes next. */
 	if (more || c->turn_left)
 		san_pdl_sched_kick(pdl, c);
 	c->turn_left = false;
 	pdl->visited = NULL;
+	san_pdl_pcb_end(pdl, c);
 }
 
 bool

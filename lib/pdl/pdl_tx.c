@@ -40,6 +40,7 @@ san_pdl_tx_room(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns,
 	*room = (struct san_pdl_room){0};
 	if (c->state != SAN_CONN_OPEN || c->failed)
 		return;
+	san_pdl_pcb_begin(pdl, c);
 	san_pdl_pcb_take_block(pdl, c);
 	room->nb_req = pdl_tx_room_of(c, SAN_WIN_REQ);
 	room->nb_data = pdl_tx_room_of(c, SAN_WIN_DATA);
@@ -252,6 +253,7 @@ san_pdl_tx_again(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 
 	if (!san_pdl_has_lost(c) || c->failed || c->state != SAN_CONN_OPEN)
 		return NULL;
+	san_pdl_pcb_begin(pdl, c);
 	e = lowest_lost(pdl, c, SAN_WIN_REQ, &blocked, now_ns);
 	e = pdl_tx_choose_entry(c, e, lowest_lost(pdl, c, SAN_WIN_DATA, &blocked, now_ns));
 	if (e == NULL || leave_turn(pdl, c, e))
@@ -305,16 +307,13 @@ san_pdl_tx_header(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_p
 		san_pdl_ack_piggyback(pdl, c, now_ns);
 	}
 	c->nb_tx_pkts++;
-	/*
-	 * after an uncounted packet: the next one may activate the connection and lower the limit
-	 */
-	return san_pdl_is_counted(p->op) ? limit : 0;
+	return limit;
 }
 
 void
 san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c, struct san_wire_pkt *p,
 		       uint32_t limit)
 {
-	p->ackreq = wants_ack(pdl, c, limit != 0 ? limit : san_pdl_pcb_limit(pdl, c));
+	p->ackreq = wants_ack(pdl, c, limit);
 	c->nb_tx_pkts++;
 }

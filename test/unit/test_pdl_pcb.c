@@ -127,8 +127,10 @@ UNIT_CASE(san_pdl_pcb_vwin__formula)
 }
 
 /* The share is recomputed as connections become active and idle. */
-UNIT_CASE(san_pdl_pcb_enter__shares_among_the_active)
+UNIT_CASE(san_pdl_pcb_begin__shares_among_the_active)
 {
+	struct san_pdl_room room;
+
 	open_many(10, 20);
 	assert_int_equal(pdl->share, 20);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -137,12 +139,38 @@ UNIT_CASE(san_pdl_pcb_enter__shares_among_the_active)
 	}
 	assert_int_equal(pdl->nb_active, 4);
 	assert_int_equal(pdl->share, 5);
+	/* the room of an idle one is its share with itself counted */
+	san_pdl_tx_room(pdl, &pdl->conns[4], now, &room);
+	assert_int_equal(room.nb_credit, 4);
+	san_pdl_sched_end(pdl, &pdl->conns[4], false);
+	assert_int_equal(pdl->share, 5);
 	for (uint32_t i = 0; i < 3; i++) {
+		pdl->conns[i].limited = false;
 		ack_all(&pdl->conns[i]);
-		visit(&pdl->conns[i]);
 	}
 	assert_int_equal(pdl->nb_active, 1);
 	assert_int_equal(pdl->share, 20);
+}
+
+/* A report that makes room wakes a connection that had packets left; others are idle at once. */
+UNIT_CASE(san_pdl_pcb_rest__visit_only_if_limited)
+{
+	struct san_pdl_conn *c;
+
+	open_many(1, 1000);
+	c = &pdl->conns[0];
+	for (int limited = 0; limited < 2; limited++) {
+		left[0] = 1;
+		assert_int_equal(visit(c), 1);
+		assert_int_equal(pdl->nb_active, 1);
+		c->limited = limited;
+		ack_all(c);
+		assert_ptr_equal(san_pdl_sched_next(pdl), limited ? c : NULL);
+		assert_int_equal(pdl->nb_active, limited);
+		assert_null(c->txb);
+	}
+	assert_int_equal(visit(c), 0);
+	assert_int_equal(pdl->nb_active, 0);
 }
 
 /* PCB-2: both windows count together, and after a cut nothing new is sent until there is room. */
