@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "san_assert.h"
 #include "san_mem.h"
@@ -50,6 +51,15 @@ san_pool_take(struct san_pool *p)
 {
 	SAN_ASSERT(p->nb != 0);
 	return p->free[--p->nb];
+}
+
+/** Give back *n* objects that were taken. */
+static inline void
+san_pool_give_all(struct san_pool *p, const void *objs, uint32_t n)
+{
+	SAN_ASSERT(p->nb + n <= p->max);
+	memcpy(&p->free[p->nb], objs, n * sizeof(*p->free));
+	p->nb += n;
 }
 
 /** Give back an object that was taken. */

@@ -144,12 +144,12 @@ struct san_tl_txn {
 		uint32_t placed;  /**< pulls: bytes received and placed */
 	};
 	uint16_t slot;       /**< connection */
-	uint16_t nb_unacked; /**< push data and abort PSNs outstanding, also withdrawn ones */
-	uint8_t state;       /**< enum san_txn_state */
 	uint8_t status;      /**< enum san_wire_status; final */
 	uint8_t round;       /**< unordered: round of the last refusal, echoed in its data */
-	uint8_t list;        /**< enum san_txn_list */
 	uint8_t nb_packed;   /**< messages in the packed packet that starts with it; 0: none */
+	uint8_t list;        /**< enum san_txn_list */
+	uint16_t nb_unacked; /**< push data and abort PSNs outstanding, also withdrawn ones */
+	uint8_t state;       /**< enum san_txn_state */
 	bool has_extra:1;    /**< its struct san_tl_extra is valid; *link* always is */
 	bool solicited:1;
 	bool req_sent:1; /**< the request has a PSN */
@@ -679,10 +679,9 @@ int san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_t
  * Changes nothing.
  */
 uint32_t san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n);
-/** Submit one of those. False: it is not an unsolicited push, and was not submitted. */
-bool san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req);
-/** Conclude a run of san_tl_initiator_plain_submit(); *n* were submitted. */
-void san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n);
+/** Submit those up to the first that is no unsolicited push. Returns their number. */
+uint32_t san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot,
+				       const struct san_tl_req *const req[], uint32_t n);
 
 /* ---- tl_finish.c ---- */
 

@@ -20,15 +20,21 @@
 
 /* ---- submit ---- */
 
-static bool
-is_solicited(const struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_req *req)
+/** Length from which pushes are solicited by default: there is no grant without data. */
+static uint32_t
+solicit_from(const struct san_tl *tl, const struct san_pdl_conn *c)
 {
-	if (req->type != SAN_TL_PUSH || req->length == 0)
-		return false; /* nothing to grant */
-	if (req->solicit != SAN_SOLICIT_AUTO)
-		return req->solicit == SAN_SOLICIT_ALWAYS;
-	return req->length >= tl->conf.solicit_len ||
-		(tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level);
+	if (tl->conf.solicit_level != 0 && c->cc.level >= tl->conf.solicit_level)
+		return 1;
+	return RTE_MAX(tl->conf.solicit_len, 1u);
+}
+
+static inline bool
+is_solicited(const struct san_tl_req *req, uint32_t from)
+{
+	if (likely(req->solicit == SAN_SOLICIT_AUTO))
+		return req->length >= from;
+	return req->solicit == SAN_SOLICIT_ALWAYS && req->length != 0;
 }
 
 /* ---- the count of PCB-3 ---- */
@@ -76,7 +82,7 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 		return -ENOTCONN;
 	if (!san_tl_is_free_to_go(tl, tc, req) && san_tl_want(tl, tc, req, now_ns))
 		return -EAGAIN;
-	t = san_tl_txn_new(tl, tc, req);
+	t = san_tl_txn_new(tl, tc, &req, 1, false);
 	if (req->type != SAN_TL_PUSH) {
 		tc->nb_pulls++;
 		tl->stats.nb_pulls += req->type == SAN_TL_PULL;
@@ -85,7 +91,7 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 			san_tl_admit_charge(tl, &san_tl_txn_extra_use(tl, t)->charge,
 					    RTE_MIN(req->length, san_tl_admit_pull_room(tl, tc)),
 					    now_ns);
-	} else if (is_solicited(tl, c, req)) {
+	} else if (is_solicited(req, solicit_from(tl, c))) {
 		t->solicited = true;
 		t->ssn = tc->ssn_next++;
 		tl->stats.nb_push_solicited++;
@@ -135,28 +141,28 @@ san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 	return RTE_MIN(n, records_for(tl, tc));
 }
 
-bool
-san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+uint32_t
+san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot,
+			      const struct san_tl_req *const req[], uint32_t n)
 {
+	struct san_pdl_conn *c = &tl->pdl->conns[slot];
 	struct san_tl_conn *tc = &tl->conns[slot];
-	struct san_tl_txn *t;
+	uint32_t k = 0, rsn = tc->rsn_next, from = solicit_from(tl, c);
 
-	if (req->type != SAN_TL_PUSH || is_solicited(tl, &tl->pdl->conns[slot], req))
-		return false;
-	t = san_tl_txn_new(tl, tc, req);
-	t->msg_counted = true;
-	tc->req_rsn += tc->req_rsn == t->rsn;
-	tc->adm_rsn++;
-	san_tl_txn_ready(tl, tc, t);
-	return true;
-}
-
-void
-san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
-{
-	tl->conns[slot].nb_msgs += n;
-	tl->stats.nb_push_unsolicited += n;
-	san_pdl_sched_kick(tl->pdl, &tl->pdl->conns[slot]);
+	while (k < n && req[k]->type == SAN_TL_PUSH && !is_solicited(req[k], from))
+		k++;
+	if (k == 0)
+		return 0;
+	san_tl_txn_new(tl, tc, req, k, true);
+	if (tc->req_rsn == rsn)
+		tc->req_rsn += k;
+	tc->adm_rsn += k;
+	tc->nb_msgs = (uint16_t)(tc->nb_msgs + k);
+	for (; !tc->peer.ordered && rsn != tc->rsn_next; rsn++)
+		san_tl_txn_ready(tl, tc, san_tl_txn_at(tc, rsn));
+	tl->stats.nb_push_unsolicited += k;
+	san_pdl_sched_kick(tl->pdl, c);
+	return k;
 }
 
 /* ---- choice of the next packet ---- */

@@ -32,28 +32,6 @@ may_share(const struct san_tl_txn *t)
 		!t->alone;
 }
 
-/* Mark the messages of *e* as sent. */
-static void
-take_messages(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
-{
-	struct san_tl_txn *t;
-	uint32_t i;
-
-	for (i = 0; i <= e->aux; i++) {
-		t = san_tl_txn_at(tc, e->rsn + i);
-		t->sent = t->req.length;
-		t->last_sent = true;
-		t->nb_unacked++;
-		san_tl_txn_set(t, SAN_TXN_SENT);
-		t->nb_packed = i == 0 ? (uint8_t)(e->aux + 1) : 0;
-		san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
-	}
-	if (tc->peer.ordered)
-		tc->data_rsn = e->rsn + e->aux + 1;
-	tl->stats.nb_packed_tx++;
-	tl->stats.nb_packed_tx_messages += e->aux + 1;
-}
-
 bool
 san_tl_pack_may(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu)
 {
@@ -61,28 +39,51 @@ san_tl_pack_may(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16
 		san_wire_pack_len(t->req.kind, t->req.length) < mtu;
 }
 
+_Static_assert(SAN_WIRE_PACK_MIN == 2, "the second message is taken before the third is seen");
+
+/* The message of *t* is sent in a packet of *nb_packed* that starts with it, or in one before. */
+static inline void
+pack_take_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t, uint8_t nb_packed)
+{
+	t->sent = t->req.length;
+	t->last_sent = true;
+	t->nb_unacked++;
+	san_tl_txn_set(t, SAN_TXN_SENT);
+	t->nb_packed = nb_packed;
+	san_tl_txn_list(tl, tc, t, SAN_TXN_LIST_NONE);
+}
+
 bool
-san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu,
+san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *head, uint16_t mtu,
 	    struct san_pdl_entry *e)
 {
-	uint32_t first = t->rsn, left = mtu, n = 0, len;
+	uint32_t len, left = mtu - san_wire_pack_len(head->req.kind, head->req.length);
+	uint32_t n, max = RTE_MIN(tc->adm_rsn - head->rsn, (uint32_t)SAN_WIRE_PACK_MAX);
+	struct san_tl_txn *t;
 
-	while (t != NULL && may_share(t)) {
+	if (!san_tl_pack_may(tc, head, mtu))
+		return false;
+	for (n = 1; n < max; n++) {
+		t = san_tl_txn_at(tc, head->rsn + n);
+		if (t == NULL || !may_share(t))
+			break;
 		len = san_wire_pack_len(t->req.kind, t->req.length);
 		if (len > left)
 			break;
 		left -= len;
-		if (++n == SAN_WIRE_PACK_MAX || first + n == tc->adm_rsn)
-			break;
-		t = san_tl_txn_at(tc, first + n);
+		pack_take_txn(tl, tc, t, 0);
 	}
-	if (n < SAN_WIRE_PACK_MIN)
+	if (n == 1)
 		return false;
+	pack_take_txn(tl, tc, head, (uint8_t)n);
+	if (tc->peer.ordered)
+		tc->data_rsn = head->rsn + n;
+	tl->stats.nb_packed_tx++;
+	tl->stats.nb_packed_tx_messages += n;
 	e->op = SAN_OP_PUSH_PACKED;
-	e->rsn = first;
+	e->rsn = head->rsn;
 	e->aux = n - 1;
 	e->len = (uint16_t)(mtu - left);
-	take_messages(tl, tc, e);
 	return true;
 }
 
@@ -111,7 +112,7 @@ san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct s
 		data = san_wire_pack_put(dst, &msg);
 		if (msg.length != 0)
 			san_tl_ulp_push_fill(tl->conf.ulp, t, 0, data, msg.length);
-		dst += san_wire_pack_len(msg.kind, msg.length);
+		dst = (char *)data + RTE_ALIGN_CEIL((uint32_t)msg.length, 4u);
 	}
 }
 

@@ -334,11 +334,11 @@ san_tl_pull_last(const struct san_tl *tl, const struct san_tl_txn *t)
 /** Make the extra fields valid. */
 struct san_tl_extra *san_tl_txn_extra_use(struct san_tl *tl, struct san_tl_txn *t);
 /**
- * Allocate a record with the next RSN. The caller made sure that there is one, and room for it: see
- * tl_want.c.
+ * Allocate records with the next *n* RSNs, and return the last. The caller made sure that there
+ * are as many, and room for them: see tl_want.c. *counted*: the caller counts them for PCB-3.
  */
 struct san_tl_txn *san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc,
-				  const struct san_tl_req *req);
+				  const struct san_tl_req *const req[], uint32_t n, bool counted);
 /**
  * Free the records of *n* reported transactions, which are on no list. They leave the PCB-3 count.
  */
@@ -445,9 +445,9 @@ void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct s
 
 /** True if *t*, which is next, might share a packet with the pushes after it. */
 bool san_tl_pack_may(const struct san_tl_conn *tc, const struct san_tl_txn *t, uint16_t mtu);
-/** Pack *t* with pushes after it into *e*; false: nothing was packed. */
-bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_txn *t,
-		 uint16_t mtu, struct san_pdl_entry *e);
+/** Pack *head* with pushes after it into *e*; false: nothing was packed. */
+bool san_tl_pack(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *head, uint16_t mtu,
+		 struct san_pdl_entry *e);
 void san_tl_pack_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_conn *tc,
 		      const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p);
 /** Hold a packed packet that arrived ahead of its turn. */

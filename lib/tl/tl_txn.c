@@ -64,26 +64,36 @@ san_tl_txn_ring_take(struct san_tl *tl, struct san_tl_conn *tc)
 }
 
 struct san_tl_txn *
-san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req)
+san_tl_txn_new(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *const req[],
+	       uint32_t n, bool counted)
 {
-	struct san_tl_txn *t = san_pool_take(&tl->free_txns);
+	uint32_t i, mask, rsn = tc->rsn_next;
+	struct san_tl_txn *t = NULL, **ring;
+	uint16_t slot = tc->slot;
 
 	if (tc->nb_txns == 0)
 		san_tl_set_busy(tl, tc, true);
-	else if (tc->txn_mask == 0)
+	if (tc->nb_txns + n > 1)
 		san_tl_txn_ring_take(tl, tc);
-	SAN_ASSERT(tc->nb_txns == 0 || tc->txn_mask != 0);
-	*t = (struct san_tl_txn){
-		.req = *req,
-		.rsn = tc->rsn_next++,
-		.slot = tc->slot,
-		.state = SAN_TXN_POSTED,
-	};
-	SAN_ASSERT(tc->txns[t->rsn & tc->txn_mask] == NULL);
-	tc->txns[t->rsn & tc->txn_mask] = t;
-	tc->nb_txns++;
-	tc->host->nb_txns++;
-	tc->nb_issued++;
+	SAN_ASSERT(tc->nb_txns + n == 1 || tc->txn_mask != 0);
+	ring = tc->txns;
+	mask = tc->txn_mask;
+	for (i = 0; i < n; i++) {
+		t = san_pool_take(&tl->free_txns);
+		*t = (struct san_tl_txn){
+			.req = *req[i],
+			.rsn = rsn + i,
+			.slot = slot,
+			.state = SAN_TXN_POSTED,
+			.msg_counted = counted,
+		};
+		SAN_ASSERT(ring[t->rsn & mask] == NULL);
+		ring[t->rsn & mask] = t;
+	}
+	tc->rsn_next += n;
+	tc->nb_txns = (uint16_t)(tc->nb_txns + n);
+	tc->host->nb_txns += n;
+	tc->nb_issued += n;
 	return t;
 }
 
@@ -91,14 +101,16 @@ void
 san_tl_txn_free_all(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *const t[],
 		    uint32_t n)
 {
-	uint32_t i;
+	uint32_t i, nb_msgs = 0, mask = tc->txn_mask;
+	struct san_tl_txn **ring = tc->txns;
 
 	for (i = 0; i < n; i++) {
 		san_tl_txn_set(t[i], SAN_TXN_FREE);
-		tc->nb_msgs -= t[i]->msg_counted;
-		tc->txns[t[i]->rsn & tc->txn_mask] = NULL;
-		san_pool_give(&tl->free_txns, t[i]);
+		nb_msgs += t[i]->msg_counted;
+		ring[t[i]->rsn & mask] = NULL;
 	}
+	san_pool_give_all(&tl->free_txns, t, n);
+	tc->nb_msgs = (uint16_t)(tc->nb_msgs - nb_msgs);
 	tc->nb_txns = (uint16_t)(tc->nb_txns - n);
 	tc->host->nb_txns -= n;
 	if (tc->nb_txns == 0) {

@@ -331,14 +331,18 @@ san_ulp_cq_has(struct san_ulp_cq *cq, uint32_t left)
 		san_spsc_room_now(&cq->q, &cq->mem->head) > taken;
 }
 
-/** Reserve an entry for a request; false: full, or only the entry kept for receives is left. */
-static inline bool
-san_ulp_cq_reserve_send(struct san_ulp_cq *cq)
+/** Reserve entries for at most *n* requests, but not the last one if receives need it. */
+static inline uint32_t
+san_ulp_cq_reserve_send(struct san_ulp_cq *cq, uint32_t n)
 {
-	if (!san_ulp_cq_has(cq, cq->nb_recv_qps != 0))
-		return false;
-	cq->nb_reserved++;
-	return true;
+	uint32_t taken = cq->nb_reserved + (cq->nb_recv_qps != 0);
+	uint32_t room = san_spsc_room_seen(&cq->q);
+
+	if (room < taken + n)
+		room = san_spsc_room_now(&cq->q, &cq->mem->head);
+	n = room > taken ? RTE_MIN(n, room - taken) : 0;
+	cq->nb_reserved += n;
+	return n;
 }
 
 /** Reserve an entry for a receive; false: full. */

@@ -20,6 +20,7 @@
 #include "ulp_priv.h"
 
 #define PREFETCH_AHEAD 4
+#define RUN_MAX        64 /* requests posted together */
 
 #define COOKIE_WQE_SHIFT 32
 #define COOKIE_QP_SHIFT  44
@@ -37,17 +38,15 @@ static const uint8_t solicit_of[] = {
 
 /** Operations in terms of tl and the completion queue. */
 static const struct wr_op {
-	uint8_t type;   /**< enum san_tl_type */
-	uint8_t kind;   /**< enum san_wire_kind */
-	uint8_t atomic; /**< enum san_wire_atomic */
-	uint8_t wc_op;  /**< enum rtsan_wc_opcode */
+	uint8_t head[4]; /**< start of struct san_tl_req, whose third byte is *solicit* */
+	uint8_t wc_op;   /**< enum rtsan_wc_opcode */
 } ops[] = {
-	[RTSAN_WR_SEND] = {SAN_TL_PUSH, SAN_KIND_SEND, 0, RTSAN_WC_SEND},
-	[RTSAN_WR_PUSH] = {SAN_TL_PUSH, SAN_KIND_PUSH, 0, RTSAN_WC_PUSH},
-	[RTSAN_WR_PUSH_IMM] = {SAN_TL_PUSH, SAN_KIND_PUSH_IMM, 0, RTSAN_WC_PUSH},
-	[RTSAN_WR_PULL] = {SAN_TL_PULL, 0, 0, RTSAN_WC_PULL},
-	[RTSAN_WR_FETCH_ADD] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_FETCH_ADD, RTSAN_WC_ATOMIC},
-	[RTSAN_WR_CMP_SWAP] = {SAN_TL_ATOMIC, 0, SAN_ATOMIC_CMP_SWAP, RTSAN_WC_ATOMIC},
+	[RTSAN_WR_SEND] = {{SAN_TL_PUSH, SAN_KIND_SEND}, RTSAN_WC_SEND},
+	[RTSAN_WR_PUSH] = {{SAN_TL_PUSH, SAN_KIND_PUSH}, RTSAN_WC_PUSH},
+	[RTSAN_WR_PUSH_IMM] = {{SAN_TL_PUSH, SAN_KIND_PUSH_IMM}, RTSAN_WC_PUSH},
+	[RTSAN_WR_PULL] = {{SAN_TL_PULL}, RTSAN_WC_PULL},
+	[RTSAN_WR_FETCH_ADD] = {{SAN_TL_ATOMIC, 0, 0, SAN_ATOMIC_FETCH_ADD}, RTSAN_WC_ATOMIC},
+	[RTSAN_WR_CMP_SWAP] = {{SAN_TL_ATOMIC, 0, 0, SAN_ATOMIC_CMP_SWAP}, RTSAN_WC_ATOMIC},
 };
 _Static_assert(RTE_DIM(ops) == RTSAN_WR_CMP_SWAP + 1, "one row per operation");
 
@@ -87,38 +86,36 @@ ulp_wr_fail_entry(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_wqe
 	wqe_free(qp, e);
 }
 
+/* *is_out*: tl gets it at once. */
 static inline void
-wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
+wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie, bool is_out)
 {
 	const struct wr_op *op = &ops[wr->op];
 	/* A send names no memory of the peer, so the contents of these fields must not be sent. */
 	bool names = wr->op != RTSAN_WR_SEND;
+	uint8_t flags = wr->flags; /* read before the first write, which might change it */
 	uint32_t n;
 
-	e->req = (struct san_tl_req){
-		.type = op->type,
-		.kind = op->kind,
-		.solicit = solicit_of[FORCED(wr->flags)],
-		.op = op->atomic,
-		.length = wr->length,
-		.key = names ? wr->rkey : 0,
-		.imm = wr->imm,
-		.addr = names ? wr->remote_addr : 0,
-		.cookie = cookie,
-	};
+	memcpy(&e->req, op->head, sizeof(op->head));
+	e->req.solicit = solicit_of[FORCED(flags)];
+	e->req.length = wr->length;
+	e->req.key = names ? wr->rkey : 0;
+	e->req.imm = wr->imm;
+	e->req.addr = names ? wr->remote_addr : 0;
+	e->req.cookie = cookie;
 	e->wr_id = wr->wr_id;
 	e->submitted = 0;
-	e->nb_out = 0;
+	e->nb_out = is_out;
 	e->status = SAN_ST_OK;
 	e->wc_op = op->wc_op;
-	e->is_signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0;
-	e->whole = false;
+	e->is_signaled = (flags & RTSAN_WR_SIGNALED) != 0;
+	e->whole = is_out;
 	e->used = true;
-	if (unlikely(op->type == SAN_TL_ATOMIC)) {
+	if (unlikely(op->wc_op == RTSAN_WC_ATOMIC)) {
 		e->req.length = SAN_ULP_ATOMIC_LEN;
 		e->operand = wr->operand;
 		e->swap = wr->swap;
-	} else if ((wr->flags & RTSAN_WR_INLINE) != 0) {
+	} else if ((flags & RTSAN_WR_INLINE) != 0) {
 		/* the list has one element, our copy: packets are filled as for other requests */
 		n = RTE_MIN(wr->inline_len, (uint8_t)RTSAN_INLINE_MAX);
 		memcpy(e->data, wr->data, n);
@@ -130,18 +127,44 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie)
 	san_ulp_sgl_copy(&e->sgl, e->sge, wr->sge, wr->nb_sge);
 }
 
-/* Prefetch the entry taken PREFETCH_AHEAD after the next one. */
-static inline void
-prefetch_wqe(const struct san_ulp_qp *qp)
+/*
+ * Post at most RUN_MAX requests. Those that can be submitted past the send queue are, together: if
+ * it is empty, and tl has room for them. Returns how many were posted.
+ */
+static uint32_t
+post_run(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wr *wr, uint32_t n)
 {
-	uint32_t top = qp->nb_sq_free - 1 - PREFETCH_AHEAD;
-	const struct san_ulp_wqe *e;
+	uint64_t cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qp->qpn) << COOKIE_QP_SHIFT;
+	const struct san_tl_req *reqs[RUN_MAX];
+	struct san_ulp_wqe *e, *wqes = qp->wqes;
+	uint16_t at, *free;
+	uint32_t i, room = 0;
 
-	if (top >= qp->sq_depth)
-		return;
-	e = &qp->wqes[qp->sq_free[top]];
-	rte_prefetch0(e);
-	rte_prefetch0(e->sge);
+	n = san_ulp_cq_reserve_send(qp->send_cq, RTE_MIN(n, qp->nb_sq_free));
+	free = &qp->sq_free[qp->nb_sq_free];
+	qp->nb_sq_free -= n;
+	if (qp->state == SAN_ULP_QP_BOUND && !qp->blocked && qp->sq_head == qp->sq_tail)
+		room = san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
+	for (i = 0; i < n; i++) {
+		if (likely(i + PREFETCH_AHEAD < n)) {
+			e = &wqes[free[-1 - PREFETCH_AHEAD]];
+			rte_prefetch0(e);
+			rte_prefetch0(e->sge);
+		}
+		at = *--free;
+		e = &wqes[at];
+		reqs[i] = &e->req;
+		SAN_ASSERT(wr[i].op >= RTSAN_WR_SEND && wr[i].op <= RTSAN_WR_CMP_SWAP);
+		wqe_init(e, &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT, room != 0);
+	}
+	i = room != 0 ? san_tl_initiator_plain_submit(ulp->tl, qp->slot, reqs, room) : 0;
+	for (; unlikely(i < n); i++) {
+		e = container_of(reqs[i], struct san_ulp_wqe, req);
+		e->nb_out = 0;
+		e->whole = false;
+		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = (uint16_t)(e - wqes);
+	}
+	return n;
 }
 
 uint32_t
@@ -149,45 +172,20 @@ san_ulp_wr_post(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_wr *wr, 
 		uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-	uint32_t i, room = 0, nb_submitted = 0;
-	uint64_t cookie;
+	uint32_t nb = 0, k;
 
 	if (qp == NULL)
 		return 0;
-	cookie = (uint64_t)san_ulp_qp_index(&ulp->conf, qpn) << COOKIE_QP_SHIFT;
-	/* how many can be submitted past the send queue: it is empty, and tl has room for them */
-	if (qp->state == SAN_ULP_QP_BOUND && !qp->blocked && qp->sq_head == qp->sq_tail)
-		room = san_tl_initiator_plain_room(ulp->tl, qp->slot, n);
-	for (i = 0; i < n; i++) {
-		struct san_ulp_wqe *e;
-		uint16_t at;
-
-		if (qp->nb_sq_free == 0 || !san_ulp_cq_reserve_send(qp->send_cq))
-			break;
-		SAN_ASSERT(wr[i].op >= RTSAN_WR_SEND && wr[i].op <= RTSAN_WR_CMP_SWAP);
-		prefetch_wqe(qp);
-		at = qp->sq_free[--qp->nb_sq_free];
-		e = &qp->wqes[at];
-		wqe_init(e, &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT);
-		if (nb_submitted < room &&
-		    san_tl_initiator_plain_submit(ulp->tl, qp->slot, &e->req)) {
-			nb_submitted++;
-			e->nb_out = 1;
-			e->submitted = e->req.length;
-			e->whole = true;
-			continue;
-		}
-		room = 0;
-		qp->sq[qp->sq_tail++ & (qp->sq_depth - 1)] = at;
-	}
-	ulp->stats.nb_wrs += i;
-	if (nb_submitted != 0)
-		san_tl_initiator_plain_submitted(ulp->tl, qp->slot, nb_submitted);
+	do {
+		k = post_run(ulp, qp, wr + nb, RTE_MIN(n - nb, (uint32_t)RUN_MAX));
+		nb += k;
+	} while (k != 0 && nb < n);
+	ulp->stats.nb_wrs += nb;
 	if (qp->state == SAN_ULP_QP_BOUND)
 		san_ulp_wr_submit(ulp, qp, now_ns);
 	else if (qp->state == SAN_ULP_QP_ENDED)
 		san_ulp_wr_flush(ulp, qp);
-	return i;
+	return nb;
 }
 
 void
@@ -235,21 +233,32 @@ san_ulp_wr_flush(struct san_ulp *ulp, struct san_ulp_qp *qp)
 
 /* ---- callbacks of tl ---- */
 
-void
-san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst,
-		     uint16_t len)
+/* Not inlined: the common case saves no registers then. */
+static __rte_noinline void
+fill_any(struct san_ulp_wqe *e, uint32_t offset, void *dst, uint16_t len)
 {
-	struct san_ulp_qp *qp;
-	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
-	uint32_t n;
+	uint32_t n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
 
-	n = san_ulp_sgl_gather(&e->sgl, offset, dst, len);
 	/*
 	 * The application owns the list, and may have made it shorter. Send zeros then, not our
 	 * memory.
 	 */
 	if (unlikely(n < len))
 		memset((uint8_t *)dst + n, 0, len - n);
+}
+
+void
+san_tl_ulp_push_fill(void *arg, const struct san_tl_txn *t, uint32_t offset, void *dst,
+		     uint16_t len)
+{
+	struct san_ulp_qp *qp;
+	struct san_ulp_wqe *e = wqe_of(arg, t->req.cookie, &qp);
+	const uint8_t *only = san_ulp_sgl_only(&e->sgl, offset, len);
+
+	if (likely(only != NULL))
+		memcpy(dst, only, len);
+	else
+		fill_any(e, offset, dst, len);
 }
 
 void
@@ -339,32 +348,41 @@ static uint32_t
 complete_run(struct san_ulp *ulp, struct san_tl_txn *const t[], uint32_t n)
 {
 	struct san_ulp_qp *qp = ulp->qps[t[0]->req.cookie >> COOKIE_QP_SHIFT];
+	uint16_t at, *free = &qp->sq_free[qp->nb_sq_free];
+	struct san_ulp_wqe *e, *wqes = qp->wqes;
 	struct san_ulp_cq *cq = qp->send_cq;
-	uint32_t i, nb_wcs = 0;
+	struct san_ulp_wc *wcs = cq->mem->wc;
+	uint32_t i, nb_rx = 0, tail = cq->q.tail, mask = cq->q.mask;
+	uint64_t tx_bytes = 0;
 
 	for (i = 0; i < n && !qp->failed; i++) {
-		struct san_ulp_wqe *e =
-			&qp->wqes[t[i]->req.cookie >> COOKIE_WQE_SHIFT & COOKIE_WQE_MASK];
-
+		at = t[i]->req.cookie >> COOKIE_WQE_SHIFT & COOKIE_WQE_MASK;
+		e = &wqes[at];
 		if (!e->whole || e->nb_out != 1 || e->status != SAN_ST_OK)
 			break;
 		SAN_ASSERT(e->used);
 		if (e->is_signaled)
-			*san_ulp_cq_at(cq, nb_wcs++) = (struct san_ulp_wc){
+			wcs[tail++ & mask] = (struct san_ulp_wc){
 				.wr_id = e->wr_id,
 				.qp = qp->qpn,
 				.byte_len = e->req.length,
 				.op = e->wc_op,
 				.status = SAN_ST_OK,
 			};
-		if (likely(e->req.type == SAN_TL_PUSH))
-			san_ulp_count_tx(qp, e->req.length);
-		else
+		if (likely(e->req.type == SAN_TL_PUSH)) {
+			tx_bytes += e->req.length;
+		} else {
+			nb_rx++;
 			san_ulp_count_rx(qp, e->req.length);
-		wqe_free(qp, e);
+		}
+		e->used = false;
+		free[i] = at;
 	}
-	san_ulp_cq_settle(cq, i, nb_wcs);
-	ulp->stats.nb_wcs += nb_wcs;
+	qp->nb_sq_free += i;
+	qp->nb_tx += i - nb_rx;
+	qp->tx_bytes += tx_bytes;
+	ulp->stats.nb_wcs += tail - cq->q.tail;
+	san_ulp_cq_settle(cq, i, tail - cq->q.tail);
 	return i;
 }
 

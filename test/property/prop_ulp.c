@@ -71,18 +71,17 @@ san_tl_initiator_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t
 	return RTE_MIN(n, RTE_MIN(tl.room, MAX_WRS - tl.tail));
 }
 
-bool
-san_tl_initiator_plain_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req)
+uint32_t
+san_tl_initiator_plain_submit(struct san_tl *unused, uint16_t slot,
+			      const struct san_tl_req *const req[], uint32_t n)
 {
-	return req->type == SAN_TL_PUSH && san_tl_initiator_submit(unused, slot, req, 0) == 0;
-}
+	uint32_t k = 0;
 
-void
-san_tl_initiator_plain_submitted(struct san_tl *unused, uint16_t slot, uint32_t n)
-{
-	(void)unused;
-	(void)slot;
-	PROP_CHECK(n != 0);
+	PROP_CHECK(n != 0 && n <= tl.room);
+	while (k < n && req[k]->type == SAN_TL_PUSH &&
+	       san_tl_initiator_submit(unused, slot, req[k], 0) == 0)
+		k++;
+	return k;
 }
 
 void
@@ -135,16 +134,19 @@ poll_some(uint32_t n)
 static void
 post(uint32_t i)
 {
-	struct san_ulp_wr wr = {.op = (uint8_t)(1 + san_prng_below(&prng, 6))};
+	struct san_ulp_wr wr[4] = {0};
+	uint32_t k, id, n = RTE_MIN(MAX_WRS - nb_items, 1 + san_prng_below(&prng, 4));
 
-	if (nb_items == MAX_WRS)
-		return;
-	wr.wr_id = nb_items;
-	wr.imm = nb_items; /* so that the transaction tells whose it is */
-	wr.flags = san_prng_below(&prng, 2) ? RTSAN_WR_SIGNALED : 0;
-	wr.length = san_prng_below(&prng, 60);
-	items[nb_items] = (struct item){.qp = i, .silent = wr.flags == 0};
-	nb_items += san_ulp_wr_post(ulp, qps[i], &wr, 1, 0);
+	for (k = 0; k < n; k++) {
+		id = nb_items + k;
+		wr[k].op = (uint8_t)(1 + san_prng_below(&prng, 6));
+		wr[k].wr_id = id;
+		wr[k].imm = id; /* so that the transaction tells whose it is */
+		wr[k].flags = san_prng_below(&prng, 2) ? RTSAN_WR_SIGNALED : 0;
+		wr[k].length = san_prng_below(&prng, 60);
+		items[id] = (struct item){.qp = i, .silent = wr[k].flags == 0};
+	}
+	nb_items += san_ulp_wr_post(ulp, qps[i], wr, n, 0);
 }
 
 static void

@@ -36,18 +36,17 @@ san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 	return RTE_MIN(n, RTE_MIN(fake.room, FAKE_TXNS - fake.nb_txns));
 }
 
-bool
-san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_req *req)
+uint32_t
+san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot,
+			      const struct san_tl_req *const req[], uint32_t n)
 {
-	return req->type == SAN_TL_PUSH && san_tl_initiator_submit(tl, slot, req, 0) == 0;
-}
+	uint32_t k = 0;
 
-void
-san_tl_initiator_plain_submitted(struct san_tl *tl, uint16_t slot, uint32_t n)
-{
-	(void)tl;
-	(void)slot;
-	assert_true(n != 0);
+	assert_in_range(n, 1, fake.room);
+	while (k < n && req[k]->type == SAN_TL_PUSH &&
+	       san_tl_initiator_submit(tl, slot, req[k], 0) == 0)
+		k++;
+	return k;
 }
 
 void

@@ -37,6 +37,18 @@ TEST(san_pool_take__by_address)
 	assert_int_equal(pool.nb, 0);
 }
 
+TEST(san_pool_give_all__like_give)
+{
+	void *taken[3];
+
+	for (uint32_t i = 3; i-- > 0;)
+		taken[i] = san_pool_take(&pool);
+	san_pool_give_all(&pool, taken, 3);
+	assert_int_equal(pool.nb, NB);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_ptr_equal(san_pool_take(&pool), &objs[i]);
+}
+
 TEST(san_pool_give__last_is_taken_first)
 {
 	while (pool.nb != 0)

@@ -37,7 +37,7 @@ SIM_CASE(sim_check_complete__completed_twice)
 	s = side(0);
 	wc.qp = s->qp;
 	wc.wr_id = (s->nb_posted - 10) << 16 | s->ops[0].slot;
-	assert_true(san_ulp_cq_reserve_send(w->hosts[0].send_cq));
+	assert_int_equal(san_ulp_cq_reserve_send(w->hosts[0].send_cq, 1), 1);
 	san_ulp_cq_put(w->hosts[0].send_cq, &wc);
 	san_sim_load_op_completions(w, &w->hosts[0]);
 	assert_fails("complete", "which is not posted");

@@ -301,6 +301,8 @@ UNIT_CASE(san_tl_initiator_rx_pull_data__refused)
 UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 {
 	struct san_tl_req req = {.type = SAN_TL_PUSH, .solicit = NEVER, .length = 10, .key = 77};
+	struct san_tl_req other = {.type = SAN_TL_PULL, .length = 10};
+	const struct san_tl_req *run[] = {&req, &req, &other};
 	struct tl_link l = pair_link(true);
 	struct san_tl *tl = pair.h[0].tl;
 	struct san_tl_conn *a, *b;
@@ -313,14 +315,12 @@ UNIT_CASE(san_tl_initiator_plain_submit__like_submit)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(san_tl_initiator_submit(tl, a->slot, &req, pair.now), 0);
 	assert_int_equal(san_tl_initiator_plain_room(tl, b->slot, 3), 3);
-	for (uint32_t i = 0; i < 3; i++)
-		assert_true(san_tl_initiator_plain_submit(tl, b->slot, &req));
-	req.type = SAN_TL_PULL;
-	assert_false(san_tl_initiator_plain_submit(tl, b->slot, &req));
-	req.type = SAN_TL_PUSH;
-	req.solicit = SAN_SOLICIT_ALWAYS;
-	assert_false(san_tl_initiator_plain_submit(tl, b->slot, &req));
-	san_tl_initiator_plain_submitted(tl, b->slot, 3);
+	assert_int_equal(san_tl_initiator_plain_submit(tl, b->slot, run, 1), 1);
+	assert_int_equal(san_tl_initiator_plain_submit(tl, b->slot, run, 3), 2);
+	assert_int_equal(san_tl_initiator_plain_submit(tl, b->slot, run + 2, 1), 0);
+	other.type = SAN_TL_PUSH;
+	other.solicit = SAN_SOLICIT_ALWAYS;
+	assert_int_equal(san_tl_initiator_plain_submit(tl, b->slot, run + 2, 1), 0);
 	san_tl_check(tl);
 	assert_int_equal(b->rsn_next, a->rsn_next);
 	assert_int_equal(b->adm_rsn, a->adm_rsn);

@@ -75,15 +75,15 @@ UNIT_CASE(san_ulp_cq_reserve_send__leaves_one_for_receives)
 	uint32_t qp;
 
 	assert_int_equal(san_ulp_qp_create(t.ulp, &both, &qp), 0);
-	for (uint32_t i = 0; i < DEPTH - 1; i++)
-		assert_true(san_ulp_cq_reserve_send(cq));
-	assert_false(san_ulp_cq_reserve_send(cq));
+	assert_int_equal(san_ulp_cq_reserve_send(cq, 2), 2);
+	assert_int_equal(san_ulp_cq_reserve_send(cq, DEPTH), DEPTH - 3);
+	assert_int_equal(san_ulp_cq_reserve_send(cq, 1), 0);
 	assert_true(san_ulp_cq_reserve_recv(cq));
 	assert_false(san_ulp_cq_reserve_recv(cq));
 	san_ulp_cq_unreserve(cq);
 	assert_int_equal(san_ulp_qp_destroy(t.ulp, qp), 0);
 	/* it has no receives any more */
-	assert_true(san_ulp_cq_reserve_send(cq));
+	assert_int_equal(san_ulp_cq_reserve_send(cq, 1), 1);
 	for (uint32_t i = 0; i < DEPTH; i++)
 		san_ulp_cq_unreserve(cq);
 }
@@ -364,7 +364,7 @@ UNIT_CASE(san_ulp_cq_give__holds_and_fills)
 	san_ulp_cq_hold(cq);
 	assert_int_equal(san_ulp_cq_destroy(t.ulp, cq), -EBUSY);
 	assert_int_equal(san_ulp_cq_leave(t.ulp, cq), -EBUSY);
-	assert_true(san_ulp_cq_reserve_send(cq));
+	assert_int_equal(san_ulp_cq_reserve_send(cq, 1), 1);
 	assert_true(san_ulp_cq_give(cq, &wc));
 	assert_true(san_ulp_cq_give(cq, &wc));
 	assert_true(san_ulp_cq_give(cq, &wc));

@@ -219,6 +219,47 @@ UNIT_CASE(san_ulp_wr_submit__waits_in_order)
 	san_tl_ulp_room(t.ulp, SLOT + 1); /* without a queue pair: no effect */
 }
 
+/*
+ * Requests posted together, more than a run, over the ends of all rings: some are no pushes, some
+ * must wait, some complete silently. They are submitted and completed in order (RT-14).
+ */
+UNIT_CASE_IN(san_ulp_wr_post__runs, NULL)
+{
+	struct san_tl_txn *done[100];
+	struct san_ulp_wr wr[100];
+	struct san_ulp_wc wc[100];
+	uint32_t k, first;
+
+	test_ulp_open_bound(128, 128, 128);
+	for (uint32_t round = 0; round < 3; round++) {
+		first = fake.nb_txns;
+		fake.room = 80;
+		for (uint32_t i = 0; i < 100; i++) {
+			wr[i] = test_wr(i == 70 ? RTSAN_WR_PULL : RTSAN_WR_PUSH, i,
+					i % 3 != 0 ? RTSAN_WR_SIGNALED : 0);
+			wr[i].op = i == 75 ? RTSAN_WR_FETCH_ADD : wr[i].op;
+			wr[i].remote_addr = i;
+		}
+		assert_int_equal(san_ulp_wr_post(t.ulp, t.qp, wr, 100, 0), 100);
+		san_ulp_check(t.ulp);
+		assert_int_equal(fake.nb_txns, first + 80);
+		fake.room = 100;
+		san_tl_ulp_room(t.ulp, SLOT);
+		san_ulp_qp_pump(t.ulp, 0);
+		assert_int_equal(fake.nb_txns, first + 100);
+		for (uint32_t i = 0; i < 100; i++) {
+			done[i] = &fake.txns[first + i];
+			assert_int_equal(done[i]->req.addr, i);
+		}
+		san_tl_ulp_cmpl(t.ulp, done, 100, SAN_ST_OK);
+		san_ulp_check(t.ulp);
+		k = san_ulp_cq_poll(t.send_cq, wc, 100);
+		assert_int_equal(k, 66);
+		for (uint32_t i = 0; i < k; i++)
+			assert_int_equal(wc[i].wr_id, i / 2 * 3 + 1 + i % 2);
+	}
+}
+
 /* RULE-6: a long pull is submitted piece by piece and completes with the last one. */
 UNIT_CASE(san_ulp_wr_submit__splits_long_pulls)
 {
