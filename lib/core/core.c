@@ -317,6 +317,7 @@ static void
 rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
 {
 	uint32_t cid, next, slot;
+	enum san_drop drop;
 	uint16_t i, k;
 
 	for (i = 0; i < RTE_MIN(n, PREFETCH_AHEAD); i++)
@@ -332,8 +333,11 @@ rx_some(struct san_core *core, struct rte_mbuf **pkts, uint16_t n, uint64_t now_
 		k = san_express_rx(&core->express, cid, &pkts[i], n - i, now_ns);
 		core->drops[SAN_DROP_NONE] += k;
 		if (unlikely(k == 0)) {
-			core->drops[rx_packet(core, pkts[i], now_ns)]++;
-			k = 1;
+			drop = rx_packet(core, pkts[i], now_ns);
+			core->drops[drop]++;
+			if (drop == SAN_DROP_NONE && san_express_rx_is_data(&core->death, pkts[i]))
+				k = san_express_rx_data(&core->express, &pkts[i], n - i, now_ns);
+			core->drops[SAN_DROP_NONE] += k++;
 		}
 		cid = k > 1 && i + k < n ? san_wire_express_cid_at(pkts[i + k]) : next;
 	}

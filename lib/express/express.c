@@ -86,6 +86,41 @@ san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint
 	return k;
 }
 
+/* Not inlined, to leave the loop of its caller its registers. */
+__rte_noinline uint16_t
+san_express_rx_data(struct san_express *x, struct rte_mbuf **pkts, uint16_t n, uint64_t now_ns)
+{
+	struct san_wire_pkt *p = &san_wire_pkt(pkts[0])->w;
+	struct san_pdl_conn *c = san_pdl_conn_find(x->pdl, p->dcid);
+	uint16_t i, k, nb_silent = 0;
+	uint32_t room, bytes = 0;
+	struct san_tl_rxn *r;
+	bool asks = false;
+
+	if (!x->is_on || p->payload_len == 0 || (p->flags & (SAN_F_LAST | SAN_F_PIECE)) != 0 ||
+	    c == NULL || (c->odd & ~SAN_ODD_AHEAD) != SAN_ODD_BASE || !san_pdl_rx_express_of(c, p))
+		return 0;
+	r = san_tl_target_express_data(x->tl, c->slot, p->rsn, &room);
+	for (k = 1; k < n && r != NULL && bytes + p->payload_len <= room; k++) {
+		if (k + PREFETCH_AHEAD < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[k + PREFETCH_AHEAD], void *));
+		if (!san_wire_express_data(pkts[k], pkts[k - 1], p) ||
+		    !san_pdl_rx_express(c, p, k - 1) || p->offset != r->received + bytes ||
+		    !san_ulp_place_express_data(x->ulp, r, p, pkts[k]))
+			break;
+		bytes += p->payload_len;
+		asks |= p->ackreq;
+		nb_silent += !asks;
+	}
+	if (bytes == 0)
+		return 0;
+	san_pdl_rx_express_take(x->pdl, c, --k, nb_silent, now_ns);
+	san_tl_target_express_data_take(x->tl, r, bytes, now_ns);
+	for (i = 1; i <= k; i++)
+		san_tl_death_add(x->tl->death, pkts[i]);
+	return k;
+}
+
 uint16_t
 san_express_tx(struct san_express *x, struct san_visit *v, struct san_spare *spare,
 	       struct san_pdl_room *room, uint64_t now_ns)

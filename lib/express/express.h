@@ -39,6 +39,22 @@ struct san_express {
 uint16_t san_express_rx(struct san_express *x, uint32_t cid, struct rte_mbuf **pkts, uint16_t n,
 			uint64_t now_ns);
 
+/** True if *m*, which the general path took last, is data of a solicited push. */
+static inline bool
+san_express_rx_is_data(const struct san_death_row *row, struct rte_mbuf *m)
+{
+	return row->n != 0 && row->m[row->n - 1] == m &&
+		san_wire_pkt(m)->w.op == SAN_OP_PUSH_SLCTD_DATA;
+}
+
+/**
+ * Process packets that follow pkts[0], which is such a packet. It continues while they are data of
+ * the same push, alike and in order, without LAST, and no grant may be due. Returns their number,
+ * as above.
+ */
+uint16_t san_express_rx_data(struct san_express *x, struct rte_mbuf **pkts, uint16_t n,
+			     uint64_t now_ns);
+
 /**
  * Build the next packets of v->c, while they are unpacked packets of pushes and fit into *room*,
  * *v* and *spare*. Returns their number. The next work takes the general path, and is unchanged.

@@ -716,6 +716,15 @@ bool san_tl_target_express(const struct san_tl *tl, uint16_t slot, const struct 
 /** The ULP took *nb_taken* pushes: their RSNs are finished. */
 void san_tl_target_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken,
 				uint32_t last_rsn, uint64_t now_ns);
+/**
+ * Express: the solicited push of *rsn*, which is at the base of a connection with SAN_ODD_BASE;
+ * NULL: it is unusual. *room* bytes of it, those from *received* on, may be taken together.
+ */
+struct san_tl_rxn *san_tl_target_express_data(struct san_tl *tl, uint16_t slot, uint32_t rsn,
+					      uint32_t *room);
+/** The ULP placed these *bytes*. */
+void san_tl_target_express_data_take(struct san_tl *tl, struct san_tl_rxn *r, uint32_t bytes,
+				     uint64_t now_ns);
 
 /* ---- transmit ---- */
 

@@ -103,6 +103,35 @@ admit_step_of(const struct san_tl *tl, const struct san_tl_conn *tc)
 	return step - step % mtu;
 }
 
+/* The connection whose turn it is; NULL: none, or only slow hosts wait for their one grant. */
+static inline struct san_tl_conn *
+admit_pick(struct san_tl *tl, uint32_t misses)
+{
+	struct san_tl_conn *tc = NULL;
+
+	if (unlikely(misses == 0 && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
+		tc = pick_of(tl, &tl->admit[1], false);
+	return tc != NULL ? tc : pick_of(tl, &tl->admit[0], misses != 0);
+}
+
+/* Bytes of the budget that must return before *tc* gets a grant; 0: it may get one now. */
+static inline uint32_t
+admit_lacks(const struct san_tl *tl, const struct san_tl_conn *tc)
+{
+	/* Only a long path may have room when the budget is full. */
+	if (tl->path_room != 0 || !san_tl_admit_any_granted(tl))
+		return 0;
+	return san_tl_admit_room_in(least_room(tl, tc), san_tl_admit_budget_room(tl));
+}
+
+uint32_t
+san_tl_admit_quiet(struct san_tl *tl)
+{
+	const struct san_tl_conn *tc = admit_pick(tl, 0);
+
+	return tc != NULL ? RTE_MAX(admit_lacks(tl, tc), 1u) - 1 : UINT32_MAX;
+}
+
 void
 san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 {
@@ -112,16 +141,8 @@ san_tl_admit_run(struct san_tl *tl, uint64_t now_ns)
 	bool granted;
 
 	while (tl->nb_admit > misses && misses < MISSES_MAX) {
-		tc = NULL;
-		if (unlikely(misses == 0 && tl->slow_used == 0 && !TAILQ_EMPTY(&tl->admit[1])))
-			tc = pick_of(tl, &tl->admit[1], false);
-		if (tc == NULL)
-			tc = pick_of(tl, &tl->admit[0], misses != 0);
-		if (tc == NULL) /* only slow hosts wait, and their one grant is outstanding */
-			break;
-		/* The budget is full. Only a long path may have room for another connection. */
-		if (tl->path_room == 0 && san_tl_admit_any_granted(tl) &&
-		    san_tl_admit_budget_room(tl) < least_room(tl, tc))
+		tc = admit_pick(tl, misses);
+		if (tc == NULL || admit_lacks(tl, tc) != 0)
 			break;
 		step = admit_step_of(tl, tc);
 		/* in both cases the connection goes to the end of the list */

@@ -637,6 +637,8 @@ void san_tl_admit_list(struct san_tl *tl, struct san_tl_conn *tc, bool in);
 
 /** Grant while budget lasts. */
 void san_tl_admit_run(struct san_tl *tl, uint64_t now_ns);
+/** Bytes of a charge, not all of it, that may return until san_tl_admit_run() has an effect. */
+uint32_t san_tl_admit_quiet(struct san_tl *tl);
 
 /* ---- tl_nack.c ---- */
 

@@ -440,6 +440,32 @@ san_tl_target_express_take(struct san_tl *tl, uint16_t slot, uint16_t nb_taken, 
 		san_tl_admit_run(tl, now_ns);
 }
 
+/* ---- express: solicited data, in its turn ---- */
+
+struct san_tl_rxn *
+san_tl_target_express_data(struct san_tl *tl, uint16_t slot, uint32_t rsn, uint32_t *room)
+{
+	const struct san_tl_conn *tc = &tl->conns[slot];
+	struct san_tl_rxn *r = tc->cur;
+
+	if (!tc->peer.ordered || r->rsn != rsn || r->state != SAN_RXN_ACTIVE || !r->solicited ||
+	    r->charge.charged == 0 || r->charge.expired != 0)
+		return NULL;
+	/* What is charged is granted and not placed. The last byte of it has effects on others. */
+	*room = RTE_MIN(r->charge.charged - 1, san_tl_admit_quiet(tl));
+	return r;
+}
+
+void
+san_tl_target_express_data_take(struct san_tl *tl, struct san_tl_rxn *r, uint32_t bytes,
+				uint64_t now_ns)
+{
+	r->received += bytes;
+	r->arrived += bytes;
+	san_tl_admit_charge_done(tl, &r->charge, bytes);
+	san_tl_admit_charge_use(tl, &r->charge, bytes, now_ns);
+}
+
 /* ---- the base moves ---- */
 
 /*

@@ -267,6 +267,9 @@ bool san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt 
 /** Place and complete the push. *m* has one segment. */
 void san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 				const struct san_wire_pkt *p, struct rte_mbuf *m);
+/** Place data of *r*. False: the general path finds the reason. */
+bool san_ulp_place_express_data(struct san_ulp *ulp, struct san_tl_rxn *r,
+				const struct san_wire_pkt *p, struct rte_mbuf *m);
 /** Submit requests that waited for room in tl; once per loop. */
 void san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns);
 /** True if san_ulp_qp_pump() has something to do. */

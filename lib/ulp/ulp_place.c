@@ -339,6 +339,17 @@ san_ulp_place_express_take(struct san_ulp *ulp, const struct san_ulp_express *x,
 	ulp_place_take(ulp, x, p, m);
 }
 
+bool
+san_ulp_place_express_data(struct san_ulp *ulp, struct san_tl_rxn *r, const struct san_wire_pkt *p,
+			   struct rte_mbuf *m)
+{
+	if (san_tl_ulp_push_place(ulp, r, p->offset, m, p->payload_off, p->payload_len) !=
+	    SAN_ST_OK)
+		return false;
+	ulp->stats.nb_express_rx++;
+	return true;
+}
+
 /* ---- express: packed packets ---- */
 
 /* Where a message of a packed packet is, and where it goes. */

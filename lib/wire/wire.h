@@ -308,6 +308,11 @@ bool san_wire_express(const struct rte_mbuf *m, const struct san_wire_path *path
  */
 bool san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 			   struct san_wire_pkt *p);
+/**
+ * Likewise for data of a solicited push, not empty, after *last*, which the parser accepted: *m* is
+ * as long, differs only in AckReq, PSN and offset, and its ICRC is right; any offset may be there.
+ */
+bool san_wire_express_data(struct rte_mbuf *m, const struct rte_mbuf *last, struct san_wire_pkt *p);
 /** Bytes of the longest frame of an ACK without bitmaps. */
 #define SAN_WIRE_BARE_ACK_MAX 126
 /** Express: true if *m* is a whole, well-formed ACK without bitmaps of *path*, ICRC included. */

@@ -252,6 +252,38 @@ san_wire_express_next(const struct rte_mbuf *m, const struct rte_mbuf *last,
 		express_numbers(&v4->bth, len, p);
 }
 
+/*
+ * Mask of the bits in which packets of data of one solicited push and one visit are equal, if they
+ * have the same length. They differ in AckReq, PSN and offset. The shortest has all of *words*.
+ */
+#define DATA_RT     SAME_2, 0, 0xff, SAME_8, SAME_8, SAME_8
+#define DATA_BEHIND SAME_8, SAME_8, ALIKE_BTH_2, DATA_RT
+static const uint8_t data_v4[80] = {ALIKE_TYPE, SAME_8, SAME_8, SAME_4, DATA_BEHIND};
+static const uint8_t data_v6[96] = {ALIKE_TYPE, SAME_8, SAME_8, SAME_8, SAME_8, SAME_8,
+				    DATA_BEHIND};
+
+bool
+san_wire_express_data(struct rte_mbuf *m, const struct rte_mbuf *last, struct san_wire_pkt *p)
+{
+	const uint8_t *a = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *b = rte_pktmbuf_mtod(last, const uint8_t *);
+	const struct wire_slctd_data *x =
+		(const struct wire_slctd_data *)(a + p->payload_off) - 1;
+	const struct wire_rt *rt = (const struct wire_rt *)x - 1;
+	const struct wire_bth *bth = (const struct wire_bth *)rt - 1;
+	uint32_t len = rte_pktmbuf_data_len(m);
+
+	if ((m->nb_segs | last->nb_segs) != 1 || len != rte_pktmbuf_data_len(last) ||
+	    ((m->ol_flags ^ last->ol_flags) & RTE_MBUF_F_RX_IP_CKSUM_MASK) != 0 ||
+	    !(unlikely(p->v6) ? wire_express_is_alike(a, b, data_v6, sizeof(data_v6)) :
+				wire_express_is_alike(a, b, data_v4, sizeof(data_v4))))
+		return false;
+	p->ackreq = (bth->ackreq & WIRE_BTH_ACKREQ) != 0;
+	p->psn = san_wire_bth_psn(bth) | (uint32_t)rt->psn_hi << 24;
+	p->offset = rte_be_to_cpu_32(x->offset);
+	return san_wire_check_tail(m, p, len) == SAN_DROP_NONE;
+}
+
 bool
 san_wire_express_sum(struct rte_mbuf *m, const struct san_wire_pkt *p)
 {

@@ -4,8 +4,8 @@
  * Express is a short cut of the general path: with and without it, every host sends the same
  * packets at the same times, and its programs get the same completions. The bytes in memory are
  * those that were posted, which the simulator checks at each completion. There are scenarios of
- * mostly ordinary packets with one fault each, scenarios of small messages drawn from seeds, and
- * seeds of the swarm. (RT-42)
+ * mostly ordinary packets with one fault each, of small and of large messages, scenarios of small
+ * messages drawn from seeds, and seeds of the swarm. (RT-42)
  */
 
 #include "unit/test_sim.h"
@@ -145,8 +145,15 @@ static const char *const small[] = {"topology.type=star", "topology.hosts=4", "l
 				    "load.push_imm=1", "load.unordered=30 %", "host.pack=no",
 				    "run.duration=300 us", NULL};
 
-/* Faults of some of the packets, added to *small*. */
-static const char *const faults[][3] = {
+/* Data waits for grants, and most of it arrives in bursts. */
+static const char *const large[] = {"topology.type=star", "topology.hosts=3", "load.connections=4",
+				    "load.both_ways=yes", "load.depth=4", "load.size_min=12 KiB",
+				    "load.size_max=300 KiB", "load.send=1", "load.push=2",
+				    "load.push_imm=1", "load.unordered=20 %", "host.poll=5 us",
+				    "run.duration=2 ms", NULL};
+
+/* Faults of some of the packets, added to *small* or *large*. */
+static const char *const faults[][4] = {
 	{"load.depth=16"},
 	{"fault.f.kind=loss", "fault.f.rate=3 %"},
 	{"fault.f.kind=reorder", "fault.f.rate=10 %", "fault.f.arg=5 us"},
@@ -161,18 +168,20 @@ static const char *const faults[][3] = {
 	{"host.wrap=yes"},
 	{"host.rxns=8", "load.pull=2"},
 	{"host.solicit=800"},
+	{"host.incast=40 KiB", "link.delay=20 us"},
+	{"load.relaxed=yes", "fault.f.kind=reorder", "fault.f.rate=10 %", "fault.f.arg=5 us"},
 };
 
 /* *packed*: small messages that wait together share packets. */
 static void
-same_packets(bool packed)
+same_packets(const char *const lines[], bool packed)
 {
 	struct outcome all;
 	struct sim_conf conf;
 	char err[256];
 
 	for (size_t i = 0; i < RTE_DIM(faults); i++) {
-		test_sim_conf(&conf, small);
+		test_sim_conf(&conf, lines);
 		if (packed && san_sim_conf_set(&conf, "host.pack=yes", err, sizeof(err)) != 0)
 			fail_msg("%s", err);
 		for (size_t k = 0; k < RTE_DIM(faults[i]) && faults[i][k] != NULL; k++)
@@ -187,12 +196,17 @@ same_packets(bool packed)
 
 UNIT_CASE(sim_express__same_packets)
 {
-	same_packets(false);
+	same_packets(small, false);
 }
 
 UNIT_CASE(sim_express__same_packed)
 {
-	same_packets(true);
+	same_packets(small, true);
+}
+
+UNIT_CASE(sim_express__same_data)
+{
+	same_packets(large, false);
 }
 
 /* Small messages, of which most go by express. Rounds are long, so that many arrive together. */

@@ -82,6 +82,31 @@ UNIT_CASE(san_tl_admit_run__never_above_the_budget)
 	assert_int_equal(tl->budget_used + tl->expired_used, 0);
 }
 
+/* While express takes data together, nothing would be granted after a part of it. */
+UNIT_CASE(san_tl_admit_quiet__until_a_grant)
+{
+	struct san_tl *tl = pair.h[1].tl;
+	uint64_t nb;
+	uint32_t n;
+
+	assert_int_equal(san_tl_admit_quiet(tl), UINT32_MAX);
+	push_on(0, 0, 10000);
+	push_on(1, 1, 10000);
+	pair_xfer(0);
+	nb = tl->stats.nb_grants;
+	n = san_tl_admit_quiet(tl);
+	assert_true(n > 0 && n < 8000);
+	tl->limit_bytes += n; /* as if so much returned */
+	assert_int_equal(san_tl_admit_quiet(tl), 0);
+	san_tl_admit_run(tl, pair.now);
+	assert_int_equal(tl->stats.nb_grants, nb);
+	tl->limit_bytes++;
+	assert_int_equal(san_tl_admit_quiet(tl), 0);
+	san_tl_admit_run(tl, pair.now);
+	assert_true(tl->stats.nb_grants > nb);
+	tl->conf.budget_bytes = tl->budget_bytes = tl->limit_bytes;
+}
+
 /* RULE-6: no connection holds more than a quarter while others wait. */
 UNIT_CASE(san_tl_admit_run__a_quarter_each)
 {

@@ -585,6 +585,37 @@ UNIT_CASE(san_tl_target_express__in_order)
 }
 
 /* Any unfinished one, one at a time: each changes the state for the next one. */
+UNIT_CASE(san_tl_target_express_data__ordinary)
+{
+	struct san_tl_conn *tc = pair_tc(1);
+	const struct san_tl_rxn ordinary = {.rsn = tc->rx_base,
+					    .state = SAN_RXN_ACTIVE,
+					    .solicited = true,
+					    .charge = {.charged = 100}};
+	struct san_tl_rxn not [6], r = ordinary;
+	struct san_tl *tl = pair.h[1].tl;
+	uint32_t room, rsn = tc->rx_base;
+
+	tc->cur = &r;
+	assert_ptr_equal(san_tl_target_express_data(tl, pair.slot[1], rsn, &room), &r);
+	assert_int_equal(room, 99); /* the last byte has effects on others */
+	for (uint32_t i = 0; i < RTE_DIM(not ); i++)
+		not [i] = ordinary;
+	not [0].rsn++;
+	not [1].state = SAN_RXN_REFUSED;
+	not [2].solicited = false;
+	not [3].charge.charged = 0;
+	not [4].charge.expired = 1;
+	tc->peer.ordered = true;
+	for (uint32_t i = 0; i < RTE_DIM(not ); i++) {
+		tc->cur = &not [i];
+		tc->peer.ordered = i != 5;
+		assert_null(san_tl_target_express_data(tl, pair.slot[1], rsn, &room));
+	}
+	tc->cur = NULL;
+	tc->peer.ordered = true;
+}
+
 UNIT_CASE_IN(san_tl_target_express__unordered, pair_setup_unordered)
 {
 	uint32_t rsn = pair_tc(1)->rx_base;

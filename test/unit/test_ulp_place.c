@@ -562,6 +562,21 @@ UNIT_CASE(express_take__nothing)
 }
 
 /* For the region of the last push only the bounds are checked, but they are. */
+UNIT_CASE(express_data__only_what_is_placed)
+{
+	struct san_tl_rxn r = test_push(SAN_KIND_PUSH, 50, add_region(RTSAN_REMOTE_PUSH), BASE);
+	struct rte_mbuf *m = test_eal_exact(test_pool(), data, 30);
+	struct san_wire_pkt p = {.offset = 20, .payload_off = 10, .payload_len = 20};
+
+	assert_int_equal(push_req(&r), SAN_ST_OK);
+	assert_true(san_ulp_place_express_data(t.ulp, &r, &p, m));
+	assert_memory_equal(mem + 20, data + 10, 20);
+	p.offset = 31;
+	assert_false(san_ulp_place_express_data(t.ulp, &r, &p, m));
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_express_rx, 1);
+	rte_pktmbuf_free(m);
+}
+
 UNIT_CASE(express__same_region_again)
 {
 	struct san_wire_pkt p = {

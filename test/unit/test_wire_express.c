@@ -477,6 +477,117 @@ UNIT_CASE(next__checksum_by_nic)
 	assert_false(san_wire_express_next(mb, ma, &p));
 }
 
+/* ---- data of a solicited push ---- */
+
+/* Number *n* of its push and visit. */
+static void
+data_init(struct frame *f, uint8_t flags, uint16_t payload, uint32_t n)
+{
+	const struct wire_sample s = {
+		.op = SAN_OP_PUSH_SLCTD_DATA,
+		.flags = flags,
+		.payload = payload,
+		.offset = n * payload,
+	};
+	struct san_wire_path path = wire_sample_path(v6);
+	struct san_wire_pkt p = wire_sample_pkt(&s);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(test_pool());
+
+	p.psn += n;
+	wire_sample_payload(&s, (uint8_t *)rte_pktmbuf_append(m, payload));
+	san_wire_build(m, &path, &p);
+	san_wire_icrc_seal(m);
+	f->len = rte_pktmbuf_data_len(m);
+	memcpy(f->b, rte_pktmbuf_mtod(m, void *), f->len);
+	rte_pktmbuf_free(m);
+}
+
+/* Check *f*. Returns true if express takes it after *last*. */
+static bool
+check_data(const struct frame *f, uint64_t ol_flags)
+{
+	static struct san_wire_ack ack;
+	struct san_wire_pkt next, p;
+	bool is_next, is_right;
+
+	buffer_put(ma, &last);
+	buffer_put(mb, f);
+	mb->ol_flags = ma->ol_flags = RTE_MBUF_F_EXTERNAL | ol_flags;
+	assert_int_equal(san_wire_parse(ma, SAN_WIRE_PORT, &next, &ack), SAN_DROP_NONE);
+	of_last = next;
+	is_next = san_wire_express_data(mb, ma, &next);
+	is_right = san_wire_parse(mb, SAN_WIRE_PORT, &p, &ack) == SAN_DROP_NONE &&
+		rte_pktmbuf_data_len(mb) == f->len;
+	nb_next += is_next;
+	/* tl compares the offset with what it placed */
+	if (!is_next || next.offset > SAN_WIRE_LENGTH_MAX - next.payload_len)
+		return is_next;
+	if (!is_right)
+		fail_frame(f, "taken as next data");
+	if (wire_sample_differs(&next, &p) != NULL)
+		fail_frame(f, "other fields as next data");
+	return true;
+}
+
+UNIT_CASE(data__each_byte)
+{
+	struct frame f;
+
+	for (uint8_t i = 0; i < 4; i++) {
+		v6 = i % 2 != 0;
+		data_init(&last, WIRE_SAMPLE_KIND(PUSH), 63 + i / 2, 0);
+		data_init(&f, WIRE_SAMPLE_KIND(PUSH), 63 + i / 2, 1);
+		assert_true(check_data(&f, 0));
+		f.b[f.len - 1] ^= 1; /* the ICRC */
+		assert_false(check_data(&f, 0));
+		f.b[f.len - 1] ^= 1;
+		nb_next = 0;
+		bytes_of(&f, check_data);
+		/* Ethernet addresses, PSN, offset, AckReq */
+		assert_true(nb_next >= (12 + 4 + 4) * 256 / UNIT_EVERY);
+	}
+}
+
+UNIT_CASE(data__each_length)
+{
+	struct frame f;
+
+	for (uint8_t i = 0; i < 2; i++) {
+		v6 = i != 0;
+		data_init(&last, 0, 64, 0);
+		for (uint16_t len = 0; len <= 68; len++) {
+			data_init(&f, 0, len, 1);
+			assert_int_equal(check_data(&f, 0), len == 64);
+		}
+		data_init(&f, SAN_F_LAST, 64, 1);
+		assert_false(check_data(&f, 0));
+	}
+}
+
+UNIT_CASE(data__one_segment_and_sum)
+{
+	struct san_wire_pkt p;
+	struct frame f;
+
+	v6 = false;
+	data_init(&last, 0, 64, 0);
+	data_init(&f, 0, 64, 1);
+	put(&last, 24, 2, get16(&last, 24) + 1u); /* the IPv4 checksum */
+	put(&f, 24, 2, get16(&f, 24) + 1u);
+	assert_true(check_data(&f, RTE_MBUF_F_RX_IP_CKSUM_GOOD));
+	p = of_last;
+	mb->ol_flags &= ~RTE_MBUF_F_RX_IP_CKSUM_GOOD;
+	assert_false(san_wire_express_data(mb, ma, &p));
+	mb->ol_flags = ma->ol_flags;
+	ma->nb_segs = 2;
+	assert_false(san_wire_express_data(mb, ma, &p));
+	ma->nb_segs = 1;
+	mb->nb_segs = 2;
+	assert_false(san_wire_express_data(mb, ma, &p));
+	mb->nb_segs = 1;
+	assert_true(san_wire_express_data(mb, ma, &p));
+}
+
 /* The parser refuses it: an IPv4 peer could be taken for another one. */
 UNIT_CASE(first__ipv4_address_in_ipv6)
 {
