@@ -97,6 +97,8 @@ san_express_rx_data(struct san_express *x, struct rte_mbuf **pkts, uint16_t n, u
 	struct san_tl_rxn *r;
 	bool asks = false;
 
+	if (n < 2 || san_wire_express_cid_at(pkts[1]) != p->dcid)
+		return 0;
 	if (!x->is_on || p->payload_len == 0 || (p->flags & (SAN_F_LAST | SAN_F_PIECE)) != 0 ||
 	    c == NULL || (c->odd & ~SAN_ODD_AHEAD) != SAN_ODD_BASE || !san_pdl_rx_express_of(c, p))
 		return 0;

@@ -9,9 +9,10 @@
  * the packet is the ordinary case of that layer, and changes nothing. The other does what the
  * general path would do with it. Express calls all checks, then all actions; work that is the same
  * for packets received together is done once. It runs only if the connection's word *odd* is 0
- * (pdl.h). A packet that it refuses takes the general path, which is complete by itself: with
- * or without express, the same packets are sent and the same completions are reported, at the same
- * time, and all counters but those of express are equal. (RT-42)
+ * (pdl.h), or says that the data is of the solicited push at the base. A packet that it refuses
+ * takes the general path, which is complete by itself: with or without express, the same packets
+ * are sent and the same completions are reported, at the same time, and all counters but those of
+ * express are equal. (RT-42)
  *
  * Thread rule: everything here belongs to one lcore.
  */

@@ -108,8 +108,8 @@ san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more)
 	if (more || c->turn_left)
 		san_pdl_sched_kick(pdl, c);
 	c->turn_left = false;
-	pdl->visited = NULL;
 	san_pdl_pcb_end(pdl, c);
+	pdl->visited = NULL;
 }
 
 bool
