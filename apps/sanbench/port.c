@@ -96,7 +96,7 @@ san_port_open(struct bench *b, int argc, char **argv)
 		return -EINVAL;
 	}
 	b->ns_per_tick = (uint64_t)(((unsigned __int128)1000000000u << 32) / b->hz);
-	rtsan_query(b->ctx, &b->caps);
+	rtsan_query(b->ctx, &b->caps, sizeof(b->caps));
 	return 0;
 }
 

@@ -349,7 +349,7 @@ drive_open(struct ofi_ctx **out)
 		free(ctx);
 		return san_ofi_ctx_fail(rc, san_ofi_ctx_spec());
 	}
-	rtsan_query(ctx->san, &ctx->caps);
+	rtsan_query(ctx->san, &ctx->caps, sizeof(ctx->caps));
 	san_ofi_ctx_note_addrs(ctx->san);
 	STAILQ_INIT(&ctx->dirty); /* other lists are empty if they are zero */
 	rc = rtsan_event_fd(ctx->san) == -ENOTSUP ? drive_start(ctx) : 0;

@@ -82,7 +82,7 @@ const char *rtsan_error(void);
  */
 int rtsan_progress(struct rtsan_ctx *ctx);
 
-/** Features and limits of a provider. */
+/** Features and limits of a provider. Later releases add members at the end. */
 struct rtsan_caps {
 	uint32_t max_qps, max_cqs, max_mrs;
 	uint32_t max_wr; /**< maximum depth of a send or receive queue */
@@ -100,14 +100,17 @@ struct rtsan_caps {
 	char provider[32];
 };
 /**
- * Query the features and limits of a context.
+ * Query the features and limits of a context. What a release adds to the library has a member here:
+ * ask before using it.
  *
  * @param caps
  *   Result.
+ * @param size
+ *   sizeof(*caps). Members that an older library does not know are zero.
  * @return
  *   0
  */
-int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps);
+int rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps, size_t size);
 
 /**
  * Get an address of the context's own, in the form that a peer passes to rtsan_connect(). (SYS-12)
@@ -265,6 +268,7 @@ struct rtsan_qp_attr {
 	void *context;     /**< returned by rtsan_qp_context() */
 	/** Not NULL: a stream, which sends bytes instead of messages. Copied. */
 	const struct rtsan_stream_attr *stream;
+	uint64_t reserved[4]; /**< 0 */
 };
 /**
  * Create a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to powers of two.
@@ -296,6 +300,7 @@ struct rtsan_conn_param {
 	uint16_t keepalive_ms; /**< default 1000 */
 	const void *private_data;
 	uint16_t private_len; /**< at most RTSAN_PRIVATE_MAX */
+	uint16_t reserved[3]; /**< 0 */
 };
 
 /** How far rtsan_event.uid can be trusted. */
@@ -318,6 +323,7 @@ struct rtsan_event {
 	bool stream;                     /**< CONNECT_REQUEST: accept it with a stream */
 	uint8_t user;                    /**< enum rtsan_user: who says *uid* */
 	bool own_user;                   /**< *uid* is known, and the user of this program */
+	uint8_t reserved[5];             /**< 0 */
 	struct rtsan_qp *qp;             /**< other events */
 	struct rtsan_listener *listener; /**< CONNECT_REQUEST */
 	char peer[RTSAN_ADDRESS_MAX];    /**< the peer's address, from the link */

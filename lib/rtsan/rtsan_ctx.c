@@ -238,9 +238,10 @@ rtsan_progress(struct rtsan_ctx *ctx)
 }
 
 int
-rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps)
+rtsan_query(struct rtsan_ctx *ctx, struct rtsan_caps *caps, size_t size)
 {
-	*caps = ctx->caps;
+	memset(caps, 0, size);
+	memcpy(caps, &ctx->caps, size < sizeof(*caps) ? size : sizeof(*caps));
 	return 0;
 }
 

@@ -17,7 +17,7 @@ show_caps(const char *spec)
 	struct rtsan_caps caps;
 	struct rtsan_ctx *ctx;
 
-	if (rtsan_open(spec, &ctx) != 0 || rtsan_query(ctx, &caps) != 0) {
+	if (rtsan_open(spec, &ctx) != 0 || rtsan_query(ctx, &caps, sizeof(caps)) != 0) {
 		printf("%s\n", rtsan_error());
 		return 1;
 	}

@@ -60,7 +60,7 @@ open_ctx(const char *spec)
 	char own[RTSAN_ADDRESS_MAX];
 
 	CHECK(rtsan_open(spec, &ctx) == 0);
-	CHECK(rtsan_query(ctx, &caps) == 0);
+	CHECK(rtsan_query(ctx, &caps, sizeof(caps)) == 0);
 	CHECK(rtsan_address(ctx, 0, own) == 0 && own[0] != '\0');
 	CHECK(rtsan_address(ctx, 16, own) == -ENOENT);
 	CHECK(rtsan_cq_create(ctx, 1024, &cq) == 0);

@@ -637,7 +637,7 @@ run_client(const char *spec, char **names)
 	case_name = "begin";
 	rt_failing = failing;
 	CHECK(rtsan_open(spec, &ctx) == 0);
-	rtsan_query(ctx, &caps);
+	rtsan_query(ctx, &caps, sizeof(caps));
 	CHECK(rtsan_cq_create(ctx, 4096, &cq) == 0);
 	CHECK(rtsan_mr_alloc(ctx, REGION, 0, &mr) == 0);
 	for (; *names != NULL; names++)

@@ -291,7 +291,7 @@ main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(sent); i++)
 		sent[i] = pattern(i);
 	CHECK(rtsan_open(argv[1], &ctx) == 0);
-	CHECK(rtsan_query(ctx, &caps) == 0);
+	CHECK(rtsan_query(ctx, &caps, sizeof(caps)) == 0);
 	CHECK(rtsan_listen(ctx, SERVICE, 0, 8, &listener) == 0);
 	open_pair();
 	if (caps.has_loan) {

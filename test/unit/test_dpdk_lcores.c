@@ -77,7 +77,7 @@ group_setup(void)
 	assert_int_equal(rte_eth_dev_mac_addr_add(port, &mac, 0), 0);
 	if (rtsan_dpdk_open((int)RTE_DIM(eal), argv, CONF, &ctx) != 0)
 		fail_msg("%s", rtsan_error());
-	assert_int_equal(rtsan_query(ctx, &caps), 0);
+	assert_int_equal(rtsan_query(ctx, &caps, sizeof(caps)), 0);
 }
 
 static void

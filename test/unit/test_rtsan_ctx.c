@@ -87,9 +87,27 @@ TEST(rtsan_query__caps)
 {
 	struct rtsan_caps caps;
 
-	assert_int_equal(rtsan_query(ctx, &caps), 0);
+	assert_int_equal(rtsan_query(ctx, &caps, sizeof(caps)), 0);
 	assert_string_equal(caps.provider, "fake");
 	assert_int_equal(caps.max_mrs, 4);
+}
+
+/* A program knows fewer members than the library, or more. */
+TEST(rtsan_query__sizes)
+{
+	struct {
+		struct rtsan_caps caps;
+		uint64_t later;
+	} more = {.later = 7};
+	const size_t fewer = offsetof(struct rtsan_caps, max_cqs);
+
+	assert_int_equal(rtsan_query(ctx, &more.caps, sizeof(more)), 0);
+	assert_int_equal(more.caps.max_mrs, 4);
+	assert_int_equal(more.later, 0);
+	memset(&more, 0xff, sizeof(more));
+	assert_int_equal(rtsan_query(ctx, &more.caps, fewer), 0);
+	assert_int_not_equal(more.caps.max_qps, UINT32_MAX);
+	assert_int_equal(more.caps.max_cqs, UINT32_MAX);
 }
 
 /* SYS-12 */
