@@ -293,7 +293,7 @@ class Record:
 
     def __init__(self, build):
         self.path = build.path('check-all.json')
-        git = subprocess.run(['git', 'describe', '--always', '--dirty', '--abbrev=12'],
+        git = subprocess.run(['git', 'describe', '--always', '--dirty', '--abbrev=12', '--exclude=*'],
                              stdout=subprocess.PIPE, text=True)
         self.commit = git.stdout.strip()
         self.suites = {}

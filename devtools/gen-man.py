@@ -138,9 +138,9 @@ def main():
     for path in headers:
         header = os.path.basename(path)
         found = functions(path)
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../meson.build'),
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../VERSION'),
                   encoding='utf-8') as f:
-            version = re.search(r"version: '([\d.]+)'", f.read())[1]
+            version = f.read().strip()
         for name, prototype, lines in found:
             if not lines:
                 print(f'{path}: {name}() has no comment', file=sys.stderr)

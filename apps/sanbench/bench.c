@@ -139,7 +139,7 @@ main(int argc, char **argv)
 		else if (strcmp(argv[i], "--keys") == 0)
 			san_args_keys(stdout);
 		else if (strcmp(argv[i], "--version") == 0)
-			printf("sanbench %s\n", rtsan_version());
+			printf("sanbench %s\n", rtsan_build());
 		else
 			continue;
 		return BENCH_EXIT_OK;

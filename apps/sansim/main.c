@@ -9,6 +9,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
+#include "rtsan.h"
 #include "sim_world.h"
 
 #define ERR_MAX    512
@@ -200,7 +201,7 @@ print_about(int argc, char **argv)
 		if (id == OPT_HELP)
 			fputs(usage, stdout);
 		else if (id == OPT_VERSION)
-			puts("sansim " SAN_VERSION);
+			printf("sansim %s\n", rtsan_build());
 		else if (id == OPT_KEYS)
 			san_sim_conf_help(stdout);
 		else

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "ini.h"
+#include "rtsan.h"
 #include "rules.h"
 #include "shmq.h"
 
@@ -447,7 +448,7 @@ cmd_about(int argc, char **argv)
 	if (strcmp(argv[0], "--help") == 0) {
 		fputs(usage, stdout);
 	} else if (strcmp(argv[0], "--version") == 0) {
-		printf("sansock %s\n", SANSOCK_VERSION);
+		printf("sansock %s\n", rtsan_build());
 	} else {
 		san_rules_read_init(&rules);
 		san_ini_explain(stdout, rules_settings, &rules.settings);

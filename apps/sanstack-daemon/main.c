@@ -334,7 +334,7 @@ main(int argc, char **argv)
 		else if (c == 'l')
 			return san_conf_explain(stdout), fflush(stdout) != 0;
 		else if (c == 'v')
-			return printf("%s\n", rtsan_version()) < 0;
+			return printf("sanstack-daemon %s\n", rtsan_build()) < 0;
 		else
 			return daemon_usage(c == 'h' ? stdout : stderr);
 	}

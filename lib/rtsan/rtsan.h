@@ -526,8 +526,13 @@ int rtsan_stream_give_back(struct rtsan_qp *qp, uint32_t loan, uint64_t wr_id);
 int rtsan_stream_option(struct rtsan_qp *qp, enum rtsan_stream_option option, uint32_t value,
 			uint64_t wr_id);
 
-/** Version of the library, "0.1.0". */
+/** Number of the release whose interface the library has, "0.2.0". */
 const char *rtsan_version(void);
+/**
+ * Version and commit of the library, for reports: "0.2.0 (1a2b3c4d5)" is a release, and
+ * "0.2.0+5.g1a2b3c4d5 (1a2b3c4d5)" the fifth commit after it.
+ */
+const char *rtsan_build(void);
 
 #ifdef __cplusplus
 }

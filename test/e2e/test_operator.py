@@ -15,7 +15,7 @@ import sys
 import urllib.request
 
 import ctf
-from daemon import IP, PINGPONG, Daemon, wait_listening
+from daemon import DAEMON, IP, PINGPONG, Daemon, wait_listening
 from daemon import eal as eal_of, embedded as embedded_at
 from e2e import (BENCH, BUILD, PATIENCE, SOURCE, Failed, Process, Skipped, Tests, Work, check,
                  until_true)
@@ -350,6 +350,10 @@ def metrics(work, daemons):
         held = second['sanstack_conns_held'].samples
         check(sum(s.value for s in held) == 1, f'{held}')
         check_is_explained(daemon, second)
+        build = second['sanstack_build'].samples
+        says = subprocess.run([DAEMON, '--version'], stdout=subprocess.PIPE, text=True).stdout.split()
+        check(len(build) == 1 and build[0].value == 1 and build[0].labels ==
+              {'version': says[1], 'commit': says[2].strip('()')}, f'{build} {says}')
         check({'port', 'lcore', 'reason'} == set(second['sanstack_drops'].samples[0].labels), 'drops')
         check(second['sanstack_tx_pkts'].kind == 'counter', 'packets')
         check(second['sanstack_budget_bytes'].kind == 'gauge', 'budget')

@@ -73,10 +73,13 @@ id sanstack >log && getent group san >>log || fail "no user sanstack, or no grou
 [ -d /run/sanstack ] || fail "there is no /run/sanstack"
 
 # ---- programs, pages, development ----
-for name in sanbench sansim sanstack-daemon sansock; do
-	[ "$($name --version | sed 's/.* //')" = "$1" ] || fail "$name: $($name --version)"
+for name in sanbench sanctl sansim sanstack-daemon sansock; do
+	[ "$($name --version)" = "$name $1" ] || fail "$name: $($name --version), not $1"
 done
-sanctl --help >/dev/null
+case $(dpkg-query -W -f '${Version}' sanstack) in
+"${1%% *}" | "${1%% *}".2*) ;;
+*) fail "the package is $(dpkg-query -W -f '${Version}' sanstack), not ${1%% *}" ;;
+esac
 sansock check /usr/share/doc/sanstack/examples/config/sansock.conf
 LD_PRELOAD=libsansock.so true 2>log
 [ ! -s log ] || fail "libsansock.so: $(cat log)"
@@ -165,7 +168,7 @@ names='sanstack sanstack-doc librtsan-dev libsansock libsanstack-fi librtsan0'
 }
 files | diff before - || fail "it is not as before"
 END
-version=$(sed -n "s/^    version: '\(.*\)',$/\1/p" meson.build)
+version=$(sh devtools/version.sh)
 unshare --mount --propagation unchanged --net --pid --fork --kill-child sh "$dir/machine" "$dir" "$version"
 status=$?
 [ $status != 42 ] || {

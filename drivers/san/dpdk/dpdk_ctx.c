@@ -81,6 +81,7 @@ san_dpdk_ctx_open(const char *name, struct dpdk_conf *conf, struct san_mem *mem,
 	struct dpdk_ctx *ctx = calloc(1, sizeof(*ctx));
 	int rc = ctx != NULL ? 0 : -ENOMEM;
 
+	san_view_build = rtsan_build();
 	conf->engine.core.mem = mem;
 	conf->engine.resumes = mac != NULL;
 	conf->engine.waits = mem != NULL || mac != NULL;

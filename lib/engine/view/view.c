@@ -12,6 +12,8 @@
 #define COLUMNS 96
 #define NUMBER  21 /* characters of a number, with its end */
 
+const char *san_view_build = "unknown";
+
 void
 san_view_string(struct san_view *v, const char *name, const char *value)
 {

@@ -65,6 +65,9 @@ struct san_view_set {
 
 /* clang-format on */
 
+/** Version and commit of the program with the engine, which sets it: see rtsan_build(). */
+extern const char *san_view_build;
+
 void san_view_u64(struct san_view *v, const char *name, uint64_t value);
 void san_view_hex(struct san_view *v, const char *name, int digits, uint64_t value);
 void san_view_string(struct san_view *v, const char *name, const char *value);

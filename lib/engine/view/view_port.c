@@ -13,6 +13,7 @@
 /** Port */
 static const struct san_view_field port_fields[] = {
 	SAN_VIEW_NOTE(port_name, INFO, "", "Name of the port in the configuration."),
+	SAN_VIEW_NOTE(build, INFO, "", "Version and commit of the program with the engine."),
 	SAN_VIEW_NOTE(name, INFO, "", "Name of the device in DPDK."),
 	SAN_VIEW_NOTE(driver, INFO, "", "Driver of the device."),
 	SAN_VIEW_NOTE(mac, INFO, "", "MAC address."),
@@ -99,6 +100,7 @@ san_view_port(const struct san_engine_port *p, struct san_view *v)
 	rte_eth_link_get_nowait(p->id, &link);
 	rte_eth_stats_get(p->id, &stats);
 	san_view_string(v, "port_name", p->conf.name);
+	san_view_string(v, "build", san_view_build);
 	san_view_string(v, "name", p->name);
 	san_view_string(v, "driver", p->info.driver_name);
 	port_put_addresses(v, p);

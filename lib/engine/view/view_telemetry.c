@@ -313,6 +313,7 @@ tel_capture_stop(struct request *r)
 
 /** Metrics with labels of their own */
 static const struct san_view_field families[] = {
+	SAN_VIEW_NOTE(build, INFO, "", "Version and commit that run, as labels."),
 	SAN_VIEW_NOTE(port, INFO, "", "The ports."),
 	SAN_VIEW_NOTE(drops, COUNTER, "packets", "Packets dropped, by reason."),
 	SAN_VIEW_NOTE(conns_held, GAUGE, "connections", "Connections by what holds them back now."),
