@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Version and commit: what devtools/version.sh says of clones and archives, and of each program; for
-# apt a newer build is newer. CHANGELOG.md belongs to it.
+# apt a newer build is newer. CHANGELOG.md, and the list of symbols for packages, belong to it.
 set -u
 cd "$SAN_SOURCE_DIR" || exit 1
 failed=0
@@ -100,7 +100,13 @@ text=$(usertools/sanctl --version)
 nb=$(grep -rlF --include='*.o' -e "$want" "$build/lib" "$build/apps" "$build/drivers" | grep -cv rtsan_build)
 [ "$nb" = 0 ] || fail "$nb objects have the version"
 
-# ---- changes ----
+# ---- changes, and symbols ----
 grep -m 1 '^## ' CHANGELOG.md | grep -qE "^## $number \(([0-9]{4}-[0-9]{2}-[0-9]{2}|unreleased)\)$" ||
 	fail "CHANGELOG.md does not begin with $release"
+if command -v dpkg-gensymbols >/dev/null && [ "$SAN_SANITIZE" = 0 ]; then
+	dpkg-gensymbols -c4 -q -plibrtsan0 -v"$release" -Idebian/librtsan0.symbols -O/dev/null \
+		-e"$build/lib/rtsan/librtsan.so.0" -e"$build/drivers/san/dpdk/librtsan-dpdk.so" \
+		-e"$build/drivers/san/unix/librtsan-unix.so" -e"$build/drivers/san/verbs/librtsan-verbs.so" ||
+		fail "debian/librtsan0.symbols is not what the libraries have"
+fi
 exit $failed
