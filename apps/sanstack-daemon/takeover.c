@@ -55,15 +55,15 @@ static void
 takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
 	uint32_t i, h = HASH_OF(rte_version(), 0);
-	const char *text_of;
+	char *const *given;
 	int k;
 
 	for (i = 0; i < conf->nb_ports; i++) {
 		h = HASH_OF(conf->ports[i].name, h);
-		for (k = 0; k < DPDK_KEYS_MAX; k++) {
-			text_of = conf->ports[i].given[k];
-			h = HASH_OF(text_of != NULL ? text_of : "", h);
-		}
+		given = conf->ports[i].given;
+		for (k = 0; k < DPDK_KEYS_MAX; k++) /* another version may have more keys */
+			if (given[k] != NULL)
+				h = HASH_OF(given[k], HASH_OF(dpdk_conf_keys[k].name, h));
 	}
 	snprintf(text, SHMQ_LAYOUT, "%s %08x", layout, h);
 }
