@@ -104,6 +104,9 @@ uint64_t san_ports_close(struct server *s);
  * the same time.
  */
 
+/** Digest of the layouts that both daemons must have: devtools/layout.c. */
+extern const char san_layout[];
+
 /** Make the note that proves the caller, which still has its rights, to a new daemon; or -1. */
 int san_takeover_make_note(void);
 

@@ -24,7 +24,6 @@
 #include <rte_version.h>
 #include <systemd/sd-daemon.h>
 
-#include "layout.h"
 #include "server.h"
 #include "state.h"
 
@@ -65,7 +64,7 @@ takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 			if (given[k] != NULL)
 				h = HASH_OF(given[k], HASH_OF(dpdk_conf_keys[k].name, h));
 	}
-	snprintf(text, SHMQ_LAYOUT, "%s %08x", layout, h);
+	snprintf(text, SHMQ_LAYOUT, "%s %08x", san_layout, h);
 }
 
 /* True if *fd* holds a note of root of this host. */
@@ -344,7 +343,7 @@ takeover_objection_to(const struct server *s, const struct app *a, const struct 
 	if (s->phase != SERVER_SERVING || a->attached || s->taker != NULL)
 		return "it is ending, or another takeover is in progress";
 	*rc = -EINVAL;
-	if (strncmp(ours, req->layout, strlen(layout)) != 0)
+	if (strncmp(ours, req->layout, strlen(san_layout)) != 0)
 		return "its structures are others: stop it, then start the new one";
 	if (strncmp(ours, req->layout, sizeof(ours)) != 0)
 		return "the [port] sections have changed: stop it, then start the new one";
