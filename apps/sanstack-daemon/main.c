@@ -295,9 +295,22 @@ daemon_usage(FILE *f)
 		   "  -c, --config FILE   instead of " CONF_DEFAULT "; see sanstack.conf(5)\n"
 		   "  --takeover          from the daemon that serves the socket now, if there "
 		   "is one\n"
-		   "  --check-config      say whether it is right, and do nothing\n"
+		   "  --check-config      say whether it is right, and do nothing; with "
+		   "--takeover also\n"
+		   "                      whether the daemon that serves would hand over\n"
 		   "  --keys              every key, with meaning, range and default\n");
 	return f == stderr ? 2 : 0;
+}
+
+static int
+daemon_check(struct server *s)
+{
+	char layout[SHMQ_LAYOUT];
+
+	if (s->takes_over && san_takeover_try(s) != 0)
+		daemon_die("%s", rtsan_error());
+	san_takeover_describe_layout(&s->conf, layout);
+	return printf("%s: OK\nlive restart: %s\n", s->conf_path, layout) < 0;
 }
 
 int
@@ -343,7 +356,7 @@ main(int argc, char **argv)
 	if (san_conf_read(&s.conf, NULL, s.conf_path, err, sizeof(err)) != 0)
 		daemon_die("%s", err);
 	if (check)
-		return printf("%s: OK\n", s.conf_path) < 0;
+		return daemon_check(&s);
 	daemon_start(&s);
 	san_server_run(&s);
 	return daemon_finish(&s);

@@ -106,12 +106,16 @@ uint64_t san_ports_close(struct server *s);
 
 /** Digest of the layouts that both daemons must have: devtools/layout.c. */
 extern const char san_layout[];
+/** What must be equal in both: these layouts; DPDK's version, sections of ports. */
+void san_takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT]);
 
 /** Make the note that proves the caller, which still has its rights, to a new daemon; or -1. */
 int san_takeover_make_note(void);
 
 /* Of the new daemon: 0, or see rtsan_error(). */
 
+/** Ask whether the daemon that serves would hand over, which it does not. */
+int san_takeover_try(struct server *s);
 /** True if a daemon serves conf->socket. */
 bool san_takeover_find(const struct conf *conf);
 /** Ask, and receive s->listener and what opening the devices needs: now the old daemon waits. */

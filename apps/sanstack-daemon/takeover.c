@@ -49,9 +49,8 @@ struct given {
 
 /* ---- both ---- */
 
-/* What must be equal in both daemons: structures, sections of ports, DPDK version. */
-static void
-takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
+void
+san_takeover_describe_layout(const struct conf *conf, char text[SHMQ_LAYOUT])
 {
 	uint32_t i, h = HASH_OF(rte_version(), 0);
 	char *const *given;
@@ -173,7 +172,7 @@ takeover_ask(struct server *s, struct ucred *from, int *note)
 	int rc;
 
 	*note = -1;
-	takeover_describe_layout(&s->conf, req.layout);
+	san_takeover_describe_layout(&s->conf, req.layout);
 	rc = poll(&p, 1, 0) == 0 ? san_shmq_send_proof(s->other, &req, sizeof(req)) : -EPROTO;
 	if (rc == 0 && poll(&p, 1, WAIT_S * 1000) != 1)
 		rc = -ETIMEDOUT;
@@ -272,16 +271,22 @@ load_apps(struct server *s, struct state *st)
 	return rc == 0 ? san_app_state_load(&s->all, st) : rc;
 }
 
+/* Connect late, because a connection without a request is closed soon. */
+static int
+takeover_connect(struct server *s)
+{
+	s->other = takeover_dial_old(&s->conf);
+	if (s->other < 0)
+		return rtsan_provider_host()->fail(-ENOTCONN, "no daemon serves %s",
+						   s->conf.socket);
+	return san_shmq_peek_init(s->other);
+}
+
 int
 san_takeover_receive(struct server *s)
 {
-	int rc;
+	int rc = takeover_connect(s);
 
-	/* connect late, because a connection without a request is closed soon */
-	s->other = takeover_dial_old(&s->conf);
-	if (s->other < 0)
-		return rtsan_provider_host()->fail(-ENOTCONN, "the daemon that served has ended");
-	rc = san_shmq_peek_init(s->other);
 	if (rc == 0)
 		rc = takeover_ask_proof(s);
 	return rc == 0 ? takeover_receive_state(s, load_given) : rc;
@@ -303,6 +308,14 @@ san_takeover_commit(struct server *s)
 	close(s->other);
 	s->other = -1;
 	return rc;
+}
+
+int
+san_takeover_try(struct server *s)
+{
+	int rc = takeover_connect(s);
+
+	return rc == 0 ? san_takeover_commit(s) : rc;
 }
 
 /* ---- old daemon ---- */
@@ -335,7 +348,7 @@ takeover_objection_to(const struct server *s, const struct app *a, const struct 
 {
 	char ours[SHMQ_LAYOUT];
 
-	takeover_describe_layout(&s->conf, ours);
+	san_takeover_describe_layout(&s->conf, ours);
 	*rc = -EPERM;
 	if (!may_take(a))
 		return "only root of this host, or the user that it runs as, may take over";
@@ -479,6 +492,10 @@ san_takeover_give(struct server *s)
 	rc = takeover_reply(a->sock, 0, NULL, s->note, true);
 	if (rc == 0)
 		rc = takeover_confirm(a->sock);
+	if (rc == -ENOTCONN) {
+		SAN_LOG(DRIVER, NOTICE, "pid=%d has asked whether it could take over", (int)a->pid);
+		return;
+	}
 	is_parked = rc == 0;
 	sd_notify(0, "WATCHDOG=1"); /* what follows may take some seconds */
 	now_ns = san_engine_clock_monotonic();

@@ -60,6 +60,13 @@ def next_one(daemon, conf=None, wrap=()):
                                          '--takeover'])
 
 
+def ask_before(daemon, conf=None):
+    """Whether *daemon* would hand over, and what the operator reads."""
+    asks = Process(daemon.work, 'asks', [DAEMON, '--config', conf or daemon.conf,
+                                         '--takeover', '--check-config'])
+    return asks.wait() == 0, asks.out() + asks.err()
+
+
 def conf_with(daemon, name, *changes):
     """The daemon's configuration with changes, as another file."""
     with open(daemon.conf, encoding='utf-8') as f:
@@ -402,8 +409,13 @@ def refused(work):
     daemon = Daemon(work, 'server', SLEEP, log='driver = notice')
     before = daemon.held()
     os.chmod(daemon.path, 0o777)
-    new = next_one(daemon, conf_with(daemon, 'other.conf', ('conns = 64', 'conns = 65')))
+    other = conf_with(daemon, 'other.conf', ('conns = 64', 'conns = 65'))
+    new = next_one(daemon, other)
     check(new.wait() == 1 and '[port] sections have changed' in new.err(), new.tail())
+    may, why = ask_before(daemon, other)
+    check(not may and '[port] sections have changed' in why, why)
+    may, what = ask_before(daemon)
+    check(may and re.search('^live restart: [0-9a-f]{16} [0-9a-f]{8}$', what, re.M), what)
     program = shutil.copy(DAEMON, work.path('daemon'))
     run = work.path('run')
     os.mkdir(run)
@@ -655,6 +667,8 @@ def nobody_there(work):
     """--takeover without a daemon is an ordinary start."""
     daemon = Daemon(work, 'server', SLEEP)
     daemon.stop()
+    may, why = ask_before(daemon)
+    check(not may and 'no daemon serves' in why, why)
     daemon = daemon.again('--takeover')
     check('taken over' not in daemon.process.err(), daemon.process.err())
     s = dial(daemon)
