@@ -22,6 +22,9 @@ END
 report "over 100 columns" <<END
 $(echo "$sources" | while read -r file; do expand -t 8 "$file" | grep -qE '^.{101,}' && echo "$file"; done)
 END
+report "length of a cache line: SAN_LINE of san_line.h, not 64, and not DPDK's, which differs" <<END
+$(echo "$sources" | grep '^[lda]' | xargs grep -lE '_Alignas\(64\)|RTE_CACHE_LINE|__rte_cache_')
+END
 report "SPDX line is not first" <<END
 $(echo "$sources" | xargs awk 'FNR == 1 && $0 != "/* SPDX-License-Identifier: BSD-3-Clause */" { print FILENAME }')
 END

@@ -17,12 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "san_line.h"
+
 #define SAN_DOORBELLS_MAX   (1u << 16) /* queue pairs */
 #define SAN_DOORBELLS_WORDS (SAN_DOORBELLS_MAX / 64)
 
 struct san_doorbells {
-	_Alignas(64) _Atomic uint32_t asleep;                            /**< the lcore sleeps */
-	_Alignas(64) _Atomic uint64_t summary[SAN_DOORBELLS_WORDS / 64]; /**< summary of *words* */
+	_Alignas(SAN_LINE) _Atomic uint32_t asleep; /**< the lcore sleeps */
+	/** Summary of *words*. */
+	_Alignas(SAN_LINE) _Atomic uint64_t summary[SAN_DOORBELLS_WORDS / 64];
 	/** One bit per queue pair; san_doorbells_bytes() gives the size. */
 	_Atomic uint64_t words[];
 };
@@ -31,8 +34,9 @@ struct san_doorbells {
 static inline size_t
 san_doorbells_bytes(uint32_t max_qps)
 {
-	return (sizeof(struct san_doorbells) + (max_qps + 63) / 64 * sizeof(uint64_t) + 63) &
-		~(size_t)63;
+	size_t bytes = sizeof(struct san_doorbells) + (max_qps + 63) / 64 * sizeof(uint64_t);
+
+	return (bytes + SAN_LINE - 1) & ~(size_t)(SAN_LINE - 1);
 }
 
 /** Ring for queue pair *index*, whose entries are pushed. True: the caller must wake the lcore. */

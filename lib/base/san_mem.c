@@ -15,9 +15,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "san_line.h"
 #include "san_mem.h"
 
-#define LINE  64
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct free_block {
@@ -36,7 +36,7 @@ struct san_mem {
 static size_t
 round_up(size_t bytes)
 {
-	return (bytes + LINE - 1) & ~(size_t)(LINE - 1);
+	return (bytes + SAN_LINE - 1) & ~(size_t)(SAN_LINE - 1);
 }
 
 /* ---- arenas ---- */
@@ -219,7 +219,7 @@ san_mem_aligned(struct san_mem *mem, size_t bytes)
 
 	if (mem != NULL)
 		return mem_take_block(mem, bytes);
-	p = aligned_alloc(LINE, round_up(bytes));
+	p = aligned_alloc(SAN_LINE, round_up(bytes));
 	return p != NULL ? memset(p, 0, bytes) : NULL;
 }
 

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "san_line.h"
+
 /** The producer's half. */
 struct san_spsc_prod {
 	uint32_t tail;      /**< next entry to write */
@@ -33,9 +35,9 @@ struct san_spsc_cons {
 
 /** Both halves and both words, for two threads that trust each other. */
 struct san_spsc {
-	_Alignas(64) _Atomic uint32_t tail;
+	_Alignas(SAN_LINE) _Atomic uint32_t tail;
 	struct san_spsc_prod prod;
-	_Alignas(64) _Atomic uint32_t head;
+	_Alignas(SAN_LINE) _Atomic uint32_t head;
 	struct san_spsc_cons cons;
 };
 

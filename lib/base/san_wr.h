@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "rtsan_abi.h"
+#include "san_line.h"
 #include "san_spsc.h"
 
 #define SAN_ULP_ATOMIC_LEN 8
@@ -67,8 +68,8 @@ struct san_ulp_wr {
 	uint64_t swap;
 	uint8_t pad[16];
 };
-_Static_assert(sizeof(struct san_ulp_wr) == 128, "two cache lines");
-_Static_assert(offsetof(struct san_ulp_wr, sge[2]) == 64, "of two parts: one cache line");
+_Static_assert(sizeof(struct san_ulp_wr) == 2 * SAN_LINE, "two cache lines");
+_Static_assert(offsetof(struct san_ulp_wr, sge[2]) == SAN_LINE, "of two parts: one cache line");
 
 /** A posted receive. */
 struct san_ulp_recv {
@@ -90,18 +91,18 @@ struct san_ulp_wc {
 	uint8_t pad;
 	const void *loan; /**< LOAN: the first byte, *imm* names the buffer; else NULL */
 };
-_Static_assert(sizeof(struct san_ulp_wc) == 32, "half a cache line");
+_Static_assert(sizeof(struct san_ulp_wc) == SAN_LINE / 2, "half a cache line");
 
 /**
  * The two work queues of a queue pair, shared by the application's thread, which produces, and the
  * lcore, which consumes. The entries of the send queue follow, then those of the receive queue.
  */
 struct san_wq {
-	_Alignas(64) _Atomic uint32_t sq_tail; /**< written by the application */
+	_Alignas(SAN_LINE) _Atomic uint32_t sq_tail; /**< written by the application */
 	_Atomic uint32_t rq_tail;
-	_Alignas(64) _Atomic uint32_t sq_head; /**< written by the lcore */
+	_Alignas(SAN_LINE) _Atomic uint32_t sq_head; /**< written by the lcore */
 	_Atomic uint32_t rq_head;
-	_Alignas(64) struct san_ulp_wr sqe[];
+	_Alignas(SAN_LINE) struct san_ulp_wr sqe[];
 };
 
 /** Private state of the application. */
@@ -149,10 +150,10 @@ san_wr_wq_cons_init(struct san_wq_cons *c, struct san_wq *wq, uint32_t sq_depth,
  * consumes. The number of entries is a power of two, at least two.
  */
 struct san_cq {
-	_Alignas(64) _Atomic uint32_t tail;  /**< written by the lcore */
-	_Alignas(64) _Atomic uint32_t head;  /**< written by the application */
-	_Alignas(64) _Atomic uint32_t armed; /**< by the application: see san_spsc_arm() */
-	_Alignas(64) struct san_ulp_wc wc[];
+	_Alignas(SAN_LINE) _Atomic uint32_t tail;  /**< written by the lcore */
+	_Alignas(SAN_LINE) _Atomic uint32_t head;  /**< written by the application */
+	_Alignas(SAN_LINE) _Atomic uint32_t armed; /**< by the application: see san_spsc_arm() */
+	_Alignas(SAN_LINE) struct san_ulp_wc wc[];
 };
 
 /** Memory for *depth* entries; whole cache lines. Zeros are a valid start. */

@@ -306,10 +306,10 @@ prefetch_conn(const struct san_core *core, uint32_t slot)
 	uint32_t at;
 
 #pragma GCC unroll 16
-	for (at = 0; at < CONN_HOT; at += RTE_CACHE_LINE_SIZE)
+	for (at = 0; at < CONN_HOT; at += SAN_LINE)
 		rte_prefetch0(c + at);
 #pragma GCC unroll 16
-	for (at = 0; at < sizeof(core->tl->conns[0]); at += RTE_CACHE_LINE_SIZE)
+	for (at = 0; at < sizeof(core->tl->conns[0]); at += SAN_LINE)
 		rte_prefetch0(tc + at);
 }
 

@@ -220,10 +220,9 @@ san_engine_open(const struct san_engine_conf *conf, struct san_engine_port **out
 	}
 	/* only now the steps that must be undone */
 	*why = "no memory";
-	p = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*p), RTE_CACHE_LINE_SIZE));
+	p = san_mem_aligned(NULL, sizeof(*p));
 	if (p == NULL)
 		return -ENOMEM;
-	memset(p, 0, sizeof(*p));
 	p->conf = *conf;
 	if (conf->resumes)
 		p->conf.core.mem = NULL; /* see san_engine_resume() */

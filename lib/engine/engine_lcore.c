@@ -108,9 +108,7 @@ engine_build_core(struct san_engine *e, const char **why)
 	int rc;
 
 	*why = "no memory for queues";
-	e->doorbells = aligned_alloc(RTE_CACHE_LINE_SIZE, bytes);
-	if (e->doorbells != NULL)
-		memset(e->doorbells, 0, bytes);
+	e->doorbells = san_mem_aligned(NULL, bytes);
 	san_engine_app_add(e, 0, SAN_CORE_ALONE, e->doorbells, -1);
 	snprintf(name, sizeof(name), "san_calls_%u_%u", e->port_id, e->id);
 	e->calls = rte_ring_create(name, rte_align32pow2(ENGINE_CALLS + 1), SOCKET_ID_ANY,

@@ -24,6 +24,7 @@
 #include "pdl_cc.h"
 #include "pdl_win.h"
 #include "san_counters.h"
+#include "san_line.h"
 #include "san_mem.h"
 #include "san_pool.h"
 #include "san_prng.h"
@@ -179,8 +180,8 @@ struct san_pdl_ackst {
 
 struct san_pdl_conn {
 	/* cache line 0: identity and flags, used by every packet */
-	uint32_t cid; /**< our CID: the peer sends to it */
-	uint32_t tag; /**< our tag: every packet to us carries it (RT-24) */
+	_Alignas(SAN_LINE) uint32_t cid; /**< our CID: the peer sends to it */
+	uint32_t tag;                    /**< our tag: every packet to us carries it (RT-24) */
 	uint32_t dcid;
 	uint32_t dtag;
 	uint16_t slot; /**< index in every per-connection array of every layer */
@@ -282,10 +283,10 @@ struct san_pdl_conn {
 		 */
 		_Alignas(8) uint8_t setup[SAN_PDL_SETUP];
 	};
-} __rte_cache_aligned;
+};
 /* ARCH-9 */
 static_assert(sizeof(struct san_pdl_conn) <= 896, "doc/architecture.md: what a connection costs");
-static_assert(offsetof(struct san_pdl_conn, tx) == 64, "cache line 0: every packet");
+static_assert(offsetof(struct san_pdl_conn, tx) == SAN_LINE, "cache line 0: every packet");
 
 TAILQ_HEAD(san_pdl_conns, san_pdl_conn);
 

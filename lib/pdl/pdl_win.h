@@ -17,6 +17,7 @@
 #include "san_bitmap.h"
 #include "san_counters.h"
 #include "san_holders.h"
+#include "san_line.h"
 
 /** The two windows of a direction (RT-2). */
 enum san_win {
@@ -105,7 +106,7 @@ struct san_pdl_entry {
 	uint32_t sent_ts; /**< last transmission, low 32 bits of ns: an ACK echoes it */
 	uint32_t due;     /**< its timeout, in units of 2^SAN_PDL_TICK_SHIFT ns, mod 2^32 */
 };
-static_assert(sizeof(struct san_pdl_entry) == 32, "two entries per cache line");
+static_assert(sizeof(struct san_pdl_entry) == SAN_LINE / 2, "two entries per cache line");
 
 #define SAN_PDL_TICK_SHIFT 10
 

@@ -113,7 +113,7 @@ san_sock_touch_is_bad_out(const void *p, size_t len)
 #define ROOM_BYTES 65536 /* larger ones are mapped */
 
 /* Unused pages take no memory. */
-static _Alignas(64) uint8_t pool[ROOMS][ROOM_BYTES];
+static _Alignas(SAN_LINE) uint8_t pool[ROOMS][ROOM_BYTES];
 static atomic_flag is_taken[ROOMS];
 
 struct sock_room

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "san_doorbells.h"
+#include "san_line.h"
 #include "san_spsc.h"
 #include "san_wr.h"
 #include "shmq_req.h"
@@ -81,11 +82,11 @@ struct shmq_net {
 
 /** First page of the shared memory; the doorbells of each lcore follow. */
 struct shmq_ctl {
-	_Alignas(64) _Atomic uint32_t ev_tail; /**< written by the daemon */
-	_Atomic uint32_t orphaned;             /**< set when the port has failed */
-	_Alignas(64) _Atomic uint32_t ev_head; /**< written by the application */
-	_Atomic uint32_t ev_armed;             /**< see san_spsc_arm() */
-	_Alignas(64) struct shmq_event events[SHMQ_EVENTS];
+	_Alignas(SAN_LINE) _Atomic uint32_t ev_tail; /**< written by the daemon */
+	_Atomic uint32_t orphaned;                   /**< set when the port has failed */
+	_Alignas(SAN_LINE) _Atomic uint32_t ev_head; /**< written by the application */
+	_Atomic uint32_t ev_armed;                   /**< see san_spsc_arm() */
+	_Alignas(SAN_LINE) struct shmq_event events[SHMQ_EVENTS];
 	/* addresses of the port with the networks on its link, then the networks behind routers */
 	uint32_t nb_addrs, nb_nets; /**< of *nets*, the first nb_addrs are addresses of the port */
 	struct shmq_net nets[SHMQ_NETS];

@@ -46,9 +46,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "san_line.h"
+
 #define SAN_SOCK_ABI      6
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
-#define SAN_SOCK_LINE     64u
+#define SAN_SOCK_LINE     SAN_LINE
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
 #define SAN_SOCK_FULL     65536u /**< longer than any datagram */
@@ -74,11 +76,11 @@ struct san_sock_addr {
 
 /** The head of a datagram. */
 struct san_sock_rec {
-	_Alignas(64) uint32_t bytes; /**< of the datagram, behind the head; or SAN_SOCK_PAD */
-	uint32_t nb_drops;           /**< received: datagrams dropped before it for lack of room */
-	uint8_t src[16], dst[16];    /**< to send: *src* is all zero if not given */
-	uint16_t sport, dport;       /**< to send: *sport* is ignored, *dport* is not 0 */
-	uint8_t hops, tos;           /**< to send: 0: the socket's */
+	_Alignas(SAN_LINE) uint32_t bytes; /**< of the datagram, behind the head; or SAN_SOCK_PAD */
+	uint32_t nb_drops;                 /**< received: dropped before it for lack of room */
+	uint8_t src[16], dst[16];          /**< to send: *src* is all zero if not given */
+	uint16_t sport, dport;             /**< to send: *sport* is ignored, *dport* is not 0 */
+	uint8_t hops, tos;                 /**< to send: 0: the socket's */
 	uint8_t pad[2];
 	uint32_t if_index; /**< received: the kernel's device that it came by; 0: none */
 	uint64_t ns;       /**< received: time by the lcore's clock */
@@ -104,7 +106,7 @@ struct san_sock_shm {
 	_Atomic uint32_t df;              /**< datagrams longer than *mtu* are refused */
 	_Atomic uint32_t closing;         /**< no program has it any more */
 	/* written by the lcore */
-	_Alignas(64) _Atomic uint32_t rx_tail;
+	_Alignas(SAN_LINE) _Atomic uint32_t rx_tail;
 	_Atomic uint32_t rx_base;
 	_Atomic uint32_t tx_head;
 	_Atomic uint32_t error;    /**< errno that the next call returns and clears */
@@ -114,18 +116,18 @@ struct san_sock_shm {
 	_Atomic uint32_t fin;      /**< of a stream: rx_tail is the end */
 	_Atomic uint32_t rx_waits; /**< of a stream: a reader that makes room must notify */
 	/* written by programs */
-	_Alignas(64) _Atomic uint32_t rx_head;
+	_Alignas(SAN_LINE) _Atomic uint32_t rx_head;
 	_Atomic uint32_t armed;
 	_Atomic uint32_t edges; /**< a program wants a byte for each burst */
-	_Alignas(64) _Atomic uint32_t tx_tail;
+	_Alignas(SAN_LINE) _Atomic uint32_t tx_tail;
 	_Atomic uint32_t tx_base;
 	_Atomic uint32_t full; /**< a thread waits for room; the lcore clears it if there is */
 	/* written by both sides */
-	_Alignas(64) _Atomic uint32_t mirrored; /**< enum san_sock_mirrored */
+	_Alignas(SAN_LINE) _Atomic uint32_t mirrored; /**< enum san_sock_mirrored */
 	/* used among programs */
-	_Alignas(64) struct san_sock_lock rx_lock;
-	_Alignas(64) struct san_sock_lock tx_lock;
-	_Alignas(64) _Atomic uint32_t nonblock;
+	_Alignas(SAN_LINE) struct san_sock_lock rx_lock;
+	_Alignas(SAN_LINE) struct san_sock_lock tx_lock;
+	_Alignas(SAN_LINE) _Atomic uint32_t nonblock;
 	_Atomic uint32_t options;     /**< enum san_sock_option */
 	_Atomic uint32_t shut;        /**< SHUT_RD + 1, SHUT_WR + 1, or both: SHUT_RDWR + 1 */
 	_Atomic uint32_t linger;      /**< SO_LINGER of a stream: seconds + 1; or 0 */

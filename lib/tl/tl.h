@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 
 #include "san_counters.h"
+#include "san_line.h"
 #include "pdl.h"
 #include "tl_reorder.h"
 #include "wire.h"
@@ -36,9 +37,9 @@
 struct san_tl;
 
 struct san_tl_lend {
-	_Alignas(64) _Atomic uint32_t free_bytes; /**< in no lcore's budget */
-	_Alignas(64) _Atomic uint32_t claims;     /**< waiting lcores; high half: short ones */
-	_Alignas(64) uint32_t total_bytes;
+	_Alignas(SAN_LINE) _Atomic uint32_t free_bytes; /**< in no lcore's budget */
+	_Alignas(SAN_LINE) _Atomic uint32_t claims;     /**< lcores that wait; high half: short */
+	_Alignas(SAN_LINE) uint32_t total_bytes;
 	uint32_t share_bytes; /**< what an lcore gets whenever it asks */
 	uint32_t least_bytes; /**< what an lcore always keeps */
 	uint32_t unit_bytes;  /**< bytes borrowed at a time */
@@ -95,7 +96,7 @@ struct san_tl_req {
 	uint64_t addr;
 	uint64_t cookie; /**< of the ULP, returned in its callbacks */
 };
-static_assert(sizeof(struct san_tl_req) == 32, "half a cache line of struct san_tl_txn");
+static_assert(sizeof(struct san_tl_req) == SAN_LINE / 2, "half a cache line of struct san_tl_txn");
 
 enum san_txn_state {
 	SAN_TXN_FREE = 0,
@@ -135,7 +136,7 @@ enum san_txn_list {
 
 /** Initiator's record of a transaction. Rarely used fields are in its struct san_tl_extra. */
 struct san_tl_txn {
-	struct san_tl_req req;
+	_Alignas(SAN_LINE) struct san_tl_req req;
 	uint32_t rsn;
 	uint32_t ssn;  /**< solicited pushes */
 	uint32_t sent; /**< next byte of push data to get a PSN */
@@ -163,8 +164,8 @@ struct san_tl_txn {
 	bool abort_acked:1;
 	bool in_cam:1;   /**< its grant is in the CAM: ahead of the base SSN */
 	bool ssn_lost:1; /**< likewise, but the CAM was full */
-} __rte_cache_aligned;
-static_assert(sizeof(struct san_tl_txn) == 64, "a cache line");
+};
+static_assert(sizeof(struct san_tl_txn) == SAN_LINE, "a cache line");
 
 /**
  * Rarely used fields: of pulls, of transactions that the target is not ready for, of unordered

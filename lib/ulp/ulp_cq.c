@@ -62,7 +62,7 @@ san_ulp_cq_create(struct san_ulp *ulp, uint32_t depth, struct san_ulp_cq **out)
 	if (depth == 0 || depth > SAN_ULP_CQ_MAX)
 		return -EINVAL;
 	depth = san_ulp_cq_depth(depth);
-	mem = aligned_alloc(64, san_wr_cq_bytes(depth));
+	mem = aligned_alloc(SAN_LINE, san_wr_cq_bytes(depth));
 	if (mem == NULL)
 		return -ENOMEM;
 	memset(mem, 0, sizeof(*mem));

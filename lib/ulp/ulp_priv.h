@@ -17,6 +17,7 @@
 #include <rte_common.h>
 
 #include "san_assert.h"
+#include "san_line.h"
 #include "san_spsc.h"
 #include "ulp.h"
 
@@ -142,7 +143,7 @@ struct san_ulp_cq {
 	struct san_ulp_qps full;           /**< ended queue pairs, whose receives wait */
 	TAILQ_ENTRY(san_ulp_cq) full_link; /**< on a list while *full* is not empty */
 	/* for san_ulp_cq_poll(), if the consumer is in this process */
-	_Alignas(64) struct san_spsc_cons consumer;
+	_Alignas(SAN_LINE) struct san_spsc_cons consumer;
 };
 
 /**

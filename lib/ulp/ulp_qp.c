@@ -159,7 +159,7 @@ san_ulp_qp_prefetch(const struct san_ulp *ulp, uint32_t index)
 	const uint8_t *qp = (const uint8_t *)ulp->qps[index];
 	size_t at;
 
-	for (at = 0; at < sizeof(struct san_ulp_qp); at += RTE_CACHE_LINE_SIZE)
+	for (at = 0; at < sizeof(struct san_ulp_qp); at += SAN_LINE)
 		rte_prefetch0(qp + at);
 }
 

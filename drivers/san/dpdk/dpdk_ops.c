@@ -528,7 +528,7 @@ dpdk_ops_qp_create(void *priv, struct rtsan_provider_qp *conf)
 	void *wq;
 	int rc;
 
-	if (posix_memalign(&wq, RTE_CACHE_LINE_SIZE, bytes) != 0)
+	if (posix_memalign(&wq, SAN_LINE, bytes) != 0)
 		return -ENOMEM;
 	/* entries are written before they are read */
 	conf->wq = memset(wq, 0, sizeof(*conf->wq));

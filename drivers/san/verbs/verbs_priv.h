@@ -29,6 +29,7 @@
 
 #include "rtsan_provider.h"
 #include "san_lock.h"
+#include "san_mem.h"
 #include "san_time.h"
 #include "san_wheel.h"
 #include "stream.h"
@@ -238,16 +239,6 @@ struct verbs_ctx {
 	struct san_wheel wheel;
 	LIST_ENTRY(verbs_ctx) link; /**< list of all contexts of the process */
 };
-
-/** Zeroed memory of *bytes*, rounded up to whole cache lines. */
-static inline void *
-san_verbs_alloc(size_t bytes)
-{
-	size_t whole = (bytes + 63) & ~(size_t)63;
-	void *mem = aligned_alloc(64, whole);
-
-	return mem != NULL ? memset(mem, 0, whole) : NULL;
-}
 
 static inline uint64_t
 san_verbs_now_ns(void)

@@ -18,7 +18,7 @@ int
 san_verbs_qp_make_queues(struct verbs_qp *q)
 {
 	size_t bytes = san_wr_wq_bytes(q->sq_depth, q->rq_depth);
-	struct san_wq *wq = san_verbs_alloc(bytes);
+	struct san_wq *wq = san_mem_aligned(NULL, bytes);
 	int rc;
 
 	if (wq == NULL)

@@ -122,7 +122,7 @@ static void *
 verbs_stream_alloc(void *arg, size_t bytes)
 {
 	struct verbs_stream *s = arg;
-	void *mem = san_verbs_alloc(bytes);
+	void *mem = san_mem_aligned(NULL, bytes);
 
 	if (mem == NULL)
 		return NULL;
@@ -192,7 +192,7 @@ san_verbs_stream_create(struct verbs_qp *q, struct rtsan_provider_qp *conf)
 	}
 	if (rc == 0)
 		rc = san_verbs_qp_make_queues(q);
-	wq = rc == 0 ? san_verbs_alloc(san_wr_wq_bytes(sq_depth, rq_depth)) : NULL;
+	wq = rc == 0 ? san_mem_aligned(NULL, san_wr_wq_bytes(sq_depth, rq_depth)) : NULL;
 	if (rc == 0 && wq == NULL)
 		rc = -ENOMEM;
 	if (rc == 0)
