@@ -62,10 +62,10 @@ san_engine_clock_init(struct san_engine_clock *c)
 {
 	uint64_t tsc1 = 0, ns1 = 0, ticks, ns;
 
-	c->tsc0 = 0;
-	c->ns0 = 0;
-	c->mult = 0;
+	*c = (struct san_engine_clock){.is_tsc = false};
+#ifdef RTE_ARCH_X86 /* others count below 1 GHz, and CLOCK_MONOTONIC is no system call there */
 	c->is_tsc = rte_cpu_get_flag_enabled(RTE_CPUFLAG_INVTSC) == 1;
+#endif
 	engine_clock_read_both(&c->tsc0, &c->ns0);
 	c->last_ns = c->ns0;
 	if (!c->is_tsc)
@@ -423,7 +423,8 @@ san_engine_event_arm(struct san_engine_port *p)
 	uint32_t i;
 
 	eventfd_read(p->event_fd, &n); /* does not block */
-	atomic_store(&p->event_armed, true);
+	atomic_store_explicit(&p->event_armed, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
 	for (i = 0; i < p->nb_engines; i++) {
 		e = p->engines[i];
 		if (san_spsc_count_now(&e->event_q.cons, &e->event_q.tail) != 0)

@@ -190,7 +190,7 @@ struct san_engine_port {
 	_Atomic bool stop;
 	uint32_t next_event; /**< engine to be checked first */
 	int event_fd;
-	_Atomic bool event_armed; /**< a thread sleeps until there is an event */
+	_Atomic uint32_t event_armed; /**< a thread sleeps until there is an event */
 	uint32_t nb_engines;
 	struct san_engine *engines[SAN_ENGINE_LCORES];
 	/** Received packets, [from][to]; packets to send, [from], for the queue that it uses. */
@@ -306,8 +306,8 @@ void san_engine_lcore_rest(struct san_engine *e);
 static inline void
 san_engine_event_wake(struct san_engine_port *p)
 {
-	/* pairs with the store in san_engine_event_arm(), after which the thread checks again */
-	if (atomic_exchange(&p->event_armed, false))
+	/* pairs with the fence in san_engine_event_arm(), after which the thread checks again */
+	if (san_spsc_must_wake(&p->event_armed))
 		eventfd_write(p->event_fd, 1);
 }
 

@@ -20,8 +20,8 @@
 #define READ_OK    1u
 #define WRITE_OK   2u
 #define TURN_BITS  26
-#define USER_BEGIN 65536 /* vm.mmap_min_addr; callers often pass NULL, which is below */
-#define USER_END   (1ull << 47)
+#define USER_BEGIN 65536        /* vm.mmap_min_addr; callers often pass NULL, which is below */
+#define USER_END   (1ull << 48) /* of arm64; that of others is lower, and the kernel knows it */
 
 /* For a page: its number, the value of *turn* when it was good, and READ_OK or WRITE_OK. */
 static _Atomic uint64_t good[1 << SET_BITS][WAYS];

@@ -162,6 +162,16 @@ do_file(void)
 	return fd < 0 || read(fd, &byte, 1) != 1 ? -errno : 0;
 }
 
+/* By the only calls for it that arm64 has. */
+static int
+do_names(void)
+{
+	int made = result(syscall(SYS_mkdirat, AT_FDCWD, "/", 0));
+	int moved = result(syscall(SYS_renameat, AT_FDCWD, "/none", AT_FDCWD, "/none"));
+
+	return made == -EEXIST && moved == -ENOENT ? 0 : -EPERM;
+}
+
 static int
 do_unix(void)
 {
@@ -230,6 +240,7 @@ UNIT_CASE(san_sandbox_enter__allowed)
 		{"thread", do_thread, .of_helper = true},
 		{"memory to share", do_memfd, .of_helper = true},
 		{"file", do_file, .of_helper = true},
+		{"names of files", do_names, .of_helper = true},
 		{"UNIX sockets", do_unix},
 		{"token", .nr = SYS_socket,
 		 .args = {AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC}},
