@@ -124,8 +124,8 @@ read_v6(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	}
 	if (ip.proto != IPPROTO_UDP || len < n + sizeof(q->udp))
 		return false;
-	memcpy(q->d.src.b, ip.src_addr, sizeof(q->d.src.b));
-	memcpy(q->d.dst.b, ip.dst_addr, sizeof(q->d.dst.b));
+	memcpy(q->d.src.b, &ip.src_addr, sizeof(q->d.src.b));
+	memcpy(q->d.dst.b, &ip.dst_addr, sizeof(q->d.dst.b));
 	q->len = rte_be_to_cpu_16(ip.payload_len) + INET_V6_LEN;
 	q->d.df = true;
 	return !san_wire_ip_is_v4(&q->d.src) && !san_wire_ip_is_v4(&q->d.dst) &&

@@ -42,7 +42,7 @@ inet_frag_split_pkt(struct san_inet *in, const struct rte_mbuf *m, uint16_t mtu,
 	bool more;
 
 	if (!v4) {
-		memcpy(dst.b, ((const struct rte_ipv6_hdr *)(eth + 1))->dst_addr, sizeof(dst.b));
+		memcpy(dst.b, &((const struct rte_ipv6_hdr *)(eth + 1))->dst_addr, sizeof(dst.b));
 		id = san_inet_ip_id(in, &dst);
 	}
 	for (at = 0; at < len; at += step) {

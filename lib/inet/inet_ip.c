@@ -99,8 +99,8 @@ san_inet_ip_put(void *hdr, const struct inet_ip_out *x)
 		v6->payload_len = rte_cpu_to_be_16((uint16_t)(nb_opt + x->len));
 		v6->proto = x->alert ? IPPROTO_HOPOPTS : x->proto;
 		v6->hop_limits = x->hops;
-		memcpy(v6->src_addr, x->src->b, sizeof(v6->src_addr));
-		memcpy(v6->dst_addr, x->dst->b, sizeof(v6->dst_addr));
+		memcpy(&v6->src_addr, x->src->b, sizeof(v6->src_addr));
+		memcpy(&v6->dst_addr, x->dst->b, sizeof(v6->dst_addr));
 		memcpy(v6 + 1, alert_v6, nb_opt);
 		return (uint8_t *)(v6 + 1) + nb_opt;
 	}
@@ -359,8 +359,8 @@ rx_v6(struct san_inet *in, struct inet_rx *rx)
 	rx->len = rte_be_to_cpu_16(ip.payload_len);
 	if (vtc_flow >> 28 != 6 || rx->off + rx->len > rte_pktmbuf_pkt_len(rx->m))
 		return SAN_DROP_INET_MALFORMED;
-	memcpy(rx->d.src.b, ip.src_addr, sizeof(rx->d.src.b));
-	memcpy(rx->d.dst.b, ip.dst_addr, sizeof(rx->d.dst.b));
+	memcpy(rx->d.src.b, &ip.src_addr, sizeof(rx->d.src.b));
+	memcpy(rx->d.dst.b, &ip.dst_addr, sizeof(rx->d.dst.b));
 	/* A v4-mapped address could be taken for an IPv4 neighbour. */
 	if (rx->d.src.b[0] == 0xff || san_wire_ip_is_v4(&rx->d.src) ||
 	    san_wire_ip_is_v4(&rx->d.dst))

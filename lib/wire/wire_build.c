@@ -71,8 +71,8 @@ put_front_v6(struct san_wire_tmpl *t, const struct san_wire_path *path)
 	f->ip.vtc_flow = rte_cpu_to_be_32(6u << 28 | tc << 20 | path->src_port);
 	f->ip.proto = IPPROTO_UDP;
 	f->ip.hop_limits = HOP_LIMIT;
-	memcpy(f->ip.src_addr, path->src.b, sizeof(f->ip.src_addr));
-	memcpy(f->ip.dst_addr, path->dst.b, sizeof(f->ip.dst_addr));
+	memcpy(&f->ip.src_addr, path->src.b, sizeof(f->ip.src_addr));
+	memcpy(&f->ip.dst_addr, path->dst.b, sizeof(f->ip.dst_addr));
 	put_udp(&f->udp, path);
 	return &f->bth;
 }

@@ -30,8 +30,8 @@ is_front_v6(const struct rte_mbuf *m, const struct san_wire_path *path, uint16_t
 
 	return rte_be_to_cpu_32(f->ip.vtc_flow) >> 28 == 6 && f->ip.proto == IPPROTO_UDP &&
 		!san_wire_ip_is_v4(&path->dst) &&
-		memcmp(f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
-		memcmp(f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
+		memcmp(&f->ip.src_addr, path->dst.b, sizeof(path->dst.b)) == 0 &&
+		memcmp(&f->ip.dst_addr, path->src.b, sizeof(path->src.b)) == 0 &&
 		f->udp.dst_port == rte_cpu_to_be_16(udp_port) &&
 		san_wire_check_v6(m, f, &len) == SAN_DROP_NONE && len == rte_pktmbuf_data_len(m);
 }

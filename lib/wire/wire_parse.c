@@ -140,8 +140,8 @@ parse_v6(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	f = rte_pktmbuf_mtod(m, const struct wire_front_v6 *);
 	if (f->udp.dst_port != rte_cpu_to_be_16(udp_port))
 		return SAN_DROP_NOT_OURS;
-	memcpy(p->src.b, f->ip.src_addr, sizeof(p->src.b));
-	memcpy(p->dst.b, f->ip.dst_addr, sizeof(p->dst.b));
+	memcpy(p->src.b, &f->ip.src_addr, sizeof(p->src.b));
+	memcpy(p->dst.b, &f->ip.dst_addr, sizeof(p->dst.b));
 	/* An IPv4 address in IPv6 form could be taken for that of an IPv4 peer. */
 	if (san_wire_ip_is_v4(&p->src) || san_wire_ip_is_v4(&p->dst))
 		return SAN_DROP_IP_HEADER;

@@ -78,7 +78,7 @@ san_wire_peek(const struct rte_mbuf *m, uint16_t udp_port, struct san_wire_peek 
 	if (unlikely(out->cid == SAN_WIRE_CID_CM) && bth->opcode == SAN_OP_CM)
 		peek_cm(m, bth,
 			is_v4 ? mix_address((const uint8_t *)&v4->ip.src_addr, 4) :
-				mix_address(v6->ip.src_addr, 16),
+				mix_address((const uint8_t *)&v6->ip.src_addr, 16),
 			out);
 	return true;
 }

@@ -117,7 +117,7 @@ fix_v6(uint8_t *ip, uint32_t len, uint8_t fix)
 	if (len < sizeof(*h) + sizeof(struct rte_icmp_hdr))
 		return;
 	if (fix & FIX_ADDR) {
-		memcpy(h->dst_addr, us, sizeof(us));
+		memcpy(&h->dst_addr, us, sizeof(us));
 		/* a neighbour solicitation asks for us */
 		if (len >= sizeof(*h) + 24 && ip[sizeof(*h)] == 135)
 			memcpy(ip + sizeof(*h) + 8, us, sizeof(us));

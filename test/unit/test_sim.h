@@ -114,8 +114,8 @@ test_sim_frame(struct sim_world *w, uint32_t from, uint32_t to, uint16_t port, u
 		ip->payload_len = rte_cpu_to_be_16((uint16_t)(len - sizeof(*eth) - sizeof(*ip)));
 		ip->proto = 17;
 		ip->hop_limits = 64;
-		memcpy(ip->src_addr, src.b, sizeof(ip->src_addr));
-		memcpy(ip->dst_addr, dst.b, sizeof(ip->dst_addr));
+		memcpy(&ip->src_addr, src.b, sizeof(ip->src_addr));
+		memcpy(&ip->dst_addr, dst.b, sizeof(ip->dst_addr));
 		udp = (void *)(ip + 1);
 	} else {
 		struct rte_ipv4_hdr *ip = (void *)(eth + 1);

@@ -6,10 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <rte_telemetry.h>
-
 #include "socks.h"
 #include "view.h"
+#include "view_compat.h"
 
 #define PAGE    24    /* applications per answer: some 500 bytes each, of at most 16 KiB */
 #define NUMBERS 65536 /* upper bound of socket numbers */
@@ -88,17 +87,17 @@ add_limits(struct rte_tel_data *d, const struct app_port *port)
 	if (one == NULL)
 		return -ENOMEM;
 	rte_tel_data_start_dict(one);
-	rte_tel_data_add_dict_u64(one, "apps", conf->apps);
-	rte_tel_data_add_dict_u64(one, "qps", san_app_port_each(port, USERS_QPS));
-	rte_tel_data_add_dict_u64(one, "conns", san_app_port_each(port, USERS_CONNS));
-	rte_tel_data_add_dict_u64(one, "cqs", conf->app_cqs);
-	rte_tel_data_add_dict_u64(one, "regions", conf->app_regions);
-	rte_tel_data_add_dict_u64(one, "listeners", conf->app_listeners);
-	rte_tel_data_add_dict_u64(one, "memory_bytes", conf->app_bytes);
-	rte_tel_data_add_dict_u64(one, "stream_mem", core->stream_mem);
-	rte_tel_data_add_dict_u64(one, "stream_mem_user", core->stream_mem_user);
-	rte_tel_data_add_dict_u64(one, "stream_mrs", core->ulp.max_stream_mrs);
-	rte_tel_data_add_dict_u64(one, "linger_ms", core->linger_ns / SAN_NS_PER_MS);
+	rte_tel_data_add_dict_uint(one, "apps", conf->apps);
+	rte_tel_data_add_dict_uint(one, "qps", san_app_port_each(port, USERS_QPS));
+	rte_tel_data_add_dict_uint(one, "conns", san_app_port_each(port, USERS_CONNS));
+	rte_tel_data_add_dict_uint(one, "cqs", conf->app_cqs);
+	rte_tel_data_add_dict_uint(one, "regions", conf->app_regions);
+	rte_tel_data_add_dict_uint(one, "listeners", conf->app_listeners);
+	rte_tel_data_add_dict_uint(one, "memory_bytes", conf->app_bytes);
+	rte_tel_data_add_dict_uint(one, "stream_mem", core->stream_mem);
+	rte_tel_data_add_dict_uint(one, "stream_mem_user", core->stream_mem_user);
+	rte_tel_data_add_dict_uint(one, "stream_mrs", core->ulp.max_stream_mrs);
+	rte_tel_data_add_dict_uint(one, "linger_ms", core->linger_ns / SAN_NS_PER_MS);
 	return rte_tel_data_add_dict_container(d, "limits", one, 0);
 }
 
@@ -124,7 +123,7 @@ app_telemetry_apps(struct rte_tel_data *d, const struct app_port *port, uint32_t
 			break;
 		rc = add_app(d, by_id[id], &views[id]);
 	}
-	rte_tel_data_add_dict_u64(d, "next", id < SAN_ENGINE_APPS ? id : 0);
+	rte_tel_data_add_dict_uint(d, "next", id < SAN_ENGINE_APPS ? id : 0);
 	return rc;
 }
 

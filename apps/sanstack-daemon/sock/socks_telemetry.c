@@ -3,11 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <rte_telemetry.h>
-
 #include "inet.h"
 #include "socks.h"
 #include "view.h"
+#include "view_compat.h"
 
 #define PAGE    40  /* sockets per answer: some 300 bytes each, of at most 16 KiB */
 #define REASONS 128 /* reasons kept, which fit one answer with 100 bytes each */
@@ -55,8 +54,8 @@ san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uin
 {
 	(void)from;
 	san_view_fields(&(struct san_view){.dict = d}, sum_fields, RTE_DIM(sum_fields), port);
-	rte_tel_data_add_dict_u64(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
-	return rte_tel_data_add_dict_u64(d, "bytes_user_max", port->conf->sock_bytes);
+	rte_tel_data_add_dict_uint(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
+	return rte_tel_data_add_dict_uint(d, "bytes_user_max", port->conf->sock_bytes);
 }
 
 /* ---- lists ---- */
@@ -140,18 +139,18 @@ add_sock(struct rte_tel_data *d, const struct app_sock *s, uint32_t number)
 		if (shm->peer.family != 0)
 			add_name(one, "peer", shm->peer.ip, shm->peer.port);
 		/* the state of the rings; the program's positions may be wrong */
-		rte_tel_data_add_dict_u64(one, "unread",
-					  (uint32_t)(atomic_load(&shm->rx_tail) -
-						     atomic_load(&shm->rx_head)));
-		rte_tel_data_add_dict_u64(one, "unsent",
-					  (uint32_t)(atomic_load(&shm->tx_tail) -
-						     atomic_load(&shm->tx_head)));
-		rte_tel_data_add_dict_u64(one, "drops", atomic_load(&shm->nb_drops));
+		rte_tel_data_add_dict_uint(one, "unread",
+					   (uint32_t)(atomic_load(&shm->rx_tail) -
+						      atomic_load(&shm->rx_head)));
+		rte_tel_data_add_dict_uint(one, "unsent",
+					   (uint32_t)(atomic_load(&shm->tx_tail) -
+						      atomic_load(&shm->tx_head)));
+		rte_tel_data_add_dict_uint(one, "drops", atomic_load(&shm->nb_drops));
 	}
-	rte_tel_data_add_dict_u64(one, "uid", s->uid);
-	rte_tel_data_add_dict_u64(one, "accepted", s->token >= 0);
-	rte_tel_data_add_dict_u64(one, "inode", s->inode);
-	rte_tel_data_add_dict_u64(one, "kernel_inode", s->kernel_inode);
+	rte_tel_data_add_dict_uint(one, "uid", s->uid);
+	rte_tel_data_add_dict_uint(one, "accepted", s->token >= 0);
+	rte_tel_data_add_dict_uint(one, "inode", s->inode);
+	rte_tel_data_add_dict_uint(one, "kernel_inode", s->kernel_inode);
 	snprintf(name, sizeof(name), "%u", number);
 	return rte_tel_data_add_dict_container(d, name, one, 0);
 }
@@ -168,7 +167,7 @@ san_socks_telemetry_list(struct rte_tel_data *d, const struct app_port *port, ui
 		rc = add_sock(d, &port->socks[i], i);
 		nb_listed++;
 	}
-	rte_tel_data_add_dict_u64(d, "next", i < port->max_socks ? i : 0);
+	rte_tel_data_add_dict_uint(d, "next", i < port->max_socks ? i : 0);
 	return rc;
 }
 

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_telemetry.h>
-
 #include "engine_priv.h"
 #include "view.h"
+#include "view_compat.h"
 
 #define COLUMNS 96
 #define NUMBER  21 /* characters of a number, with its end */
@@ -32,7 +31,7 @@ san_view_u64(struct san_view *v, const char *name, uint64_t value)
 	char text[NUMBER];
 
 	if (v->dict != NULL) {
-		rte_tel_data_add_dict_u64(v->dict, name, value);
+		rte_tel_data_add_dict_uint(v->dict, name, value);
 		return;
 	}
 	snprintf(text, sizeof(text), "%" PRIu64, value);

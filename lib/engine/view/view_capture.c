@@ -17,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <rte_pcapng.h>
 #include <rte_spinlock.h>
 
 #include "engine_priv.h"
 #include "view.h"
+#include "view_compat.h"
 
 #define CAPTURE_POOL (4 * ENGINE_OUT_MAX)
 
@@ -56,7 +56,7 @@ capture_is_wanted(const struct san_view_capture *cap, const struct rte_mbuf *m, 
 		return !tx && peek.cid == cap->conf.cid;
 	if (eth->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
 		return memcmp(&v4->dst_addr, &peer[12], sizeof(v4->dst_addr)) == 0;
-	return memcmp(v6->dst_addr, peer, sizeof(v6->dst_addr)) == 0;
+	return memcmp(&v6->dst_addr, peer, sizeof(v6->dst_addr)) == 0;
 }
 
 void
@@ -65,14 +65,13 @@ san_view_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, boo
 	struct san_view_capture *cap = e->port->capture;
 	enum rte_pcapng_direction dir = tx ? RTE_PCAPNG_DIRECTION_OUT : RTE_PCAPNG_DIRECTION_IN;
 	struct rte_mbuf *copies[ENGINE_OUT_MAX];
-	uint64_t tsc = rte_rdtsc();
 	uint16_t i, k = 0;
 
 	for (i = 0; i < n; i++) {
 		if (!capture_is_wanted(cap, m[i], tx))
 			continue;
 		copies[k] = rte_pcapng_copy(e->port_id, e->id, m[i], cap->pool, cap->conf.snap,
-					    tsc, dir);
+					    dir, NULL);
 		if (copies[k] != NULL)
 			k++;
 		else
@@ -84,7 +83,7 @@ san_view_capture_pkts(struct san_engine *e, struct rte_mbuf **m, uint16_t n, boo
 	rte_pcapng_write_packets(cap->file, copies, k);
 	rte_spinlock_unlock(&cap->lock);
 	atomic_fetch_add(&cap->nb_pkts, k);
-	/* the documentation differs, but DPDK 22.11 leaves the copies to the caller */
+	/* the documentation differs, but DPDK leaves the copies to the caller */
 	rte_pktmbuf_free_bulk(copies, k);
 }
 
@@ -152,10 +151,15 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL);
 	if (cap->file == NULL)
 		goto no_pcapng;
+	if (rte_pcapng_add_interface(cap->file, p->id, NULL, NULL, NULL) < 0)
+		goto no_interface;
 	p->capture = cap;
 	capture_set_engines(p, cap);
 	return 0;
 
+no_interface:
+	rte_pcapng_close(cap->file);
+	fd = -1; /* closed by that */
 no_pcapng:
 	rte_mempool_free(cap->pool);
 no_pool:

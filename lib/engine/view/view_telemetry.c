@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_telemetry.h>
-
 #include "engine_priv.h"
 #include "view.h"
+#include "view_compat.h"
 
 #define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
 
@@ -229,7 +228,7 @@ add_hist(struct rte_tel_data *d, const char *name, const uint64_t hist[SAN_ENGIN
 		return -ENOMEM;
 	rte_tel_data_start_array(array, RTE_TEL_U64_VAL);
 	for (i = 0; i < SAN_ENGINE_HIST; i++)
-		rte_tel_data_add_array_u64(array, hist[i]);
+		rte_tel_data_add_array_uint(array, hist[i]);
 	return rte_tel_data_add_dict_container(d, name, array, 0);
 }
 
