@@ -47,6 +47,7 @@ check: deps-check with-tests
 
 # Every test in both builds, experiments, mutants: hours, without a limit. A run that was stopped goes on.
 # SUITE=unit|model|sim|e2e|mutants|...: one of them. The result goes into doc/testing.md.
+# DPDK_TREE="FOLDER...": unpacked releases of DPDK, against whose headers the sources must compile.
 check-all: deps-check-all with-tests
 	@/usr/bin/python3 devtools/check.py --all --suite "$(SUITE)" --plain $(BUILD) --asan $(BUILD_ASAN)
 
