@@ -449,6 +449,7 @@ def captures(work, daemons):
         out = daemon.sanctl('capture', 'start', path, '--cid', cid, '--snap', 100)
         check(f'capturing {cid}' in out, out)
         check('already' in daemon.sanctl('capture', 'start', path + '2', status=1), 'a second')
+        check(not os.path.exists(path + '2'), 'the file of a second')
         until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 50)
         state = daemon.json('capture', 'stop')
         seen = list(packets(path))
@@ -464,8 +465,18 @@ def captures(work, daemons):
         check('no connection' in daemon.sanctl('capture', 'start', path + '3', '--cid',
                                                '0x3fffff', status=1), 'unknown CID')
         check(not os.path.exists(path + '3'), 'a file without a capture')
-        for bad in ('x,y', '/x,1,2,3', '/x,-1', 'relative', '/x,0x1000000', '/' + 'x' * 400):
+        for bad in ('x,y', '/x', '@x', '@x:/x,1,2,3', '@x:/x,-1', '@x:/x,0x1000000', '@x:/' + 'x' * 400,
+                    '@nobody:/x', '@:/x'):
             check('error' in daemon.ask(f'capture,{bad}'), bad)
+        if os.geteuid() == 0:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+                os.seteuid(65534)
+                door.bind('')
+                door.listen()
+                os.seteuid(0)
+                name = door.getsockname()[1:].decode()
+                check(daemon.ask(f'capture,@{name}:/x')['error'] == 'Operation not permitted',
+                      'a file of another user')
         daemon.sanctl('capture', 'start', path + '4')
         until_true('packets', lambda: daemon.json('capture', 'show')['packets'] > 200)
         daemon.sanctl('capture', 'stop')

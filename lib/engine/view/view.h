@@ -89,17 +89,17 @@ int san_view_explain(struct rte_tel_data *d, const struct san_view_set *set);
 #define VIEW_CAPTURE_NAME 256
 
 struct san_view_capture_conf {
-	const char *file;
-	bool overwrite; /**< otherwise the file must not exist */
-	uint32_t snap;  /**< bytes kept of each packet; 0: all */
+	const char *file; /**< its name, for operators */
+	int fd;           /**< of the file, open for writing; it stays the caller's */
+	uint32_t snap;    /**< bytes kept of each packet; 0: all */
 	/* both CIDs of one connection; cid 0: the whole port */
 	uint32_t cid, dcid;
 	struct san_ip peer;
 };
 
 /**
- * Start a capture. Any thread. -EBUSY: one is active; -EEXIST or another error of open(); -ENOTSUP:
- * the application polls the port, and must capture itself; -ENAMETOOLONG, -ENOMEM.
+ * Start a capture. Any thread. -EBUSY: one is active; -ENOTSUP: the application polls the port, and
+ * must capture itself; -ENAMETOOLONG, -ENOMEM.
  */
 int san_view_capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf);
 /**

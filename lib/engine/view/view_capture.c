@@ -121,7 +121,6 @@ capture_stop(struct san_engine_port *p)
 static int
 capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
-	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (conf->overwrite ? O_TRUNC : O_EXCL);
 	uint32_t frame = p->conf.core.mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 	char pool[RTE_MEMPOOL_NAMESIZE];
 	struct san_view_capture *cap;
@@ -138,16 +137,12 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 		cap->conf.snap = UINT32_MAX;
 	cap->udp_port = p->conf.core.udp_port;
 	rte_spinlock_init(&cap->lock);
-	fd = open(cap->name, flags, 0640);
-	if (fd < 0) {
-		rc = -errno;
-		goto no_file;
-	}
 	snprintf(pool, sizeof(pool), "san_cap_%u", p->id);
 	cap->pool = rte_pktmbuf_pool_create(pool, CAPTURE_POOL * p->conf.nb_lcores, 0, 0,
 					    (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
 	if (cap->pool == NULL)
 		goto no_pool;
+	fd = fcntl(conf->fd, F_DUPFD_CLOEXEC, 0); /* closed by the next call if that fails */
 	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL);
 	if (cap->file == NULL)
 		goto no_pcapng;
@@ -163,10 +158,6 @@ no_interface:
 no_pcapng:
 	rte_mempool_free(cap->pool);
 no_pool:
-	close(fd);
-	if (!conf->overwrite) /* another file than a new one stays */
-		unlink(cap->name);
-no_file:
 	free(cap);
 	return rc;
 }
@@ -174,12 +165,19 @@ no_file:
 int
 san_view_capture(struct san_engine_port *p, const char *file)
 {
-	const struct san_view_capture_conf conf = {.file = file, .overwrite = true};
-	int rc;
+	struct san_view_capture_conf conf = {.file = file, .fd = -1};
+	int rc = 0;
 
 	pthread_mutex_lock(&control);
 	capture_stop(p);
-	rc = file != NULL ? capture_start(p, &conf) : 0;
+	if (file != NULL)
+		rc = conf.fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	if (rc < 0)
+		rc = -errno;
+	if (conf.fd >= 0) {
+		rc = capture_start(p, &conf);
+		close(conf.fd);
+	}
 	pthread_mutex_unlock(&control);
 	return rc;
 }

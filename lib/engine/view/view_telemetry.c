@@ -9,14 +9,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "engine_priv.h"
 #include "view.h"
 #include "view_compat.h"
 
-#define PAGE 32 /* connections in an answer: some 300 bytes each, of 16 KiB */
+#define PAGE   32 /* connections in an answer: some 300 bytes each, of 16 KiB */
+#define FILE_S 5  /* for the descriptor of a file, which the caller sends at once */
 
 static const uint32_t max_cid = 0xffffff;
 
@@ -247,19 +253,64 @@ tel_hist(struct request *r)
 
 /* ---- captures ---- */
 
-/* Parse FILE, CID, SNAP. Returns NULL, or what is wrong. */
+/*
+ * The descriptor of a file that the caller has opened, because its rights and folders are others
+ * than ours. It comes by a socket of the caller with this abstract name. Only the user of this
+ * process and root can send commands, so the socket must be theirs.
+ */
+static int
+receive_file(const char *name)
+{
+	const struct timeval timeout = {.tv_sec = FILE_S};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	size_t len = strnlen(name, sizeof(addr.sun_path) - 1);
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.head.cmsg_len = 0};
+	char byte;
+	struct iovec iov = {&byte, sizeof(byte)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -ENOMSG;
+	socklen_t cred_len = sizeof(struct ucred);
+	struct ucred cred;
+
+	memcpy(&addr.sun_path[1], name, len);
+	len += offsetof(struct sockaddr_un, sun_path) + 1;
+	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	    connect(sock, (const struct sockaddr *)&addr, (socklen_t)len) != 0 ||
+	    getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) != 0)
+		fd = -errno;
+	else if (cred.uid != 0 && cred.uid != geteuid())
+		fd = -EPERM;
+	else if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) < 0)
+		fd = -errno;
+	else if (msg.msg_controllen >= sizeof(control) && control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
+	if (sock >= 0)
+		close(sock);
+	return fd;
+}
+
+/* Parse @SOCKET:FILE, CID, SNAP, without opening anything. Returns NULL, or what is wrong. */
 static const char *
-parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_conf *conf)
+parse_capture(struct san_engine_port *p, char *params, struct san_view_capture_conf *conf,
+	      const char **from)
 {
 	const uint32_t max[] = {max_cid, UINT32_MAX};
 	uint32_t cid_snap[2] = {0};
 	struct san_view_conn c;
 
+	*from = strsep(&params, ":");
 	conf->file = strsep(&params, ",");
-	if (tel_numbers(params, max, RTE_DIM(max), cid_snap) < 0)
-		return "capture: parameters are FILE, CID, SNAP";
-	if (conf->file[0] != '/')
-		return "capture: the file's path must be absolute";
+	if (**from != '@' || conf->file == NULL ||
+	    tel_numbers(params, max, RTE_DIM(max), cid_snap) < 0)
+		return "capture: parameters are @SOCKET:FILE, CID, SNAP; see sanctl(1)";
 	if (strlen(conf->file) >= RTE_TEL_MAX_STRING_LEN) /* longer than telemetry can show */
 		return "capture: the file's path is too long";
 	conf->cid = cid_snap[0];
@@ -277,17 +328,21 @@ static int
 tel_capture(struct request *r)
 {
 	struct san_view_capture_conf conf = {0};
-	char buf[VIEW_CAPTURE_NAME];
-	const char *why;
+	char buf[VIEW_CAPTURE_NAME + sizeof(((struct sockaddr_un *)0)->sun_path)];
+	const char *why, *from;
 	int rc = 0;
 
 	if (r->params != NULL && r->params[0] != '\0') {
 		if (strlen(r->params) >= sizeof(buf))
 			return tel_error(r, "capture: the file's path is too long");
-		why = parse_capture(r->port, strcpy(buf, r->params), &conf);
+		why = parse_capture(r->port, strcpy(buf, r->params), &conf, &from);
 		if (why != NULL)
 			return tel_error(r, why);
-		rc = san_view_capture_start(r->port, &conf);
+		rc = conf.fd = receive_file(&from[1]);
+		if (rc >= 0) {
+			rc = san_view_capture_start(r->port, &conf);
+			close(conf.fd);
+		}
 	}
 	if (rc == -EBUSY)
 		return tel_error(r, "capture: there is one already");
@@ -345,7 +400,7 @@ static const struct command {
 	{"/sanstack/lcores", tel_lcores, "All lcores and how busy they are. No parameters",
 	 &san_view_lcore_set},
 	{"/sanstack/capture", tel_capture,
-	 "Packets into a pcapng file. Parameters: FILE, CID (0: all), SNAP; none: show"},
+	 "Packets into a pcapng file. Parameters: @SOCKET:FILE, CID (0: all), SNAP; none: show"},
 	{"/sanstack/capture_stop", tel_capture_stop, "End capturing. No parameters"},
 	{"/sanstack/lcore", tel_lcore, "Counters of one lcore. Parameter: its number, from 0",
 	 &san_view_all_set},
