@@ -97,6 +97,7 @@ attach_hello(struct view *v)
 
 	v->wake_fd = -1;
 	strncpy(req.hello.port, san_sock_conf()->port, SHMQ_PORT - 1);
+	strncpy(req.hello.name, program_invocation_short_name, SHMQ_NAME - 1);
 	rc = attach_exchange(&req, &v->hello, &fd);
 	if (rc != 0)
 		return rc;

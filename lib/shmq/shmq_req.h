@@ -16,6 +16,7 @@
 #define SHMQ_MAGIC  0x716d6873u /* "shmq" */
 #define SHMQ_ABI    10          /**< changes with any layout here, in shmq.h or in included files */
 #define SHMQ_PORT   32          /* bytes of a port's name, with the final NUL */
+#define SHMQ_NAME   16          /* bytes of a program's name, with the final NUL */
 #define SHMQ_LAYOUT 40          /* bytes of the layout text that SHMQ_TAKEOVER compares */
 
 enum shmq_type {
@@ -94,6 +95,8 @@ struct shmq_req {
 		struct {
 			char port[SHMQ_PORT]; /**< its name; empty: the daemon's first one */
 			uint8_t is_query;     /**< report the port only: nothing is attached */
+			/** of the program, for operators; empty: an older library */
+			char name[SHMQ_NAME];
 		} hello;
 		struct {
 			uint64_t addr; /**< address of the first byte in the application */

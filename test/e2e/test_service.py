@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 
-from daemon import DAEMON, IP, Daemon, alone, embedded
-from e2e import (BUILD, PATIENCE, SANITIZE, SLOW, Process, Tests, Work, check,
-                 need_namespaces, until_true)
+from daemon import DAEMON, IP, PINGPONG, Daemon, alone, embedded
+from e2e import (BUILD, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SANITIZE, SLOW, SOURCE, Process, Tests,
+                 Work, check, need_namespaces, until_true)
 from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, answer, ask, ask_id,
                          conn_body, dial, exchange, memfd, mr_body, request, say_as, stream_body)
 
@@ -26,6 +26,7 @@ LEAVER = os.path.join(BUILD, 'test/e2e/leaver')
 UNITS = {'apps/sanstack-daemon/sanstack-daemon.service': 3.3,
          'apps/sanstack-daemon/sanstack-daemon@.service': 3.3,
          'usertools/sanstack-metrics.service': 1.5}
+SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 NOBODY = 65534
 
 
@@ -215,6 +216,54 @@ def captured(work):
     exchange(work, daemon)
     daemon.stop()
     check(os.path.getsize(path) > 50000, f'{os.path.getsize(path)} bytes of 600 packets')
+
+
+# As PrivateTmp= and ProtectProc= of the unit: {} is another folder for the daemon.
+CONFINED = OWN_MOUNTS_SH + """
+mount -t tmpfs none {}
+mount -t proc -o hidepid=invisible proc /proc
+exec "$@"
+"""
+
+
+def confined(work):
+    """A daemon that sees neither the caller's files nor other users' processes: sanctl captures into
+    the caller's file, and applications have names. Without capabilities sanctl serves metrics, as soon
+    as there is a daemon."""
+    need_namespaces('setpriv')
+    os.chmod(work.dir, 0o755)
+    folder, conf = work.path('tmp'), work.path('server.conf')
+    os.mkdir(folder, 0o700)
+    http = Process(work, 'metrics', ['setpriv', '--bounding-set', '-all', '--no-new-privs', SANCTL,
+                                     '--config', conf, 'metrics', '--listen', '127.0.0.1:0'])
+    http.wait_text('listening')
+
+    def scrape():
+        with socket.create_connection(('127.0.0.1', int(http.out().rpartition(':')[2]))) as s:
+            s.sendall(b'GET /metrics HTTP/1.0\r\n\r\n')
+            return b''.join(iter(lambda: s.recv(65536), b'')).decode()
+
+    def sanctl(*words):
+        done = subprocess.run([SANCTL, '--config', conf, *words], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+        check(done.returncode == 0, f'{words}: {done.stderr}')
+        return done.stdout
+
+    check(' 503 ' in scrape(), scrape())
+    daemon = Daemon(work, 'server', daemon='user = nobody',
+                    wrap=[*OWN_MOUNTS, 'sh', '-c', CONFINED.format(folder), 'sh'])
+    server = Process(work, 'pingpong', [PINGPONG, '-w', 'server', daemon.spec])
+    until_true(lambda: sanctl('apps'), lambda: ' pingpong ' in sanctl('apps'))
+    check(' 200 ' in scrape() and 'name="pingpong"' in scrape(), scrape())
+    server.kill()
+    sanctl('capture', 'start', f'{folder}/one.pcapng', '--snap', '100')
+    exchange(work, daemon)
+    sanctl('capture', 'stop')
+    size = os.path.getsize(f'{folder}/one.pcapng')
+    check(size > 30000, f'{size} bytes of 600 packets')
+    daemon.stop()
+    check(' 503 ' in scrape(), scrape())
+    http.kill()
 
 
 def no_filter(work):
@@ -594,6 +643,7 @@ def main():
             (tests.add, 'another user, no rights in any thread', other_user),
             (tests.add_long, 'root without rights', root_without_rights),
             (tests.add_long, 'capture behind the filter', captured),
+            (tests.add, 'confined as by its unit', confined),
             (tests.add_long, 'without the filter', no_filter),
             (tests.add_long, 'what can not be removed', can_not_remove),
             (tests.add_long, 'started without rights', unprivileged),
@@ -608,7 +658,7 @@ def main():
             (tests.add_long, 'memory left behind', left_memory),
             (tests.add, 'unit and example', installed),
     ]:
-        if root or test not in (other_user, unprivileged, can_not_remove, other_drivers,
+        if root or test not in (confined, other_user, unprivileged, can_not_remove, other_drivers,
                                 of_one_user, left_queue_pairs, left_memory, watchdog,
                                 root_without_rights, no_filter):
             add(name, alone, test)

@@ -179,6 +179,7 @@ unix_hello(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 	int fd, rc;
 
 	memcpy(req.hello.port, port, SHMQ_PORT);
+	strncpy(req.hello.name, program_invocation_short_name, SHMQ_NAME - 1);
 	rc = unix_request(ctx, &req, -1, &rep, &fd);
 	if (rc != 0)
 		return rc;
