@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The configurations in config/ run unchanged, each on a machine of its own: /run is empty, and the
-only devices are a veth pair for each interface that the file names. (SYS-11)
+only devices are a veth pair for each interface that the file names. Commands of the documents that
+depend on files end. (SYS-11)
 """
 
 import glob
@@ -167,6 +168,27 @@ def monitoring():
     check('- 127.0.0.1:9464' in read('prometheus.yml'), read('prometheus.yml'))
 
 
+def documents():
+    for path in ('README.md', 'debian/README.Debian', 'doc/*.md', 'doc/man/*'):
+        for name in glob.glob(os.path.join(SOURCE, path)):
+            with open(name, encoding='utf-8') as f:
+                yield name, f.read()
+
+
+def waits():
+    """Each loop of the documents that waits for a daemon ends if that has ended."""
+    nb = 0
+    for name, text in documents():
+        for line in re.findall(r'^ *((?:until|while) .*; do .*done)$', text, re.M):
+            nb += 1
+            with Work() as work:
+                line = line.replace('/tmp/', work.dir + '/')
+                done = subprocess.run(['timeout', '60', 'bash', '-c', f'false & sleep 0.1\n{line}'],
+                                      capture_output=True, text=True, check=False)
+            check(done.returncode != 124, f'{name}: {line}: for ever')
+    check(nb >= 3, f'only {nb} loops')
+
+
 def runs(names, then):
     cpus = set(re.findall(r'@(\d+)', ''.join(map(read, names))))
     if not cpus <= set(map(str, os.sched_getaffinity(0))):
@@ -190,6 +212,7 @@ def main():
     tests.add('every file is right', every_file)
     tests.add('every wrong file is refused with its line', wrong)
     tests.add('monitoring', monitoring)
+    tests.add('waits of the documents end', waits)
     for names, then in RUN.items():
         tests.add(f'as it stands: {", ".join(names)}', runs, names, then)
     return tests.run()
