@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# To use the programs of a build folder as if they were installed: . usertools/env.sh [BUILD]
+# To use the programs of a build folder, SAN_BUILD_DIR or build, as if they were installed:
+# . usertools/env.sh. It takes no argument: in a script "$1" is that of the script.
 
-san_build=${1:-${SAN_BUILD_DIR:-build}}
+san_build=${SAN_BUILD_DIR:-build}
 san_build=$(cd "$san_build" && pwd) || echo "$san_build: make build makes it" >&2
 for san_at in examples apps/sansock apps/sansim apps/sanbench apps/sanstack-daemon; do
 	PATH=$san_build/$san_at:$PATH

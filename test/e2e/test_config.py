@@ -189,6 +189,14 @@ def waits():
     check(nb >= 3, f'only {nb} loops')
 
 
+def environment():
+    """usertools/env.sh leaves the arguments of the script that reads it alone."""
+    done = subprocess.run(['sh', '-c', '. usertools/env.sh && sansim --version && echo "with $1"', 'sh', '/etc'],
+                          cwd=SOURCE, env={**os.environ, 'SAN_BUILD_DIR': BUILD}, capture_output=True,
+                          text=True, timeout=PATIENCE, check=False)
+    check('sansim ' in done.stdout and 'with /etc' in done.stdout, done.stdout + done.stderr)
+
+
 def runs(names, then):
     cpus = set(re.findall(r'@(\d+)', ''.join(map(read, names))))
     if not cpus <= set(map(str, os.sched_getaffinity(0))):
@@ -213,6 +221,7 @@ def main():
     tests.add('every wrong file is refused with its line', wrong)
     tests.add('monitoring', monitoring)
     tests.add('waits of the documents end', waits)
+    tests.add('env.sh in a script', environment)
     for names, then in RUN.items():
         tests.add(f'as it stands: {", ".join(names)}', runs, names, then)
     return tests.run()
