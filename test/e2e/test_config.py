@@ -197,6 +197,19 @@ def environment():
     check('sansim ' in done.stdout and 'with /etc' in done.stdout, done.stdout + done.stderr)
 
 
+def scenarios():
+    """The scenarios that the documents name have the hosts and connections that they are about."""
+    found = {path for _, text in documents()
+             for path in re.findall(r'--scenario (test/\S+\.ini)', text)}
+    check('test/experiments/incast.ini' in found, f'{found}')
+    for path in found:
+        done = subprocess.run([os.path.join(BUILD, 'apps/sansim/sansim'), '--scenario', path, '--print'],
+                              cwd=SOURCE, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        check(done.returncode == 0, done.stderr)
+        values = dict(re.findall(r'^(\w+) = (\S+)', done.stdout, re.M))
+        check(values['pattern'] != 'incast' or int(values['connections']) > 16, f'{path}: {values}')
+
+
 def runs(names, then):
     cpus = set(re.findall(r'@(\d+)', ''.join(map(read, names))))
     if not cpus <= set(map(str, os.sched_getaffinity(0))):
@@ -222,6 +235,7 @@ def main():
     tests.add('monitoring', monitoring)
     tests.add('waits of the documents end', waits)
     tests.add('env.sh in a script', environment)
+    tests.add('scenarios of the documents', scenarios)
     for names, then in RUN.items():
         tests.add(f'as it stands: {", ".join(names)}', runs, names, then)
     return tests.run()
