@@ -198,7 +198,9 @@ def other_user(work):
     all_threads(daemon, NOBODY)
     daemon.stop()
     check(not os.path.exists(daemon.path) and not os.path.exists(work.path('pid')), 'files are left')
-    check('stays at the end' not in daemon.process.err(), daemon.process.err())
+    check(not os.path.exists(work.path('memif.sock')), 'the socket of memif is left')
+    for word in ('stays at the end', 'EAL'):
+        check(word not in daemon.process.err(), daemon.process.err())
 
 
 def root_without_rights(work):

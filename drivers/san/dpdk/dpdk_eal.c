@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include <rte_bus.h>
+#include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_devargs.h>
 #include <rte_eal.h>
@@ -315,5 +316,10 @@ san_dpdk_eal_remove(struct rte_device *dev)
 	args = rte_dev_devargs(dev);
 	snprintf(removed, sizeof(removed), "%s:%s,%s", rte_bus_name(rte_dev_bus(dev)),
 		 rte_dev_name(dev), args != NULL && args->args != NULL ? args->args : "");
-	rte_dev_remove(dev);
+	/*
+	 * rte_dev_remove() asks secondary processes first, through files of EAL. A daemon that has
+	 * changed its user cannot read them, and its device would stay.
+	 */
+	if (rte_vdev_uninit(rte_dev_name(dev)) == -ENODEV)
+		rte_dev_remove(dev);
 }
