@@ -40,6 +40,24 @@ sanctl=$(find "$dir/root" -path '*bin/sanctl')
 [ -n "$(find "$dir/root" -path '*man1/sanctl.1')" ] || fail "sanctl.1 is not installed"
 "$sanctl" --help | grep -q 'usage: sanctl' || fail "sanctl is not installed, or does not run"
 sansock=$(find "$dir/root" -path '*bin/sansock')
+# ---- completion in bash: commands, options, and the words that they take ----
+completes() { # $1: what is offered for the last of the others
+	want=$1
+	shift
+	# shellcheck disable=SC2016
+	got=$(PATH=$(dirname "$sanctl"):$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+		_sanstack "$1" "${@: -1}" "${@: -2:1}"; echo "${COMPREPLY[*]}"' \
+		"$(find "$dir/root" -path "*/bash-completion/completions/$1")" "$@")
+	[ "$got" = "$want" ] || fail "completion of $*: \"$got\", not \"$want\""
+}
+completes 'conn conns' sanctl con
+completes '--watch' sanctl conns --wa
+completes 'start stop' sanctl -p x capture st
+completes '' sanctl --config ''
+completes 'pull push' sanbench --mode pu
+completes 'topology.hosts=' sansim --set topology.ho
+completes '--seconds --seed --series --set' sansim --se
+completes 'check' sansock che
 for page in man1/sansock.1 man5/sansock.conf.5 man7/sanstack-counters.7; do
 	[ -n "$(find "$dir/root" -path "*$page")" ] || fail "$page is not installed"
 done
