@@ -40,6 +40,17 @@ sanctl=$(find "$dir/root" -path '*bin/sanctl')
 [ -n "$(find "$dir/root" -path '*man1/sanctl.1')" ] || fail "sanctl.1 is not installed"
 "$sanctl" --help | grep -q 'usage: sanctl' || fail "sanctl is not installed, or does not run"
 sansock=$(find "$dir/root" -path '*bin/sansock')
+bench=$(find "$dir/root" -path '*bin/sanbench')
+
+# ---- wherever it is installed, programs find libraries, and these the providers (SYS-10) ----
+if [ "$SAN_SANITIZE" = 0 ]; then
+	out=$(env -u LD_LIBRARY_PATH -u RTSAN_PROVIDER_PATH "$bench" --attach unix:/nosuch/daemon --server 2>&1)
+	echo "$out" | grep -q 'unix:.*No such file' || fail "sanbench without paths of its own: $out"
+	for file in $(find "$dir/root" -name 'librtsan*.so' -o -name libsanstack-fi.so); do
+		! env -u LD_LIBRARY_PATH ldd "$file" | grep 'librtsan.*not found' || fail "$file needs a path"
+	done
+fi
+
 # ---- completion in bash: commands, options, and the words that they take ----
 completes() { # $1: what is offered for the last of the others
 	want=$1
