@@ -218,6 +218,15 @@ def captured(work):
     exchange(work, daemon)
     daemon.stop()
     check(os.path.getsize(path) > 50000, f'{os.path.getsize(path)} bytes of 600 packets')
+    daemon.again().stop()
+    check(0 < os.path.getsize(path) < 50000, f'{os.path.getsize(path)} bytes: not replaced')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('precious')
+    again = subprocess.run([DAEMON, '-c', daemon.conf], capture_output=True, text=True,
+                           timeout=PATIENCE, check=False)
+    check(again.returncode == 1 and f'{path}: is no capture; it stays' in again.stderr, again.stderr)
+    with open(path, encoding='utf-8') as f:
+        check(f.read() == 'precious', 'a file that is no capture was overwritten')
 
 
 # As PrivateTmp= and ProtectProc= of the unit: {} is another folder for the daemon.

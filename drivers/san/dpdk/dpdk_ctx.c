@@ -59,7 +59,8 @@ make_engine(struct dpdk_conf *conf, const struct rtsan_host *host, struct dpdk_c
 	if (rc != 0) {
 		san_engine_close(ctx->port);
 		san_dpdk_eal_remove(dev);
-		return host->fail(rc, "capture=%s: %s", conf->capture, strerror(-rc));
+		return host->fail(rc, "capture=%s: %s", conf->capture,
+				  rc == -EEXIST ? "is no capture; it stays" : strerror(-rc));
 	}
 	return 0;
 }

@@ -108,7 +108,10 @@ int san_view_capture_start(struct san_engine_port *p, const struct san_view_capt
  */
 bool san_view_capture_show(struct san_engine_port *p, struct san_view *v, bool ends);
 
-/** Write every packet of the port to *file* (pcapng), until NULL is given. 0 or -errno. */
+/**
+ * Write every packet of the port to *file* (pcapng), until NULL is given. An earlier capture there
+ * is replaced. -EEXIST: the file has other contents, and stays; or another error of open().
+ */
 int san_view_capture(struct san_engine_port *p, const char *file);
 
 /** For the engine: write those of *m* that are wanted. */

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_spinlock.h>
@@ -24,6 +25,7 @@
 #include "view_compat.h"
 
 #define CAPTURE_POOL (4 * ENGINE_OUT_MAX)
+#define PCAPNG_FIRST 0x0a0d0d0au /* type of the first block, the same in both byte orders */
 
 struct san_view_capture {
 	rte_pcapng_t *file;
@@ -118,6 +120,27 @@ capture_stop(struct san_engine_port *p)
 	free(cap);
 }
 
+/* The descriptor of *file*. A regular file is only overwritten if it is empty or a capture. */
+static int
+capture_open(const char *file)
+{
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0640), rc;
+	uint32_t block = 0;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return fd < 0 ? -errno : fd;
+	rc = pread(fd, &block, sizeof(block), 0) == sizeof(block) && block == PCAPNG_FIRST ?
+		0 :
+		-EEXIST;
+	if (rc == 0 && ftruncate(fd, 0) != 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
 static int
 capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
@@ -171,9 +194,7 @@ san_view_capture(struct san_engine_port *p, const char *file)
 	pthread_mutex_lock(&control);
 	capture_stop(p);
 	if (file != NULL)
-		rc = conf.fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-	if (rc < 0)
-		rc = -errno;
+		rc = conf.fd = capture_open(file);
 	if (conf.fd >= 0) {
 		rc = capture_start(p, &conf);
 		close(conf.fd);
