@@ -127,6 +127,7 @@ def quiet(work):
 # A user without access to files of root's programs, and without /sbin in PATH.
 AS_USER = """
 set -eu
+demo=$(cat usertools/demo.sh)      # now: the sources may be below /tmp
 mount -t tmpfs -o mode=1777 tmp /tmp; mount -t tmpfs -o mode=755 run /run
 mkdir -m 700 /run/dpdk
 mkdir -p /tmp/build/apps/sanbench /tmp/build/examples
@@ -134,7 +135,7 @@ for program in apps/sanbench/sanbench examples/filecopy; do
   printf '#!/bin/sh\\necho no program; exit 1\\n' >/tmp/build/$program
   chmod +x /tmp/build/$program
 done
-cat usertools/demo.sh >/tmp/demo.sh
+echo "$demo" >/tmp/demo.sh
 cd /tmp
 PATH=/usr/local/bin:/usr/bin:/bin exec setpriv --reuid=65534 --regid=65534 --clear-groups bash /tmp/demo.sh /tmp/build
 """

