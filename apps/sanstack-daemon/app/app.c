@@ -239,10 +239,7 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 	rep->hello.no_tcp = conf->carry_tcp != SAN_CARRY_TCP_ON;
 	if (req->hello.is_query)
 		return 0;
-	if (a->name[0] == '\0') { /* /proc hides the program, as with ProtectProc=invisible */
-		snprintf(a->name, sizeof(a->name), "%.*s", SHMQ_NAME - 1, req->hello.name);
-		san_logging_printable(a->name);
-	}
+	san_apps_name(a, req->hello.name);
 	san_apps_own(a, san_shmq_is_root(&a->sender));
 	nb = san_apps_of(all, a->owner);
 	if (!san_apps_have_place(port, a->owner, 0)) {

@@ -23,6 +23,8 @@ app_serve_fn san_app_conn_listen, san_app_conn_unlisten, san_app_conn_set_up, sa
  * UNIX socket.
  */
 struct app *san_apps_add(struct apps *all, int sock);
+/** Name *a* as it calls itself, if /proc hides it, as with ProtectProc=invisible. */
+void san_apps_name(struct app *a, const char name[SHMQ_NAME]);
 /** Set the user that *a* counts as. *is_root*: it is root of this host; see san_shmq_is_root(). */
 void san_apps_own(struct app *a, bool is_root);
 /** Set the text of its answer; returns *rc*. */

@@ -57,6 +57,7 @@ struct saved_app {
 	uint32_t nb_late;      /**< number of struct shmq_event that follow */
 	uint32_t port;         /**< or NO_PORT */
 	uint32_t is_root, pad; /**< its hello proved that; see san_shmq_is_root() */
+	char name[SHMQ_NAME];  /**< its hello gave it, where /proc hides the program */
 };
 
 /* ---- save ---- */
@@ -119,6 +120,7 @@ save_app(const struct app *a, struct state *st)
 	}
 	for (i = 0; i < SAN_ENGINE_LCORES; i++)
 		s.wake_fds[i] = san_state_put_fd(st, a->wake_fds[i]);
+	snprintf(s.name, sizeof(s.name), "%s", a->name);
 	san_state_put(st, &s, sizeof(s));
 	STAILQ_FOREACH(late, &a->late, link)
 		san_state_put(st, &late->ev, sizeof(late->ev));
@@ -274,6 +276,7 @@ load_app(struct apps *all, struct state *st)
 	}
 	a->hello_ns = s.hello_ns;
 	san_apps_own(a, s.is_root != 0);
+	san_apps_name(a, s.name);
 	return s.attached != 0 ? load_attached(all, a, &s, st) : 0;
 }
 

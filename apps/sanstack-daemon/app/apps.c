@@ -141,6 +141,15 @@ apps_read_name(struct app *a)
 	san_logging_printable(a->name);
 }
 
+void
+san_apps_name(struct app *a, const char name[SHMQ_NAME])
+{
+	if (a->name[0] != '\0')
+		return;
+	snprintf(a->name, sizeof(a->name), "%.*s", SHMQ_NAME - 1, name);
+	san_logging_printable(a->name);
+}
+
 uint32_t
 san_apps_of(const struct apps *all, uid_t owner)
 {

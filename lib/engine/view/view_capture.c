@@ -124,15 +124,18 @@ capture_stop(struct san_engine_port *p)
 static int
 capture_open(const char *file)
 {
-	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0640), rc;
+	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0640), in, rc;
 	uint32_t block = 0;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return fd < 0 ? -errno : fd;
-	rc = pread(fd, &block, sizeof(block), 0) == sizeof(block) && block == PCAPNG_FIRST ?
+	in = open(file, O_RDONLY | O_CLOEXEC);
+	rc = pread(in, &block, sizeof(block), 0) == sizeof(block) && block == PCAPNG_FIRST ?
 		0 :
 		-EEXIST;
+	if (in >= 0)
+		close(in);
 	if (rc == 0 && ftruncate(fd, 0) != 0)
 		rc = -errno;
 	if (rc == 0)
@@ -165,10 +168,12 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 					    (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
 	if (cap->pool == NULL)
 		goto no_pool;
-	fd = fcntl(conf->fd, F_DUPFD_CLOEXEC, 0); /* closed by the next call if that fails */
-	cap->file = rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL);
-	if (cap->file == NULL)
+	fd = fcntl(conf->fd, F_DUPFD_CLOEXEC, 0);
+	cap->file = fd >= 0 ? rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL) : NULL;
+	if (cap->file == NULL) {
+		rc = errno != 0 ? -errno : -EIO; /* of the first write */
 		goto no_pcapng;
+	}
 	if (rte_pcapng_add_interface(cap->file, p->id, NULL, NULL, NULL) < 0)
 		goto no_interface;
 	p->capture = cap;
@@ -179,6 +184,8 @@ no_interface:
 	rte_pcapng_close(cap->file);
 	fd = -1; /* closed by that */
 no_pcapng:
+	if (fd >= 0)
+		close(fd);
 	rte_mempool_free(cap->pool);
 no_pool:
 	free(cap);

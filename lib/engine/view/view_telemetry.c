@@ -22,7 +22,7 @@
 #include "view_compat.h"
 
 #define PAGE   32 /* connections in an answer: some 300 bytes each, of 16 KiB */
-#define FILE_S 5  /* for the descriptor of a file, which the caller sends at once */
+#define FILE_S 1  /* to connect, and for the descriptor, which the caller sends at once */
 
 static const uint32_t max_cid = 0xffffff;
 
@@ -274,7 +274,7 @@ receive_file(const char *name)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = CMSG_LEN(sizeof(int)), /* one: the kernel keeps more */
 	};
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), fd = -ENOMSG;
 	socklen_t cred_len = sizeof(struct ucred);
@@ -283,6 +283,7 @@ receive_file(const char *name)
 	memcpy(&addr.sun_path[1], name, len);
 	len += offsetof(struct sockaddr_un, sun_path) + 1;
 	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
 	    connect(sock, (const struct sockaddr *)&addr, (socklen_t)len) != 0 ||
 	    getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) != 0)
 		fd = -errno;
@@ -290,7 +291,8 @@ receive_file(const char *name)
 		fd = -EPERM;
 	else if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) < 0)
 		fd = -errno;
-	else if (msg.msg_controllen >= sizeof(control) && control.head.cmsg_type == SCM_RIGHTS)
+	else if (control.head.cmsg_len == CMSG_LEN(sizeof(int)) &&
+		 control.head.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 	if (sock >= 0)
 		close(sock);
