@@ -461,8 +461,6 @@ pdl_check_conn(const struct san_pdl *pdl, const struct san_pdl_conn *c)
 	 * PCB-2 counts connections with unreceived packets; waiting connections have queued ones.
 	 */
 	SAN_VERIFY(c->active || (flight == 0 && !c->in_wait));
-	SAN_VERIFY(!c->active || flight != 0 || c->in_wait || c->in_ready || san_pdl_has_lost(c) ||
-		   c->state != SAN_CONN_OPEN || c->failed);
 	SAN_VERIFY(!c->in_wait || c->txb != NULL);
 	SAN_VERIFY(!c->token || !c->in_wait);
 	SAN_VERIFY(!san_pdl_ack_owes(c) || c->ack.listed || c->state == SAN_CONN_SETUP);

@@ -57,13 +57,13 @@ static_assert(sizeof(struct wire_bth) == 12, "BTH");
 static_assert(offsetof(struct wire_bth, resv8a) == 4, "BTH resv8a");
 static_assert(offsetof(struct wire_bth, ackreq) == 8, "BTH AckReq");
 
-/** Headers up to the BTH over IPv4. Those of DPDK are at even addresses, since 24.11 by type. */
+/** Headers up to the BTH over IPv4. */
 struct wire_front_v4 {
 	struct wire_eth eth;
 	struct rte_ipv4_hdr ip;
 	struct rte_udp_hdr udp;
 	struct wire_bth bth;
-} __rte_packed __rte_aligned(2);
+} __rte_packed;
 static_assert(sizeof(struct wire_front_v4) == 54, "headers over IPv4");
 
 /** Headers up to the BTH over IPv6. */
@@ -72,7 +72,7 @@ struct wire_front_v6 {
 	struct rte_ipv6_hdr ip;
 	struct rte_udp_hdr udp;
 	struct wire_bth bth;
-} __rte_packed __rte_aligned(2);
+} __rte_packed;
 static_assert(sizeof(struct wire_front_v6) == 74, "headers over IPv6");
 
 /** Destination CID. It is read as a word with the byte before it, and so is the PSN. */
