@@ -46,7 +46,7 @@ bench=$(find "$dir/root" -path '*bin/sanbench')
 if [ "$SAN_SANITIZE" = 0 ]; then
 	out=$(env -u LD_LIBRARY_PATH -u RTSAN_PROVIDER_PATH "$bench" --attach unix:/nosuch/daemon --server 2>&1)
 	echo "$out" | grep -q 'unix:.*No such file' || fail "sanbench without paths of its own: $out"
-	for file in $(find "$dir/root" -name 'librtsan*.so' -o -name libsanstack-fi.so); do
+	for file in $(find "$dir/root" -name 'librtsan*.so' -o -name libsanstack-fi.so -o -path '*bin/san*'); do
 		! env -u LD_LIBRARY_PATH ldd "$file" | grep 'librtsan.*not found' || fail "$file needs a path"
 	done
 fi
