@@ -93,7 +93,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie, bo
 	const struct wr_op *op = &ops[wr->op];
 	/* A send names no memory of the peer, so the contents of these fields must not be sent. */
 	bool names = wr->op != RTSAN_WR_SEND;
-	uint8_t flags = wr->flags; /* read before the first write, which might change it */
+	uint8_t flags = wr->flags; /* once: for the compiler, a write to *e may change *wr */
 	uint32_t n;
 
 	memcpy(&e->req, op->head, sizeof(op->head));

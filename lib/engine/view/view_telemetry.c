@@ -292,7 +292,7 @@ receive_file(const char *name)
 	else if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) < 0)
 		fd = -errno;
 	else if (control.head.cmsg_len == CMSG_LEN(sizeof(int)) &&
-		 control.head.cmsg_type == SCM_RIGHTS)
+		 control.head.cmsg_level == SOL_SOCKET && control.head.cmsg_type == SCM_RIGHTS)
 		memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 	if (sock >= 0)
 		close(sock);
