@@ -62,6 +62,7 @@ struct conn {
 	struct {
 		struct window *first;
 	} windows;
+	unsigned int later[2];
 	unsigned short tail[];
 };
 int conn_add(int id);
@@ -96,6 +97,8 @@ CHANGES = {
     'a structure behind a pointer in a part without a name': ('char *bytes', 'char **bytes'),
     'a member of a union': ('char b[8]', 'char b[4]'),
     'another structure behind a pointer': ('struct peer *peer', 'struct inner *peer'),
+    'the room for later fields': ('later[2]', 'later[3]'),
+    'the place of that room': ('unsigned int later[2]', '_Alignas(16) unsigned int later[2]'),
     'one structure more': ('enum mode, enum number)', 'enum mode, enum number, struct other *)'),
     'one enumeration less': ('enum mode, enum number)', 'enum number)'),
     'what belongs to a process is read': ('struct process *)', 'struct other *)'),
@@ -116,6 +119,8 @@ SAME = {
     'a structure of the process': ('{ int fd; }', '{ int fd, other; }'),
     'a structure that is not reached': ('{ int y; }', '{ int y, z; }'),
     'a structure of DPDK behind a pointer': ('{ int y; };', '{ int y; };\nstruct rte_thing { int z; };'),
+    'a field in the room for later ones': (
+        'unsigned int later[2];', 'struct { unsigned int late; unsigned char room[4]; } later;'),
     'const': ('unsigned int id;', 'const unsigned int id;'),
     'white space': ('unsigned int id;', 'unsigned   int\n\tid;'),
 }

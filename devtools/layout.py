@@ -20,6 +20,7 @@ SAME_LAYOUT = 'const_type', 'volatile_type', 'atomic_type', 'restrict_type'
 KINDS = {'structure_type': 'struct', 'union_type': 'union', 'enumeration_type': 'enum'}
 BITS = 'bit_size', 'bit_offset', 'data_bit_offset'
 FOREIGN = 'rte_'    # DPDK's, whose version the daemons compare
+LATER = 'later'     # a field in which another version may have fields of its own: only its place counts
 
 
 def read_entries(readelf, path):
@@ -104,11 +105,23 @@ class Layouts:
         self.waiting.append((name, entry))
         return name
 
+    def bytes_of(self, entry):
+        """Size of a type."""
+        if 'byte_size' in entry:
+            return int(entry['byte_size'])
+        size = self.bytes_of(self.type_of(entry))
+        for part in entry['parts']:
+            size *= size_of(part)
+        return size
+
     def body(self, entry, between):
         lines = [f'{entry["byte_size"]} bytes']
         for part in entry['parts']:
             if part['tag'] == 'enumerator':
                 lines.append(f'{part["name"]}={part["const_value"]}')
+            elif part.get('name') == LATER:
+                lines.append(f'{part["data_member_location"]} {LATER} '
+                             f'{self.bytes_of(self.type_of(part))} bytes')
             elif part['tag'] == 'member':
                 bits = ''.join(f':{part[key]}' for key in BITS if key in part)
                 lines.append(f'{part.get("data_member_location", 0)}{bits} {part.get("name", "")} '

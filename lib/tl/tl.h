@@ -164,6 +164,8 @@ struct san_tl_txn {
 	bool abort_acked:1;
 	bool in_cam:1;   /**< its grant is in the CAM: ahead of the base SSN */
 	bool ssn_lost:1; /**< likewise, but the CAM was full */
+
+	uint32_t later; /**< zero; room for fields of other versions (doc/reliability.md) */
 };
 static_assert(sizeof(struct san_tl_txn) == SAN_LINE, "a cache line");
 
@@ -521,8 +523,9 @@ struct san_tl_conn {
 	TAILQ_ENTRY(san_tl_conn) pull_link;
 	struct san_tl_memo *memo;       /**< unordered */
 	struct san_tl_refused *refused; /**< NULL: none */
+	uint64_t later;                 /**< see struct san_tl_txn */
 };
-static_assert(sizeof(struct san_tl_conn) <= 288, "doc/architecture.md: what a connection costs");
+static_assert(sizeof(struct san_tl_conn) <= 296, "doc/architecture.md: what a connection costs");
 static_assert(SAN_ST_MAX <= 16, "half a byte in struct san_tl_refused");
 
 struct san_tl_stats {
