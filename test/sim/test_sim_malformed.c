@@ -237,6 +237,7 @@ PAIR_CASE(sim_malformed__same_effect)
 #define NB_PARTS 5
 #define PART_LEN 24u
 #define AT       2 /* the packet that is hostile */
+#define GRANTED  960u /* of twice that; the next grant is due after an eighth of it */
 
 /* What is added to, or of flags changed in, the fields that the packet would have. */
 struct odds {
@@ -267,6 +268,7 @@ static const struct odds odds[] = {
 	{.offset = SAN_WIRE_LENGTH_MAX},
 	{.offset = 1u << 31},
 	{.offset = -AT * PART_LEN - 1},
+	{.offset = GRANTED - AT * PART_LEN},
 	{.tag = 1},
 	{.req_ebsn = 1},
 	{.data_ebsn = 1},
@@ -296,9 +298,7 @@ data_build(uint32_t psn, uint32_t rsn, uint32_t i, const struct odds *o)
 {
 	const struct wire_sample s = {
 		.op = SAN_OP_PUSH_SLCTD_DATA,
-		.flags = (uint8_t)((WIRE_SAMPLE_KIND(PUSH) |
-				    (i == NB_PARTS - 1 ? SAN_F_LAST : 0)) ^
-				   o->flags),
+		.flags = WIRE_SAMPLE_KIND(PUSH) ^ o->flags,
 		.payload = (uint16_t)(PART_LEN + o->payload),
 		.offset = i * PART_LEN + o->offset,
 	};
@@ -330,28 +330,41 @@ struct data_effect {
 	uint8_t data[DATA];
 };
 
-static uint64_t
-data_run(bool express, const struct odds *o, bool all, struct data_effect *e)
+/* Ask for more than is granted, and let the target answer, so that it owes no ACK. */
+static void
+data_ask(uint32_t rsn)
 {
 	const struct wire_sample ask = {.op = SAN_OP_PUSH_SLCTD_REQ,
 					.flags = WIRE_SAMPLE_KIND(PUSH),
-					.length = NB_PARTS * PART_LEN};
+					.length = 2 * GRANTED};
+	struct san_wire_pkt p = pkt_of(&ask, conn->rx[SAN_WIN_REQ].base, rsn);
+	const struct san_tl_conn *tc = &target->tl->conns[conn->slot];
+	struct rte_mbuf *m;
+
+	target->tl->budget_bytes = target->tl->limit_bytes = GRANTED;
+	p.ssn = tc->ssn_queued;
+	m = pkt_build(&p, &ask, 0);
+	san_core_rx_burst(target, &m, 1, pair.w->now_ns);
+	assert_non_null(tc->cur);
+	assert_int_equal(tc->cur->granted, GRANTED);
+	while (san_core_tx_burst(target, &m, 1, pair.w->now_ns) == 1)
+		rte_pktmbuf_free(m);
+	assert_false(conn->ack.asked || conn->ack.listed);
+}
+
+static uint64_t
+data_run(bool express, const struct odds *o, bool all, struct data_effect *e)
+{
 	struct rte_mbuf *burst[NB_PARTS];
 	static const struct odds none;
 	const struct san_tl_conn *tc;
-	struct san_wire_pkt p;
 	uint32_t psn, rsn;
 
 	target_open(express);
 	tc = &target->tl->conns[conn->slot];
 	psn = conn->rx[SAN_WIN_DATA].base;
 	rsn = tc->rx_base;
-	p = pkt_of(&ask, conn->rx[SAN_WIN_REQ].base, rsn);
-	p.ssn = tc->ssn_queued;
-	burst[0] = pkt_build(&p, &ask, 0);
-	san_core_rx_burst(target, burst, 1, pair.w->now_ns);
-	assert_non_null(tc->cur);
-	assert_int_equal(tc->cur->granted, NB_PARTS * PART_LEN);
+	data_ask(rsn);
 	for (uint32_t i = 0; i < NB_PARTS; i++)
 		burst[i] = data_build(psn, rsn, i,
 				      i == AT || (all && i > AT) ? o : &none);

@@ -561,6 +561,13 @@ UNIT_CASE(data__each_length)
 		}
 		data_init(&f, SAN_F_LAST, 64, 1);
 		assert_false(check_data(&f, 0));
+		/* longer than its headers say, and an ICRC at its end */
+		data_init(&f, 0, 64, 1);
+		memset(f.b + f.len - 4, 0, 2);
+		f.len += 2;
+		san_wire_icrc_seal(buffer_put(mb, &f));
+		memcpy(f.b, rte_pktmbuf_mtod(mb, void *), f.len);
+		assert_false(check_data(&f, 0));
 	}
 }
 
