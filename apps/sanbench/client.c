@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 
+#include <rte_bitops.h> /* powers of two, since DPDK 23.11 */
 #include <rte_random.h>
 
 #include "bench.h"

@@ -8,6 +8,8 @@
 
 #include <stdarg.h>
 
+#include <rte_bitops.h> /* powers of two, since DPDK 23.11 */
+
 #include "bench.h"
 
 #define BACKLOG       1024
