@@ -49,7 +49,7 @@ changes() (
 
 rm -rf "$out/sanstack" "$out"/*.deb "$out"/*.changes "$out"/*.buildinfo
 mkdir "$out/sanstack"
-cp -a CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md VERSION apps config debian devtools doc drivers \
+cp -a CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md VERSION apps bindings config debian devtools doc drivers \
 	examples lib meson.build meson_options.txt test usertools "$out/sanstack"
 cd "$out/sanstack"
 sed "s/@mail@/$mail/; s/@build-depends@/$depends/" debian/control.in >debian/control

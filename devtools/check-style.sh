@@ -6,8 +6,8 @@ cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C.UTF-8
 
 sources=$(find lib drivers apps examples test -name '*.[ch]' | sort)
-texts=$(find lib drivers apps config examples test devtools usertools doc Makefile meson* .ci CONTRIBUTING.md README.md \
-	-type f \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.lua' -o -name '*.md' \
+texts=$(find lib drivers apps bindings config examples test devtools usertools doc Makefile meson* .ci CONTRIBUTING.md README.md \
+	-type f \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.lua' -o -name '*.md' -o -name '*.rs' \
 	-o -name 'meson*' -o -name Makefile -o -name '*.list' -o -name '*.map' -o -name '*.conf' \) | sort)
 failed=0
 
