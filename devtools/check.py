@@ -39,11 +39,11 @@ SETUP = {PLAIN: [], ASAN: ['-Db_sanitize=address,undefined', '-Doptimization=1',
                            '-Dc_args=-g1']}
 MUTANTS = 'mutants'
 
-# Style checks, models, experiments and portability do not depend on the build.
+# Style checks, models, experiments, portability and containers do not depend on the build.
 SUITES = {
     'style': (PLAIN,), 'unit': (PLAIN, ASAN), 'property': (PLAIN, ASAN), 'fuzz': (PLAIN, ASAN),
     'model': (PLAIN,), 'sim': (PLAIN, ASAN), 'experiments': (PLAIN,), 'e2e': (PLAIN, ASAN),
-    'portability': (PLAIN,),
+    'portability': (PLAIN,), 'containers': (PLAIN,),
 }
 
 # make check: name, seconds on two quiet CPUs, suites, builds
