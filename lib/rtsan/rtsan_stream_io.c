@@ -48,10 +48,19 @@ stream_io_take_wc(void *of)
 	return 0;
 }
 
+/*
+ * Sleep. Without a descriptor for that it polls, because the request is posted: a call that returned
+ * now would leave the caller's buffer to the lcore.
+ */
 static int
 stream_io_nap(void *of, int timeout_ms)
 {
-	return rtsan_cq_wait(((struct rtsan_stream *)of)->cq, timeout_ms);
+	int rc = rtsan_cq_wait(((struct rtsan_stream *)of)->cq, timeout_ms);
+
+	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+		return rc;
+	poll(NULL, 0, 1);
+	return 0;
 }
 
 /* With the lock. */

@@ -124,6 +124,18 @@ fake_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 }
 
 static int
+fake_cq_fd(void *priv, void *cq)
+{
+	(void)priv;
+	(void)cq;
+	if (fake_state.nb_cq_fd++ == 1) {
+		fake_state.nb_wc += fake_state.wc_at_fd;
+		fake_state.wc_at_fd = 0;
+	}
+	return fake_state.cq_fd_rc;
+}
+
+static int
 fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
@@ -198,6 +210,7 @@ EXPORT const struct rtsan_provider rtsan_provider_fake = {
 	.cq_create = fake_cq_create,
 	.cq_destroy = fake_cq_destroy,
 	.cq_poll = fake_cq_poll,
+	.cq_fd = fake_cq_fd,
 	.qp_create = fake_qp_create,
 	.qp_destroy = fake_qp_destroy,
 	.doorbell = fake_doorbell,

@@ -56,3 +56,23 @@ TEST(rtsan_stream_shutdown_write__port_gone)
 	fake->progress_rc = 0;
 	rtsan_stream_destroy(s);
 }
+
+/* The lcore has the buffer: without a descriptor to sleep on the call still waits. */
+TEST(rtsan_stream_read__no_descriptor)
+{
+	struct rtsan_stream *s;
+	char buf[8];
+
+	assert_int_equal(rtsan_stream_create(ctx, NULL, &s), 0);
+	fake->wc[0] = (struct san_ulp_wc){
+		.wr_id = (uintptr_t)&s->read,
+		.qp = s->qp->qpn,
+		.op = RTSAN_WC_RECV,
+		.byte_len = 3,
+	};
+	fake->wc_at_fd = 1;
+	fake->cq_fd_rc = -EMFILE;
+	assert_int_equal(rtsan_stream_read(s, buf, sizeof(buf), 0), 3);
+	assert_false(s->read.posted);
+	rtsan_stream_destroy(s);
+}
