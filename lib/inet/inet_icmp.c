@@ -9,6 +9,7 @@
  */
 
 #include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
 
 #include "inet_priv.h"
 
@@ -28,7 +29,7 @@ icmp_reply_echo(struct san_inet *in, const struct inet_rx *rx)
 	}
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->src_addr = in->conf.mac;
 	*rte_pktmbuf_mtod_offset(m, uint8_t *, rx->off) =
-		v4 ? RTE_IP_ICMP_ECHO_REPLY : ICMP6_ECHO_REPLY;
+		v4 ? ICMP_ECHOREPLY : ICMP6_ECHO_REPLY;
 	san_inet_ip_finish(m, &(struct inet_ip_out){
 				      .src = &rx->d.dst,
 				      .dst = &rx->d.src,
@@ -57,7 +58,7 @@ san_inet_icmp_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (rx->len < sizeof(icmp) || !san_inet_ip_copy(rx->m, rx->off, sizeof(icmp), &icmp) ||
 	    san_inet_ip_cksum(rx->m, rx->off, rx->len, &rx->d.src, &rx->d.dst, rx->proto) != 0xffff)
 		return SAN_DROP_INET_MALFORMED;
-	if (icmp.icmp_type != (v4 ? RTE_IP_ICMP_ECHO_REQUEST : ICMP6_ECHO_REQUEST)) {
+	if (icmp.icmp_type != (v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST)) {
 		is_error = (icmp.icmp_type & ICMP6_INFOMSG_MASK) == 0;
 		if (!v4 && (is_error ? rx->d.group : rx->whole))
 			return SAN_DROP_INET_UNWANTED; /* whole: RFC 6980 */

@@ -16,7 +16,7 @@
 
 /** Without options the sum needs no loop. */
 static inline bool
-san_wire_check_ipv4_cksum(const struct rte_ipv4_hdr *ip)
+san_wire_check_ipv4_cksum(const wire_ipv4 *ip)
 {
 	uint32_t words[sizeof(*ip) / sizeof(uint32_t)];
 	uint64_t sum;

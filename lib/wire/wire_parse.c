@@ -82,7 +82,7 @@ claim_v4(struct rte_mbuf *m, uint16_t udp_port)
 	if (drop != SAN_DROP_NONE)
 		return drop;
 	f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
-	ihl = rte_ipv4_hdr_len(&f->ip);
+	ihl = (f->ip.version_ihl & RTE_IPV4_HDR_IHL_MASK) * RTE_IPV4_IHL_MULTIPLIER;
 	if (f->ip.version_ihl >> 4 != IPVERSION || ihl < sizeof(f->ip))
 		return SAN_DROP_IP_HEADER;
 	if (f->ip.next_proto_id != IPPROTO_UDP ||

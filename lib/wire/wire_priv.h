@@ -57,10 +57,14 @@ static_assert(sizeof(struct wire_bth) == 12, "BTH");
 static_assert(offsetof(struct wire_bth, resv8a) == 4, "BTH resv8a");
 static_assert(offsetof(struct wire_bth, ackreq) == 8, "BTH AckReq");
 
+/* Since DPDK 24.11 these have an alignment, which a packet at an odd address would not have. */
+typedef struct rte_ipv4_hdr wire_ipv4 __rte_aligned(1);
+typedef struct rte_ipv6_hdr wire_ipv6 __rte_aligned(1);
+
 /** Headers up to the BTH over IPv4. */
 struct wire_front_v4 {
 	struct wire_eth eth;
-	struct rte_ipv4_hdr ip;
+	wire_ipv4 ip;
 	struct rte_udp_hdr udp;
 	struct wire_bth bth;
 } __rte_packed;
@@ -69,7 +73,7 @@ static_assert(sizeof(struct wire_front_v4) == 54, "headers over IPv4");
 /** Headers up to the BTH over IPv6. */
 struct wire_front_v6 {
 	struct wire_eth eth;
-	struct rte_ipv6_hdr ip;
+	wire_ipv6 ip;
 	struct rte_udp_hdr udp;
 	struct wire_bth bth;
 } __rte_packed;

@@ -90,7 +90,7 @@ repair(struct rte_mbuf *m, enum san_drop drop)
 
 	if (drop == SAN_DROP_IP_CHECKSUM) {
 		v4->ip.hdr_checksum = 0;
-		v4->ip.hdr_checksum = rte_ipv4_cksum(&v4->ip);
+		v4->ip.hdr_checksum = rte_ipv4_cksum((const void *)(frame + sizeof(v4->eth)));
 		return true;
 	}
 	if (drop != SAN_DROP_ICRC)
