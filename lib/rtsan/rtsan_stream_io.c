@@ -49,8 +49,8 @@ stream_io_take_wc(void *of)
 }
 
 /*
- * Sleep. Without a descriptor for that it polls, because the request is posted: a call that returned
- * now would leave the caller's buffer to the lcore.
+ * Sleep. Without a descriptor for that it polls, because the request is posted: a call that
+ * returned now would leave the caller's buffer to the lcore.
  */
 static int
 stream_io_nap(void *of, int timeout_ms)

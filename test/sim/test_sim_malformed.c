@@ -236,7 +236,7 @@ PAIR_CASE(sim_malformed__same_effect)
 
 #define NB_PARTS 5
 #define PART_LEN 24u
-#define AT       2 /* the packet that is hostile */
+#define AT       2    /* the packet that is hostile */
 #define GRANTED  960u /* of twice that; the next grant is due after an eighth of it */
 
 /* What is added to, or of flags changed in, the fields that the packet would have. */

@@ -61,7 +61,7 @@ UNIT_CASE(san_dpdk_conf_read__says_what_is_wrong)
 		{"ip=10.0.0.1/24 poll=both", "poll: \"both\" is not caller or lcore"},
 		{"ip=10.0.0.1/24 lcores=1,x", "lcores: \"x\" in \"1,x\" is not the number"},
 		{"ip=10.0.0.1/24 lcores=", "lcores: \"\" is not numbers of"},
-		{"ip=10.0.0.1/24 lcores=1,4096", "lcores: \"4096\" in \"1,4096\" is not the number"},
+		{"ip=10.0.0.1/24 lcores=1,4096", "lcores: \"4096\" in \"1,4096\" is not"},
 		{"ip=10.0.0.1/24 lcores=1,2,1", "lcores: \"1\" in \"1,2,1\" is there already"},
 		{"ip=10.0.0.1/24 lcores=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
 		 "15,16\" is one lcore too many"},

@@ -54,11 +54,11 @@ struct saved_app {
 	uint32_t ev_tail, ev_head; /**< of san_spsc_prod */
 	int32_t sock, wake_sock;
 	int32_t wake_fds[SAN_ENGINE_LCORES];
-	uint32_t nb_late;      /**< number of struct shmq_event that follow */
-	uint32_t port;         /**< or NO_PORT */
-	uint32_t is_root;      /**< its hello proved that; see san_shmq_is_root() */
-	uint32_t later[3];     /**< see struct san_tl_txn */
-	char name[SHMQ_NAME];  /**< its hello gave it, where /proc hides the program */
+	uint32_t nb_late;     /**< number of struct shmq_event that follow */
+	uint32_t port;        /**< or NO_PORT */
+	uint32_t is_root;     /**< its hello proved that; see san_shmq_is_root() */
+	uint32_t later[3];    /**< see struct san_tl_txn */
+	char name[SHMQ_NAME]; /**< its hello gave it, where /proc hides the program */
 };
 
 /* ---- save ---- */
