@@ -39,11 +39,12 @@ SETUP = {PLAIN: [], ASAN: ['-Db_sanitize=address,undefined', '-Doptimization=1',
                            '-Dc_args=-g1']}
 MUTANTS = 'mutants'
 
-# Style checks, models, experiments, portability and containers do not depend on the build.
+# Style checks, models, experiments, portability, containers and the machine
+# do not depend on the build.
 SUITES = {
     'style': (PLAIN,), 'unit': (PLAIN, ASAN), 'property': (PLAIN, ASAN), 'fuzz': (PLAIN, ASAN),
     'model': (PLAIN,), 'sim': (PLAIN, ASAN), 'experiments': (PLAIN,), 'e2e': (PLAIN, ASAN),
-    'portability': (PLAIN,), 'containers': (PLAIN,),
+    'portability': (PLAIN,), 'containers': (PLAIN,), 'machine': (PLAIN,),
 }
 
 # make check: name, seconds on two quiet CPUs, suites, builds

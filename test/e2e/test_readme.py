@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+from documents import sh_blocks
 from e2e import BUILD, OWN_MOUNTS, OWN_MOUNTS_SH, PATIENCE, SOURCE, Skipped, Tests, check, need_namespaces
 
 # What is read behind a file.
@@ -49,8 +50,7 @@ set -euo pipefail
 def blocks(name):
     found = []
     for path in [name, *CONTINUED.get(name, [])]:
-        with open(os.path.join(SOURCE, path), encoding='utf-8') as f:
-            found += re.findall(r'^```sh\n(.*?)^```$', f.read(), re.DOTALL | re.MULTILINE)
+        found += sh_blocks(path)
     found = [block for block in found if HAS_MPI or MPI not in block]
     return [block if MPI not in block else block + AS_USER.format(
         block.replace('--allow-run-as-root ', '').replace('/tmp/sum', '/tmp/sum-of-user')) for block in found]
