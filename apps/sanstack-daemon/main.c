@@ -46,6 +46,17 @@ daemon_die(const char *fmt, ...)
 
 /* ---- set-up ---- */
 
+/* The owner of a file may give it to its own group, and so needs CAP_SETGID, not CAP_CHOWN. */
+static int
+give_to_group(const char *path, gid_t group)
+{
+	gid_t own = getegid();
+	bool is_set = setegid(group) == 0;
+	int rc = chown(path, (uid_t)-1, group);
+
+	return is_set && setegid(own) != 0 ? -1 : rc;
+}
+
 static int
 daemon_open_socket(const struct conf *conf, uid_t user)
 {
@@ -61,7 +72,7 @@ daemon_open_socket(const struct conf *conf, uid_t user)
 	rc = bind(sock, (struct sockaddr *)&addr, sizeof(addr));
 	umask(before);
 	if (rc == 0 && conf->group[0] != '\0' &&
-	    (chown(conf->socket, (uid_t)-1, conf->gid) != 0 || chmod(conf->socket, 0660) != 0))
+	    (give_to_group(conf->socket, conf->gid) != 0 || chmod(conf->socket, 0660) != 0))
 		rc = -1;
 	if (rc != 0 || listen(sock, BACKLOG) != 0)
 		daemon_die("%s: %s", conf->socket, strerror(errno));
@@ -121,11 +132,14 @@ open_pidfile(const struct conf *conf)
 
 /* ---- dropping rights ---- */
 
-/* Give files that were created with more rights to the user, so that the daemon can remove them. */
+/*
+ * Give files that were created with more rights to the user. Without CAP_CHOWN they stay root's,
+ * and are then removed if the folder is the user's.
+ */
 static void
 daemon_give_path(const struct harden_user *u, const char *path)
 {
-	if (u->given && path[0] != '\0' && lchown(path, u->uid, (gid_t)-1) != 0)
+	if (u->given && path[0] != '\0' && lchown(path, u->uid, (gid_t)-1) != 0 && errno != EPERM)
 		daemon_die("%s: %s", path, strerror(errno));
 }
 

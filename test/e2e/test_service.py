@@ -23,8 +23,8 @@ from test_daemon import (CONNECT, CQ_CREATE, HELLO, LISTEN, MR_ADD, QP_CREATE, a
 TRANSFER = os.path.join(BUILD, 'test/e2e/transfer')
 LEAVER = os.path.join(BUILD, 'test/e2e/leaver')
 # The units, and how exposed systemd says that they are at most: their comments say what by.
-UNITS = {'apps/sanstack-daemon/sanstack-daemon.service': 3.3,
-         'apps/sanstack-daemon/sanstack-daemon@.service': 3.3,
+UNITS = {'apps/sanstack-daemon/sanstack-daemon.service': 3.0,
+         'apps/sanstack-daemon/sanstack-daemon@.service': 3.0,
          'usertools/sanstack-metrics.service': 1.5}
 SANCTL = os.path.join(SOURCE, 'usertools/sanctl')
 NOBODY = 65534
@@ -296,6 +296,20 @@ def can_not_remove(work):
         check(os.path.exists(path), path)
     os.unlink(work.path('memif.sock'))
     Daemon(work, 'server', daemon='user = nobody').stop()
+
+
+def as_in_its_service(work):
+    """Without the capabilities that its unit lacks it starts again where the one before, with them or
+    without, has left the socket; and that is its group's."""
+    os.chmod(work.dir, 0o755)
+    less = ['setpriv', '--bounding-set', '-chown,-dac_override,-dac_read_search,-fowner', '--']
+    for wrap in ([], less, less):
+        daemon = Daemon(work, 'server', daemon='user = nobody\ngroup = nogroup', wrap=wrap)
+        st = os.stat(daemon.path)
+        check(st.st_gid == NOBODY and st.st_mode & 0o777 == 0o660, f'{st}')
+        daemon.stop()
+        check(os.path.exists(daemon.path), 'nothing is left')
+        os.unlink(work.path('memif.sock'))
 
 
 def unprivileged(work):
@@ -657,6 +671,7 @@ def main():
             (tests.add, 'confined as by its unit', confined),
             (tests.add_long, 'without the filter', no_filter),
             (tests.add_long, 'what can not be removed', can_not_remove),
+            (tests.add, 'started again in its service', as_in_its_service),
             (tests.add_long, 'started without rights', unprivileged),
             (tests.add_long, 'drivers that need rights at start', other_drivers),
             (tests.add, 'the file is read again', read_again),
@@ -669,7 +684,8 @@ def main():
             (tests.add_long, 'memory left behind', left_memory),
             (tests.add, 'unit and example', installed),
     ]:
-        if root or test not in (confined, other_user, unprivileged, can_not_remove, other_drivers,
+        if root or test not in (confined, other_user, as_in_its_service, unprivileged,
+                                can_not_remove, other_drivers,
                                 of_one_user, left_queue_pairs, left_memory, watchdog,
                                 root_without_rights, no_filter):
             add(name, alone, test)

@@ -75,12 +75,19 @@ san_dpdk_memif_clear_path(const char *path, uid_t owner, bool is_first,
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	uid_t own = geteuid();
 	int rc;
 
 	if (fd < 0)
 		return 0;
 	strcpy(addr.sun_path, path);
 	rc = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : -errno;
+	/* root without CAP_DAC_OVERRIDE, as in a service, may not connect to a socket of *owner* */
+	if (rc == -EACCES && seteuid(owner) == 0) {
+		rc = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 ? 0 : -errno;
+		if (seteuid(own) != 0)
+			rc = -errno;
+	}
 	close(fd);
 	if ((rc == 0 || rc == -EPROTOTYPE) && is_first)
 		return host->fail(-EADDRINUSE, "%s: another process has this socket; end it, or "
