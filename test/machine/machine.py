@@ -40,7 +40,7 @@ SOURCES = ('CHANGELOG.md', 'README.md', 'VERSION', 'apps', 'config', 'debian',
 # The system; a compiler; what the documents' commands start.
 PACKAGES = ('systemd-sysv', 'udev', 'kmod', 'iproute2', 'procps', 'gcc', 'libc6-dev', 'pkg-config',
             'libopenmpi-dev', 'openmpi-bin', 'libfabric-bin', 'ethtool', 'redis-server',
-            'redis-tools', 'curl', 'memcached', 'sockperf', 'prometheus')
+            'redis-tools', 'curl', 'memcached', 'sockperf', 'prometheus', 'librte-net-tap23')
 # The documents start them, or they have nothing to do here.
 SLEEPING = ('redis-server', 'memcached', 'prometheus', 'prometheus-node-exporter',
             'getty.target', 'serial-getty@ttyS0', 'systemd-binfmt', 'apt-daily.timer',
@@ -78,6 +78,7 @@ cd /{HOME}
 apt-get install -y --no-install-recommends ./build/deb/*.deb
 dpkg --purge $(for deb in build/deb/*.deb; do dpkg-deb -f $deb Package; done)
 rm -rf build /etc/sanstack /run/sanstack
+echo 'APT::Get::Assume-Yes "true";' >/etc/apt/apt.conf.d/yes    # the operator's answer
 systemctl enable machine
 systemctl mask {' '.join(SLEEPING)}
 userdel sanstack || :; groupdel san || :
