@@ -13,7 +13,9 @@ from provider_cases import PROGRAMS
 from remote import Pair
 
 PROVIDER = os.path.join(BUILD, 'drivers/san/verbs/librtsan-verbs.so')
-KERNEL = os.path.join(BUILD, 'test/verbs/kernel')
+MODULES = ('virtio_net', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs', 'crc32_generic')
+SOFT_ROCE = '/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so'
+SOFT_ROCE_CONF = '/etc/libibverbs.d/rxe.driver'
 # name: where in the build; beside those that every provider has to do with
 OWN_PROGRAMS = {name: f'test/verbs/{name}' for name in ('stock', 'hostile')}
 POOR = os.path.join(BUILD, 'test/verbs/libpoor.so')
@@ -22,6 +24,27 @@ FOREIGN = ('rping', 'ucmatose', 'rdma_server', 'rdma_client')
 FOREIGN_LIBRARY = '/lib/x86_64-linux-gnu/libgcc_s.so.1'
 OFI_FOLDER = 'lib/ofi'
 MEMORY_MB = 1536 if SANITIZE else 768
+
+# Each has a network device eth0, and rxe0 on that.
+SETUP = '''
+/bin/busybox ip link set eth0 mtu 1500
+echo 20000 >/sys/class/net/eth0/tx_queue_len # what it drops costs a timeout each
+/bin/busybox ip addr add $IP/24 dev eth0
+/bin/busybox ip link set eth0 up
+/usr/bin/rdma link add rxe0 type rxe netdev eth0
+for i in $(seq 100); do
+    grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null &&
+        [ -e /dev/infiniband/uverbs0 ] && break
+    sleep 0.1
+done
+for i in $(seq 100); do ping -c 1 -W 1 $PEER >/dev/null 2>&1 && break; done
+'''
+
+
+def devices(number, wire):
+    role = 'on' if number == 0 else 'off'
+    return ['-netdev', f'stream,id=n0,server={role},addr.type=unix,addr.path={wire}', '-device',
+            f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile=']
 
 
 class NoLab(Exception):
@@ -34,13 +57,11 @@ class Lab:
     def __init__(self):
         if not os.path.exists(PROVIDER):
             raise NoLab('built without the verbs provider: libibverbs or librdmacm is missing')
-        lacks = ', '.join(filter(None, [guest.missing(), *(
-            name for name in FOREIGN if shutil.which(name) is None)]))
+        lacks = guest.missing(('rdma', *FOREIGN), (SOFT_ROCE, SOFT_ROCE_CONF))
         if lacks:
             raise NoLab(f'no guests without {lacks}')
-        os.makedirs(os.path.dirname(KERNEL), exist_ok=True)
         try:
-            self.kernel = guest.Kernel(KERNEL)
+            self.kernel = guest.Kernel()
         except guest.NoKernel as e:
             raise NoLab(f'no kernel for guests: {e}') from e
         self.dir = tempfile.mkdtemp(prefix='san-verbs.')
@@ -56,7 +77,11 @@ class Lab:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def pack(self):
-        image = guest.Image(f'{self.dir}/root', self.kernel)
+        image = guest.Image(f'{self.dir}/root', self.kernel, MODULES, SETUP)
+        image.program(shutil.which('rdma', path='/usr/bin:/usr/sbin:/sbin:/bin'), 'usr/bin/rdma')
+        image.with_libraries(SOFT_ROCE, SOFT_ROCE[1:])
+        os.makedirs(f'{image.root}/etc/libibverbs.d')
+        shutil.copy(SOFT_ROCE_CONF, f'{image.root}/etc/libibverbs.d')
         for name, path in {**PROGRAMS, **OWN_PROGRAMS}.items():
             image.program(os.path.join(BUILD, path), f'bin/{name}')
         for name in FOREIGN:
@@ -82,7 +107,7 @@ class Lab:
         if self.pair is not None and not self.pair.is_up():
             self.give_up()
         if self.pair is None:
-            self.pair = Pair(f'{self.dir}/pair', self.kernel, self.base, MEMORY_MB)
+            self.pair = Pair(f'{self.dir}/pair', self.kernel, self.base, MEMORY_MB, devices)
         return self.pair
 
     def give_up(self):

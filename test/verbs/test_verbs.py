@@ -10,7 +10,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, '../e2e')]
+sys.path[:0] = [HERE, os.path.join(HERE, '../guest'), os.path.join(HERE, '../e2e')]
 
 import cases_device  # noqa: E402
 import cases_ofi  # noqa: E402

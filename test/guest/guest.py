@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guests with a kernel that has Soft-RoCE: Debian's own, in QEMU, with what a test brings along.
+"""Guests with Debian's own kernel, in QEMU, with what a test brings along.
 
 Nothing of it is installed. The kernel is a package that is unpacked into a folder of the build
-(kept there: it is 70 MB); the rest of a guest is an archive of this machine's busybox, its RDMA
-libraries, and the programs that are asked for. Two guests are joined by a socket of QEMU's: each
-has a network device eth0 and on that rxe0.
+(kept there: it is 70 MB); the rest of a guest is an archive of this machine's busybox, and the
+programs and libraries that are asked for. A lab says which modules of the kernel its guests load,
+and what they do before they are ready.
 """
 
 import glob
@@ -14,12 +14,10 @@ import shutil
 import socket
 import subprocess
 
+from e2e import BUILD
+
 NEEDED = ('qemu-system-x86_64', 'busybox', 'cpio', 'modprobe', 'depmod', 'dpkg', 'apt-get', 'ldd')
-MODULES = ('virtio_pci', 'virtio_net', 'virtio_console', 'rdma_rxe', 'rdma_ucm', 'ib_uverbs',
-           'crc32_generic')
-PROVIDER = '/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so'
-DRIVERS = '/etc/libibverbs.d/rxe.driver'
-MEMORY_MB = 384
+KERNEL = os.path.join(BUILD, 'test/guest/kernel')
 
 INIT = '''#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -29,18 +27,8 @@ mkdir -p /dev/shm; mount -t tmpfs shm /dev/shm; mount -t tmpfs tmp /tmp
 while read module; do insmod /modules/$module; done < /modules/order
 set -a; . /guest; set +a
 /bin/busybox ip link set lo up
-/bin/busybox ip link set eth0 mtu 1500
-echo 20000 >/sys/class/net/eth0/tx_queue_len # what it drops costs a timeout each
-/bin/busybox ip addr add $IP/24 dev eth0
-/bin/busybox ip link set eth0 up
-/usr/bin/rdma link add rxe0 type rxe netdev eth0
-for i in $(seq 100); do
-    grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/* 2>/dev/null &&
-        [ -e /dev/infiniband/uverbs0 ] && break
-    sleep 0.1
-done
 ulimit -l unlimited
-for i in $(seq 100); do ping -c 1 -W 1 $PEER >/dev/null 2>&1 && break; done
+. /setup
 echo "guest: up"
 sh /script
 echo "guest: ended $?"
@@ -48,12 +36,11 @@ poweroff -f
 '''
 
 
-def missing(path=None):
-    """What this machine lacks for guests, as one text; '' if nothing."""
-    path = path or os.environ['PATH'] + ':/usr/sbin:/sbin'
-    tools = [tool for tool in NEEDED if shutil.which(tool, path=path) is None]
-    files = [f for f in (PROVIDER, DRIVERS) if not os.path.exists(f)]
-    return ', '.join(tools + files)
+def missing(tools=(), files=()):
+    """What this machine lacks for guests, and for what else a lab needs; '' if nothing."""
+    path = os.environ['PATH'] + ':/usr/sbin:/sbin'
+    return ', '.join([tool for tool in (*NEEDED, *tools) if shutil.which(tool, path=path) is None] +
+                     [file for file in files if not os.path.exists(file)])
 
 
 def run(*command, **how):
@@ -69,8 +56,9 @@ class NoKernel(Exception):
 class Kernel:
     """Debian's, unpacked into *folder*; fetched once."""
 
-    def __init__(self, folder):
+    def __init__(self, folder=KERNEL):
         self.folder = folder
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
         if not os.path.exists(folder):
             try:
                 self.fetch(folder + '.new')
@@ -108,20 +96,17 @@ class Kernel:
 class Image:
     """The folder that becomes a guest's root."""
 
-    def __init__(self, folder, kernel):
+    def __init__(self, folder, kernel, modules, setup):
         self.root = folder
         shutil.rmtree(folder, ignore_errors=True)
         for name in ('bin', 'usr/bin', 'lib/ours', 'modules', 'proc', 'sys', 'dev', 'tmp', 'etc'):
             os.makedirs(f'{folder}/{name}')
         shutil.copy(shutil.which('busybox'), f'{folder}/bin/busybox')
-        files = kernel.modules(MODULES)
+        files = kernel.modules(('virtio_pci', 'virtio_console', *modules))
         for file in files:
             shutil.copy(file, f'{folder}/modules')
         self.write('modules/order', ''.join(os.path.basename(f) + '\n' for f in files))
-        self.program(shutil.which('rdma', path='/usr/bin:/usr/sbin:/sbin:/bin'), 'usr/bin/rdma')
-        self.with_libraries(PROVIDER, PROVIDER[1:])
-        os.makedirs(f'{folder}/etc/libibverbs.d')
-        shutil.copy(DRIVERS, f'{folder}/etc/libibverbs.d')
+        self.write('setup', setup)
         self.write('etc/hosts', '127.0.0.1 localhost\n')
         self.write('etc/passwd', 'root:x:0:0:root:/:/bin/sh\n')
         self.write('init', INIT)
@@ -158,9 +143,10 @@ class Image:
 
 
 class Guest:
-    """One that runs *script* and powers off. A port of it, /dev/vport*, is the socket *control*."""
+    """One that runs *script* and powers off. A port of it, /dev/vport*, is the socket *control*.
+    *devices* and *append* are what a lab adds to QEMU's arguments and to the kernel's."""
 
-    def __init__(self, folder, number, kernel, base, script, wire, memory_mb=MEMORY_MB):
+    def __init__(self, folder, number, kernel, base, script, memory_mb, devices, append='', wrap=()):
         self.name = 'ab'[number]
         self.log = f'{folder}/serial.{self.name}'
         self.control = f'{folder}/control.{self.name}'
@@ -172,32 +158,34 @@ class Guest:
             for part in (base, own.archive):
                 with open(part, 'rb') as f:
                     shutil.copyfileobj(f, to)
-        role = 'server=on' if number == 0 else 'server=off'
         self.popen = subprocess.Popen(
-            ['qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max',
+            [*wrap, 'qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max',
              '-smp', '1', '-m', str(memory_mb), '-nodefaults', '-no-user-config', '-no-reboot',
              '-display', 'none', '-kernel', kernel.image, '-initrd', initrd, '-append',
              # on a busy machine the kernel's check of its timers fails
-             'console=ttyS0 quiet panic=-1 mitigations=off no_timer_check',
+             f'console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {append}',
              '-serial', f'file:{self.log}',
-             '-monitor', f'unix:{self.monitor},server=on,wait=off',
+             '-monitor', f'unix:{self.monitor},server=on,wait=off', *devices,
              '-chardev', f'socket,id=c1,path={self.control},server=on,wait=off',
-             '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1',
-             '-netdev', f'stream,id=n0,{role},addr.type=unix,addr.path={wire}', '-device',
-             f'virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0{1 + number},romfile='],
+             '-device', 'virtio-serial-pci', '-device', 'virtserialport,chardev=c1'],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
-    def unplug(self):
-        """Nothing comes to it any more, or from it."""
+    def ask(self, command):
+        """What QEMU's monitor says to it."""
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(self.monitor)
-            s.sendall(b'set_link n0 off\n')
+            s.sendall(f'{command}\n'.encode())
             said = b''
             while said.count(b'(qemu)') < 2:
-                part = s.recv(1000)
+                part = s.recv(65536)
                 if not part:
                     raise OSError(f'QEMU has ended: {said}')
                 said += part
+        return said.decode(errors='replace').split('\n', 2)[-1].rpartition('(qemu)')[0].strip()
+
+    def unplug(self):
+        """Nothing comes to it any more, or from it."""
+        self.ask('set_link n0 off')
 
     def output(self):
         if not os.path.exists(self.log):

@@ -164,11 +164,13 @@ class End:
 
 
 class Pair:
-    """Two guests that run, one for each role; use as a context."""
+    """Two guests that run, one for each role; or one of them. Use as a context."""
 
     address = {'server': '10.77.0.1', 'client': '10.77.0.2'}
 
-    def __init__(self, folder, kernel, base, memory_mb):
+    def __init__(self, folder, kernel, base, memory_mb, devices, append='', wrap=(), roles=2):
+        """*devices*: a function of a guest's number and the path of the wire, for QEMU, in front of
+        which *wrap* is; *append*: for the kernel."""
         self.ends, self.machines = {}, []
         wire = f'{folder}/wire'
         os.makedirs(folder, exist_ok=True)
@@ -176,11 +178,13 @@ class Pair:
             if old.startswith(('serial.', 'control.', 'monitor.', 'wire')):
                 os.unlink(f'{folder}/{old}')
         try:
-            for number, role in enumerate(('server', 'client')):
-                machine = guest.Guest(folder, number, kernel, base, AGENT, wire, memory_mb)
+            for number, role in enumerate(list(self.address)[:roles]):
+                args = devices(number, wire)
+                machine = guest.Guest(folder, number, kernel, base, AGENT, memory_mb, args, append,
+                                      wrap)
                 self.machines.append(machine)
                 self.ends[role] = End(role, machine)
-                while number == 0 and not os.path.exists(wire):
+                while number == 0 and wire in ' '.join(args) and not os.path.exists(wire):
                     check(machine.popen.poll() is None, 'QEMU does not start')
                     time.sleep(0.01)
             for role in self.ends:
