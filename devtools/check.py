@@ -39,12 +39,11 @@ SETUP = {PLAIN: [], ASAN: ['-Db_sanitize=address,undefined', '-Doptimization=1',
                            '-Dc_args=-g1']}
 MUTANTS = 'mutants'
 
-# Style checks, models, experiments, portability, containers and the machine
-# do not depend on the build.
+# From models on, a suite does not depend on the build, or is slow enough without sanitizers.
 SUITES = {
     'style': (PLAIN,), 'unit': (PLAIN, ASAN), 'property': (PLAIN, ASAN), 'fuzz': (PLAIN, ASAN),
-    'model': (PLAIN,), 'sim': (PLAIN, ASAN), 'experiments': (PLAIN,), 'e2e': (PLAIN, ASAN),
-    'portability': (PLAIN,), 'containers': (PLAIN,), 'machine': (PLAIN,),
+    'sim': (PLAIN, ASAN), 'e2e': (PLAIN, ASAN), 'model': (PLAIN,), 'experiments': (PLAIN,),
+    'portability': (PLAIN,), 'pci': (PLAIN,), 'containers': (PLAIN,), 'machine': (PLAIN,),
 }
 
 # make check: name, seconds on two quiet CPUs, suites, builds
