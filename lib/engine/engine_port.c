@@ -7,6 +7,8 @@
  * lack (SYS-1).
  */
 
+#define ALLOW_EXPERIMENTAL_API /* so are events of devices in DPDK 22.11 */
+
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <linux/if_ether.h>
@@ -96,15 +98,30 @@ find_mtu(struct san_engine_port *p, const char **why)
 	return rc;
 }
 
+static void
+port_lose(struct san_engine_port *p)
+{
+	if (atomic_exchange(&p->lost, true))
+		return;
+	SAN_LOG(ENGINE, ERR, "port=%u name=%s is being removed: no packets pass any more", p->id,
+		p->name);
+	san_engine_event_wake(p);
+}
+
 static int
 on_removed(uint16_t port_id __rte_unused, enum rte_eth_event_type type __rte_unused, void *arg,
 	   void *ret __rte_unused)
 {
-	struct san_engine_port *p = arg;
-
-	atomic_store(&p->lost, true);
-	san_engine_event_wake(p);
+	port_lose(arg);
 	return 0;
+}
+
+/* vfio asks for the device: the kernel waits for it until the port is closed. */
+static void
+on_device(const char *name __rte_unused, enum rte_dev_event_type type, void *arg)
+{
+	if (type == RTE_DEV_EVENT_REMOVE)
+		port_lose(arg);
 }
 
 static bool
@@ -309,8 +326,15 @@ engine_port_start_dev(struct san_engine_port *p, const char **why)
 		SAN_LOG(ENGINE, NOTICE, "port=%u memif=waits for its server", p->id);
 	p->started = true;
 	rte_eth_dev_callback_register(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
+	rte_dev_event_callback_register(rte_dev_name(p->info.device), on_device, p);
 	/* neighbour discovery is multicast; a driver without this switch receives it anyway */
 	rte_eth_allmulticast_enable(p->id);
+	if ((p->rx_offloads & RTE_ETH_RX_OFFLOAD_VLAN_FILTER) != 0) {
+		*why = "the port refuses its VLAN";
+		rc = rte_eth_dev_vlan_filter(p->id, p->conf.vlan, 1);
+		if (rc != 0)
+			return rc;
+	}
 	*why = "the port has no MAC address";
 	rc = rte_eth_macaddr_get(p->id, &mac);
 	if (rc != 0)
@@ -347,6 +371,9 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
 	p->tx_offloads = p->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	p->rx_offloads = p->info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+	/* a NIC that can filter may do so in any case, as QEMU's virtio: it is told the port's VLAN */
+	if (p->conf.vlan != 0)
+		p->rx_offloads |= p->info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 	p->is_shared = san_engine_kernel_shares(p);
 	rc = p->is_shared ? san_engine_kernel_guard(p, why) : 0;
 	if (rc != 0)
@@ -390,6 +417,7 @@ engine_port_shut_dev(struct san_engine_port *p)
 	san_engine_memif_stop(&p->memif);
 	san_engine_mac_unwatch(p);
 	if (p->started) {
+		rte_dev_event_callback_unregister(rte_dev_name(p->info.device), on_device, p);
 		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);
 	}

@@ -63,13 +63,14 @@ def down(ends, role):
 
 
 def unplug(ends, role):
-    machine = ends.pair.ends[role].machine
-    machine.ask('device_del nic0')
-    until_true(f'{role}: the NIC is out', lambda: 'nic0' not in machine.ask('info pci'))
+    """The guest's kernel asks the program for the NIC, and waits for it."""
+    ends.pair.ends[role].machine.ask('device_del nic0')
 
 
 def plug(ends, role):
+    """Another one in the place of the one that is leaving."""
     machine = ends.pair.ends[role].machine
+    until_true(f'{role}: the NIC is out', lambda: 'nic0' not in machine.ask('info pci'))
     said = machine.ask(f'device_add {ends.nic.plugged(int(role == "client"))}')
     check('rror' not in said, said)
     until_true(f'{role}: the NIC is back', lambda: ends.sh(
@@ -92,15 +93,16 @@ def unplugged(ends, role):
 
 
 def unplugged_daemon(ends, role):
-    """Applications are told, the daemon says so and lives until it is stopped, and the next one
-    has the NIC."""
+    """Applications are told, the daemon says so and keeps the NIC until it is stopped; the next
+    one has another."""
     server, client = busy(ends)
     unplug(ends, role)
     check(client.wait() == 1, client.tail())
+    check('the port has failed' in client.out(), client.tail())
     server.stop()
     daemon = ends.daemons[role]
-    check(daemon.is_alive(), daemon.tail())
-    daemon.stop()
+    check(daemon.is_alive() and 'is being removed' in daemon.out(), daemon.tail())
+    check(daemon.stop() == 0, daemon.tail())
     plug(ends, role)
     ends.begin()
     provider_cases.pingpong(ends, ('-w',), 400)

@@ -5,11 +5,12 @@ a port can be configured with."""
 import json
 
 import provider_cases
-from e2e import SERVER_IP6, check, until_true
+from e2e import SERVER_IP6, check
 from ends import Daemons, Embedded
 from provider_cases import Bench
 
 MODES = ('send', 'push', 'pull', 'atomic', 'rpc', 'stream, direct', 'stream, wait')
+GIGANTIC = 'default_hugepagesz=1G hugepagesz=1G hugepages=1'
 DAEMON_MODES = ('push', 'rpc', 'connect', 'stream, mixed')
 
 
@@ -67,7 +68,7 @@ def tagged(ends):
 
 
 def other_vlan(ends):
-    """The client's frames are of another VLAN: the server drops each, and the client says why."""
+    """The client's frames are of another VLAN: what the NIC does not drop the server drops."""
     server = ends.start('server', 'sanbench server', ends.bench('server', [
         '--server', '--json', '/tmp/server.json']))
     server.wait_text('listening')
@@ -76,7 +77,7 @@ def other_vlan(ends):
     check(client.wait() == 1, client.tail() + server.tail())
     check(server.stop() == 0, server.tail())
     counters = json.loads(ends.sh('server', 'cat /tmp/server.json'))['counters']
-    check(counters['drop_vlan'] > 0, f'{counters}')
+    check(counters['drop_vlan'] == counters['rx_pkts'], f'{counters}')
 
 
 def damaged(ends):
@@ -110,7 +111,9 @@ def add_all(tests, lab, nic):
         add(Embedded(lab, nic, 'mtu=9000'), 'MTU 9000 is refused', no_jumbo)
     add(Embedded(lab, nic, 'vlan=5'), 'VLAN', tagged)
     add(Embedded(lab, nic, {'server': 'vlan=5', 'client': 'vlan=6'}), 'another VLAN', other_vlan)
-    add(Embedded(lab, nic, memory='--no-huge -m 256'), 'no hugepages', pages)
+    if nic.name == 'virtio':    # a mapping in the IOMMU for each page of 4 KiB takes its time
+        add(Embedded(lab, nic, memory='--no-huge -m 256'), 'no hugepages', pages)
+        add(Embedded(lab, nic, memory_mb=3072, append=GIGANTIC), 'hugepages of 1 GiB', pages)
     ends = Daemons(lab, nic)
     bench = Bench(ends)
     add(ends, 'daemon: pingpong', provider_cases.pingpong, ('-w',), 1000)

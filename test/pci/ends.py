@@ -122,10 +122,11 @@ class Daemons(Guests):
 
     def begin(self):
         super().begin()
-        if not self.daemons or not all(d.is_alive() for d in self.daemons.values()):
-            self.daemons = {role: self.serve(role) for role in IPS}
-            for daemon in self.daemons.values():
-                daemon.wait_text('ready')
+        for role in IPS:
+            if role not in self.daemons or not self.daemons[role].is_alive():
+                self.daemons[role] = self.serve(role)
+        for daemon in self.daemons.values():
+            daemon.wait_text('ready')
 
     def serve(self, role):
         keys = '\n'.join(key.replace('=', ' = ', 1) for key in self.keys(role))

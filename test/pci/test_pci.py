@@ -13,6 +13,8 @@ sys.path[:0] = [HERE, os.path.join(HERE, '../guest'), os.path.join(HERE, '../e2e
 
 import cases_event  # noqa: E402
 import cases_nic  # noqa: E402
+import cases_queues  # noqa: E402
+import cases_vhost  # noqa: E402
 from e2e import Tests, skip  # noqa: E402
 from lab import NICS, Lab, NoLab  # noqa: E402
 
@@ -27,6 +29,8 @@ def main():
         for nic in NICS:
             cases_nic.add_all(tests, lab, nic)
             cases_event.add_all(tests, lab, nic)
+        cases_queues.add_all(tests, lab)
+        cases_vhost.add_all(tests, lab)
         tests.add('no kernel complains', lab.stop)
         return tests.run()
 
