@@ -371,7 +371,7 @@ san_engine_port_open(struct san_engine_port *p, const char **why)
 	/* one pool and no shared mbufs, so a driver may free in bulk without checks */
 	p->tx_offloads = p->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	p->rx_offloads = p->info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
-	/* a NIC that can filter may do so in any case, as QEMU's virtio: it is told the port's VLAN */
+	/* QEMU's virtio filters in any case, so a NIC that can filter is told the port's VLAN */
 	if (p->conf.vlan != 0)
 		p->rx_offloads |= p->info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_FILTER;
 	p->is_shared = san_engine_kernel_shares(p);

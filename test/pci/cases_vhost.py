@@ -2,11 +2,14 @@
 """A guest and its host: net_vhost in a daemon of the host is what QEMU gives the guest as a NIC. And
 net_virtio_user, the same NIC for a program of the host."""
 
+import os
+
 import provider_cases
 from daemon import Daemon
-from e2e import CLIENT_IP, Work
+from e2e import BUILD, CLIENT_IP, SERVER_IP, Work, check
 from ends import Embedded
 from lab import VIRTIO, Nic
+from provider_cases import PROGRAMS
 
 
 class Vhost(Nic):
@@ -39,7 +42,8 @@ class GuestAndHost(Embedded):
     def start(self, role, name, command, env=None):
         if role == 'server':
             return super().start(role, name, command, env)
-        return self.work.start(name, command, env)
+        program = os.path.join(BUILD, PROGRAMS[os.path.basename(command[0])])
+        return self.work.start(name, [program, *command[1:]], env)
 
     def spec(self, role):
         return super().spec(role) if role == 'server' else self.daemon.spec
@@ -54,9 +58,20 @@ def guest_and_host(lab):
         lab.stop()
 
 
-def virtio_user(_):
-    pass
+def virtio_user():
+    """The same socket, for a program of the host; no guest is needed."""
+    with Work() as work:
+        daemon = daemon_of_host(work, '')
+        eal = work.eal(0, f'--vdev=net_virtio_user0,path={work.path("vhost")}')
+        spec = f'dpdk:{" ".join(eal)} -- ip={SERVER_IP}/24 idle=sleep'
+        pingpong = os.path.join(BUILD, PROGRAMS['pingpong'])
+        server = work.start('server', [pingpong, 'server', spec])
+        client = work.start('client', [pingpong, '-w', 'client', daemon.spec, SERVER_IP, '2000'])
+        check(client.wait() == 0, client.tail() + server.tail())
+        check(server.wait() == 0, server.tail())
+        daemon.stop()
 
 
 def add_all(tests, lab):
     tests.add('vhost-user: a guest and its host', guest_and_host, lab)
+    tests.add('virtio_user: a program and a daemon', virtio_user)
