@@ -113,7 +113,7 @@ def add_all(tests, lab, nic):
     add(Embedded(lab, nic, {'server': 'vlan=5', 'client': 'vlan=6'}), 'another VLAN', other_vlan)
     if nic.name == 'virtio':    # a mapping in the IOMMU for each page of 4 KiB takes its time
         add(Embedded(lab, nic, memory='--no-huge -m 256'), 'no hugepages', pages)
-        add(Embedded(lab, nic, memory_mb=3072, append=GIGANTIC), 'hugepages of 1 GiB', pages)
+        add(Embedded(lab, nic, memory_mb=5120, append=GIGANTIC), 'hugepages of 1 GiB', pages)
     ends = Daemons(lab, nic)
     bench = Bench(ends)
     add(ends, 'daemon: pingpong', provider_cases.pingpong, ('-w',), 1000)
