@@ -493,10 +493,11 @@ apply_echo(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_t tx_time,
 {
 	const struct san_pdl_conf *conf = &pdl->conf;
 	uint64_t rtt_ns, prompt_ns = RTE_MIN(2 * conf->ack_delay_ns, PROMPT_MAX_NS);
+	uint32_t since_ns = ack->echo_tx - c->last_echo;
 
 	if (!san_pdl_rtt_echo(conf, c, tx_time, ack, s->now_ns, &rtt_ns, &s->delay_ns))
 		return;
-	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level);
+	san_pdl_rtt_sample(&c->rtt, conf, rtt_ns, c->cc.level, since_ns);
 	/*
 	 * The ACK may have waited for this lcore. That time is part of the round trip, but no delay
 	 * of the network. If either side was held up, the rest may be far too small for the base.

@@ -168,9 +168,12 @@ void san_pdl_rtx_sent_first(struct san_pdl *pdl, struct san_pdl_conn *c, uint32_
 
 /* ---- pdl_rtt.c ---- */
 
-/** Add a round-trip sample; *level* is the congestion level, which raises the RTO (RT-9). */
+/**
+ * Add a round-trip sample, *since_ns* after the one before; *level* is the congestion level, which
+ * raises the RTO (RT-9).
+ */
 void san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
-			uint32_t level);
+			uint32_t level, uint32_t since_ns);
 /** Timeout of a packet that timed out *retries* times, jitter included (RT-7). */
 uint64_t san_pdl_rtt_timeout(struct san_pdl *pdl, const struct san_pdl_conn *c, uint8_t retries);
 /** Time within which the answer to a packet arrives, unless one of them is lost. */

@@ -26,6 +26,7 @@
 
 #define SRTT_SHIFT    3                 /* weight of a new sample: 1/8 */
 #define VAR_SHIFT     2                 /* and 1/4 in the variation */
+#define FORGET_SHIFT  30                /* a timeout falls within about a second (2^30 ns) */
 #define HOPS          4                 /* each transmits the whole packet again */
 #define OVERHEAD      256               /* bytes: headers, and the ACK on its way back */
 #define NEAR(target)  ((target)*3 / 10) /* part of the target for the path */
@@ -35,8 +36,9 @@
 
 void
 san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint64_t rtt_ns,
-		   uint32_t level)
+		   uint32_t level, uint32_t since_ns)
 {
+	bool is_first = r->srtt_ns == 0;
 	uint64_t rto;
 
 	if (r->srtt_ns == 0) {
@@ -55,7 +57,14 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 	 * Up to twice as long at full congestion: the minimum alone would hide congestion (RT-9).
 	 */
 	rto += rto * level / SAN_CC_LEVELS;
-	r->rto_ns = RTE_MIN(rto, conf->rto_max_ns);
+	rto = RTE_MIN(rto, conf->rto_max_ns);
+	/*
+	 * There may be hundreds of samples in a round trip, so the variation forgets the stall of a
+	 * machine before the next one. The timeout does not: it falls by time, not by sample.
+	 */
+	if (rto < r->rto_ns && !is_first && since_ns < 1u << FORGET_SHIFT)
+		rto = r->rto_ns - (((r->rto_ns - rto) >> 10) * since_ns >> (FORGET_SHIFT - 10));
+	r->rto_ns = rto;
 }
 
 uint64_t
@@ -136,7 +145,7 @@ san_pdl_rtt_path(const struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t rtt
 	san_pdl_rtt_base(&pdl->conf, c, rtt_ns);
 	/* A longer time is not the path: the other side did not run. */
 	if (rtt_ns <= HANDSHAKE_MAX * pdl->conf.rto_init_ns)
-		san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0);
+		san_pdl_rtt_sample(&c->rtt, &pdl->conf, rtt_ns, 0, UINT32_MAX);
 }
 
 static uint64_t

@@ -12,7 +12,7 @@ UNIT_FIXTURE(.setup = setup_acks, .teardown = teardown);
 static void
 give_rtt(uint64_t rtt_ns)
 {
-	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0);
+	san_pdl_rtt_sample(&pair.c[1]->rtt, &pair.pdl[1]->conf, rtt_ns, 0, UINT32_MAX);
 	san_pdl_ack_owe(pair.pdl[1], pair.c[1], true);
 	assert_true(pair_owed(&pair, 1, &ack));
 }

@@ -12,7 +12,7 @@ setup(void)
 {
 	setup_pair();
 	c = pair.c[0];
-	san_pdl_rtt_sample(&c->rtt, &pair.pdl[0]->conf, 30000, 0);
+	san_pdl_rtt_sample(&c->rtt, &pair.pdl[0]->conf, 30000, 0, UINT32_MAX);
 }
 
 UNIT_FIXTURE(.setup = setup, .teardown = teardown);

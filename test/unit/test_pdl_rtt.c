@@ -4,6 +4,8 @@
 
 UNIT_FIXTURE(.setup = setup_pair, .teardown = teardown);
 
+#define US SAN_NS_PER_US
+
 UNIT_CASE(san_pdl_rtt_sample__smooths)
 {
 	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
@@ -11,18 +13,18 @@ UNIT_CASE(san_pdl_rtt_sample__smooths)
 
 	r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
 	assert_true(r.rto_ns == conf->rto_init_ns);
-	san_pdl_rtt_sample(&r, conf, 8000, 0);
+	san_pdl_rtt_sample(&r, conf, 8000, 0, UINT32_MAX);
 	assert_true(r.srtt_ns == 8000 && r.var_ns == 4000);
-	san_pdl_rtt_sample(&r, conf, 16000, 0);
+	san_pdl_rtt_sample(&r, conf, 16000, 0, UINT32_MAX);
 	assert_true(r.srtt_ns == 9000 && r.var_ns == 5000);
 	assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns); /* the floor */
 	for (int i = 0; i < 100; i++)
-		san_pdl_rtt_sample(&r, conf, 3 * SAN_NS_PER_MS, 0);
+		san_pdl_rtt_sample(&r, conf, 3 * SAN_NS_PER_MS, 0, UINT32_MAX);
 	assert_in_range(r.srtt_ns, 29 * SAN_NS_PER_MS / 10, 3 * SAN_NS_PER_MS);
 	/* a constant round trip leaves room for other delays */
 	assert_in_range(r.rto_ns, r.srtt_ns + conf->rto_min_ns, 5 * SAN_NS_PER_MS);
 	for (int i = 0; i < 10; i++)
-		san_pdl_rtt_sample(&r, conf, SAN_NS_PER_S, 0);
+		san_pdl_rtt_sample(&r, conf, SAN_NS_PER_S, 0, UINT32_MAX);
 	assert_true(r.rto_ns == conf->rto_max_ns);
 }
 
@@ -35,14 +37,14 @@ UNIT_CASE(san_pdl_rtt_sample__rto_is_on_top)
 
 	for (uint32_t i = 0; i < RTE_DIM(ms); i++) {
 		r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
-		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
+		san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0, UINT32_MAX);
 		assert_true(r.rto_ns == r.srtt_ns + RTE_MAX(4 * r.var_ns, conf->rto_min_ns));
 		for (uint32_t n = 0; n < 200; n++)
-			san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0);
+			san_pdl_rtt_sample(&r, conf, ms[i] * SAN_NS_PER_MS, 0, UINT32_MAX);
 		assert_true(4 * r.var_ns < conf->rto_min_ns / 100);
 		assert_true(r.rto_ns == r.srtt_ns + conf->rto_min_ns);
 	}
-	san_pdl_rtt_sample(&r, conf, 40 * SAN_NS_PER_MS, 0);
+	san_pdl_rtt_sample(&r, conf, 40 * SAN_NS_PER_MS, 0, UINT32_MAX);
 	assert_true(4 * r.var_ns > 5 * conf->rto_min_ns);
 	assert_true(r.rto_ns == r.srtt_ns + 4 * r.var_ns);
 }
@@ -60,6 +62,36 @@ UNIT_CASE(san_pdl_rtt_sample__steady_long_path)
 	assert_int_equal(c->nb_rtx, 0);
 }
 
+/*
+ * RT-7: a machine that stalls now and then has its effect for about a second, however many samples
+ * come between two stalls.
+ */
+UNIT_CASE(san_pdl_rtt_sample__rto_falls_by_time)
+{
+	const struct san_pdl_conf *conf = &pair.pdl[0]->conf;
+	const uint64_t ms = SAN_NS_PER_MS, calm_ns = ms + conf->rto_min_ns;
+	static const uint32_t gaps_us[] = {10, 100, 1000};
+	struct san_pdl_rtt r;
+
+	UNIT_EACH(us, gaps_us) {
+		r = (struct san_pdl_rtt){.rto_ns = 100 * ms};
+		san_pdl_rtt_sample(&r, conf, ms, 0, 0);
+		assert_true(r.rto_ns == ms + 2 * ms); /* the first sample says what it is */
+		san_pdl_rtt_sample(&r, conf, 20 * ms, 0, *us * US);
+		assert_true(r.rto_ns > 20 * ms);
+		for (uint32_t i = 0; i < 100 * 1000 / *us; i++)
+			san_pdl_rtt_sample(&r, conf, ms, 0, *us * US);
+		assert_true(r.rto_ns > 18 * ms);
+		for (uint32_t i = 0; i < 10 * 1000 * 1000 / *us; i++)
+			san_pdl_rtt_sample(&r, conf, ms, 0, *us * US);
+		assert_in_range(r.rto_ns, calm_ns, calm_ns + ms / 8);
+	}
+	/* silence counts as well */
+	san_pdl_rtt_sample(&r, conf, 20 * ms, 0, 0);
+	san_pdl_rtt_sample(&r, conf, ms, 0, UINT32_MAX);
+	assert_true(r.rto_ns == r.srtt_ns + 4 * r.var_ns);
+}
+
 /* RT-9: congestion raises the RTO, even its minimum; without it the RTO falls again. */
 UNIT_CASE(san_pdl_rtt_sample__level_raises_rto)
 {
@@ -67,9 +99,9 @@ UNIT_CASE(san_pdl_rtt_sample__level_raises_rto)
 	struct san_pdl_rtt r;
 
 	r = (struct san_pdl_rtt){.rto_ns = conf->rto_init_ns};
-	san_pdl_rtt_sample(&r, conf, 8000, 128);
+	san_pdl_rtt_sample(&r, conf, 8000, 128, UINT32_MAX);
 	assert_true(r.rto_ns == (8000 + conf->rto_min_ns) * 3 / 2);
-	san_pdl_rtt_sample(&r, conf, 8000, 0);
+	san_pdl_rtt_sample(&r, conf, 8000, 0, UINT32_MAX);
 	assert_true(r.rto_ns == 8000 + conf->rto_min_ns);
 }
 
@@ -109,7 +141,8 @@ UNIT_CASE(san_pdl_rtt_timeout__fixed)
 	for (int i = 0; i < 200; i++) {
 		t = san_pdl_rtt_timeout(pdl, c, (uint8_t)i);
 		assert_true(t >= fixed_ns && t < fixed_ns + fixed_ns / 16);
-		san_pdl_rtt_sample(&c->rtt, &pdl->conf, 1000ULL << (i % 24), (uint32_t)i);
+		san_pdl_rtt_sample(&c->rtt, &pdl->conf, 1000ULL << (i % 24), (uint32_t)i,
+				   UINT32_MAX);
 		c->rtt.backoff = (uint8_t)i;
 	}
 }
@@ -156,8 +189,6 @@ UNIT_CASE(san_pdl_rtt_echo__each_packet_once)
 }
 
 /* ---- what congestion control is given ---- */
-
-#define US SAN_NS_PER_US
 
 static uint64_t
 weigh(uint64_t delay_ns)

@@ -154,7 +154,7 @@ UNIT_CASE(san_pdl_sched_next__owners_take_turns)
 /* Above one packet nothing is paced; below, packets are rtt / window apart. */
 UNIT_CASE(san_pdl_sched_paced__below_one_packet)
 {
-	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 30000, 0);
+	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 30000, 0, UINT32_MAX);
 	c[0]->cc.window = SAN_CC_ONE;
 	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_true(san_pdl_sched_paced(pdl, c[0], pair.now));
@@ -173,7 +173,7 @@ UNIT_CASE(san_pdl_sched_paced__below_one_packet)
 /* On a long path a tiny window must not look like silence. */
 UNIT_CASE(san_pdl_sched_paced__long_path)
 {
-	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 40 * SAN_NS_PER_MS, 0);
+	san_pdl_rtt_sample(&c[0]->rtt, &pdl->conf, 40 * SAN_NS_PER_MS, 0, UINT32_MAX);
 	c[0]->cc.window = SAN_CC_ONE / 100;
 	san_pdl_sched_sent(pdl, c[0], 1, 0, pair.now);
 	assert_false(san_pdl_sched_paced(pdl, c[0], pair.now + 99 * SAN_NS_PER_MS));
