@@ -39,7 +39,7 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 		   uint32_t level, uint32_t since_ns)
 {
 	bool is_first = r->srtt_ns == 0;
-	uint64_t rto;
+	uint64_t rto, fall;
 
 	if (r->srtt_ns == 0) {
 		r->srtt_ns = rtt_ns;
@@ -62,8 +62,10 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 	 * There may be hundreds of samples in a round trip, so the variation forgets the stall of a
 	 * machine before the next one. The timeout does not: it falls by time, not by sample.
 	 */
-	if (rto < r->rto_ns && !is_first && since_ns < 1u << FORGET_SHIFT)
-		rto = r->rto_ns - (((r->rto_ns - rto) >> 10) * since_ns >> (FORGET_SHIFT - 10));
+	if (rto < r->rto_ns && !is_first && since_ns < 1u << FORGET_SHIFT) {
+		fall = ((r->rto_ns - rto) >> 10) * since_ns >> (FORGET_SHIFT - 10);
+		rto = r->rto_ns - fall - 1; /* it falls to the end */
+	}
 	r->rto_ns = rto;
 }
 
