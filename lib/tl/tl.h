@@ -33,9 +33,6 @@
  * It is split evenly, and lent by lcores that do not use theirs. Thread rule: the lcores share the
  * struct; each lcore calls with its own san_tl.
  */
-
-struct san_tl;
-
 struct san_tl_lend {
 	_Alignas(SAN_LINE) _Atomic uint32_t free_bytes; /**< in no lcore's budget */
 	_Alignas(SAN_LINE) _Atomic uint32_t claims;     /**< lcores that wait; high half: short */
@@ -164,8 +161,7 @@ struct san_tl_txn {
 	bool abort_acked:1;
 	bool in_cam:1;   /**< its grant is in the CAM: ahead of the base SSN */
 	bool ssn_lost:1; /**< likewise, but the CAM was full */
-
-	uint32_t later; /**< zero; room for fields of other versions (doc/reliability.md) */
+	uint32_t later;  /**< zero; room for fields of other versions (doc/reliability.md) */
 };
 static_assert(sizeof(struct san_tl_txn) == SAN_LINE, "a cache line");
 
