@@ -363,16 +363,38 @@ def metrics(work, daemons):
                                       '127.0.0.1:0'])
         http.wait_text('listening')
         url = f'http://127.0.0.1:{http.out().strip().rpartition(":")[2]}'
-        with urllib.request.urlopen(f'{url}/metrics', timeout=PATIENCE) as answer:
-            check(answer.headers['Content-Type'].startswith('application/openmetrics-text'),
-                  answer.headers['Content-Type'])
+        kind = 'application/openmetrics-text'
+        asks = urllib.request.Request(f'{url}/metrics', headers={'Accept': f'{kind}, */*'})
+        with urllib.request.urlopen(asks, timeout=PATIENCE) as answer:
+            check(answer.headers['Content-Type'].startswith(kind), answer.headers['Content-Type'])
             parse(answer.read().decode())
+        check_older(f'{url}/metrics', second)
         try:
             urllib.request.urlopen(f'{url}/other', timeout=PATIENCE)
             raise Failed('/other is there')
         except urllib.error.HTTPError as e:
             check(e.code == 404, f'{e.code}')
         http.kill()
+
+
+def check_older(url, families):
+    """A client that does not ask for OpenMetrics gets the older format, with the same families."""
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+        kind, text = answer.headers['Content-Type'], answer.read().decode()
+    check(kind.startswith('text/plain; version=0.0.4'), kind)
+    kinds = dict(re.findall(r'^# TYPE (\S+) (\w+)$', text, re.M))
+    helps = set(re.findall(r'^# HELP (\S+) .', text, re.M))
+    wanted = {'counter': ('_total', 'counter'), 'info': ('_info', 'gauge'),
+              'gaugehistogram': ('', 'histogram')}
+    for name, family in families.items():
+        suffix, kind = wanted.get(family.kind, ('', family.kind))
+        check(kinds.get(name + suffix) == kind and name + suffix in helps, f'{name}: {kinds}')
+    check(len(kinds) == len(families), f'{set(kinds)}')
+    check(not re.search(r'^# (UNIT|EOF)|_g(count|sum)\b', text, re.M), 'what only OpenMetrics has')
+    if shutil.which('promtool'):
+        said = subprocess.run(['promtool', 'check', 'metrics'], input=text, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        check(said.returncode == 0, said.stdout)
 
 
 def page_rows():
