@@ -417,7 +417,9 @@ engine_port_shut_dev(struct san_engine_port *p)
 	san_engine_memif_stop(&p->memif);
 	san_engine_mac_unwatch(p);
 	if (p->started) {
-		rte_dev_event_callback_unregister(rte_dev_name(p->info.device), on_device, p);
+		while (rte_dev_event_callback_unregister(rte_dev_name(p->info.device), on_device,
+							 p) == -EAGAIN)
+			rte_pause(); /* it is being called, with *p* */
 		rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_removed, p);
 		rte_eth_dev_stop(p->id);
 	}

@@ -41,7 +41,7 @@ san_pdl_rtt_sample(struct san_pdl_rtt *r, const struct san_pdl_conf *conf, uint6
 	bool is_first = r->srtt_ns == 0;
 	uint64_t rto, fall;
 
-	if (r->srtt_ns == 0) {
+	if (is_first) {
 		r->srtt_ns = rtt_ns;
 		r->var_ns = rtt_ns / 2;
 	} else {
