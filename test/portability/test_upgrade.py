@@ -100,6 +100,9 @@ def there_and_back(work, program):
 
 def fields(work):
     there_and_back(work, build('fields', 'HEAD', FIELDS))
+    said = ''.join(p.err() for p in work.processes)
+    for nb in 0, 1:     # what one without the fields saved, and one with them
+        check(f'moves={nb}\n' in said, f'no record with {nb}: {said[-2000:]}')
 
 
 def is_refused(work, program):
