@@ -83,8 +83,11 @@ class Process:
         work.processes.append(self)
 
     def out(self):
+        """Its output so far; a line counts when it is complete, or the process has ended."""
+        is_alive = self.is_alive()
         with open(self.out_path, encoding='utf-8', errors='replace') as f:
-            return f.read()
+            text = f.read()
+        return text[:text.rfind('\n') + 1] if is_alive else text
 
     def err(self):
         with open(self.err_path, encoding='utf-8', errors='replace') as f:
