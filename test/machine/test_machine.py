@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, '../verbs'), os.path.join(HERE, '../e2e')]
+sys.path[:0] = [HERE, os.path.join(HERE, '../guest'), os.path.join(HERE, '../e2e')]
 
 import machine  # noqa: E402
 from documents import Documents, read  # noqa: E402
