@@ -325,8 +325,8 @@ san_core_conn_set_timeouts(struct san_core *core, uint32_t qp, const struct san_
 }
 
 /*
- * True if neither side has work. If only the peer has, it may continue for as long as a drain may
- * last without progress: it might request forever.
+ * True if neither side has work, and the peer knows that its own is done. If only the peer has some,
+ * it may continue for as long as a drain may last without progress: it might request forever.
  */
 static bool
 core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)
@@ -340,7 +340,8 @@ core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t
 	}
 	if (d->idle_ns == 0)
 		d->idle_ns = now_ns;
-	return san_tl_is_drained(core->tl, d->slot) ||
+	return (san_tl_is_drained(core->tl, d->slot) &&
+		!san_pdl_ack_is_pending(&core->pdl->conns[d->slot])) ||
 		now_ns >= d->idle_ns + core->conf.cm.drain_ns;
 }
 

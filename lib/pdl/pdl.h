@@ -578,6 +578,12 @@ void san_pdl_tx_header_next(const struct san_pdl *pdl, struct san_pdl_conn *c,
  * quantum, not for lack of packets.
  */
 void san_pdl_sched_end(struct san_pdl *pdl, struct san_pdl_conn *c, bool more);
+/** True if packets have arrived whose ACK was not sent yet. */
+static inline bool
+san_pdl_ack_is_pending(const struct san_pdl_conn *c)
+{
+	return c->ack.now || c->ack.held || c->ack.deadline_ns != SAN_TIME_NEVER;
+}
 /** Stop holding the ACKs that were held long enough. Call it before san_pdl_ack_next(). */
 void san_pdl_ack_release(struct san_pdl *pdl, uint64_t now_ns);
 /** When san_pdl_ack_release() must be called next. */

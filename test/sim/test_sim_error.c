@@ -360,6 +360,28 @@ PAIR_CASE(sim_error__disconnect_drains)
 	}
 }
 
+/* An orderly end does not take from the peer what it owes: the ACK of what has arrived (RULE-17). */
+PAIR_CASE(sim_error__disconnect_after_an_answer)
+{
+	unsigned int k;
+
+	for (uint32_t len = 64; len <= 65536; len *= 32) {
+		pair_open(LEN);
+		for (k = 0; k < 50; k++) {
+			world_post_recv(pair.w, pair.qa, pair.a, len, k);
+			world_post_recv(pair.w, pair.qb, pair.b, len, k);
+			pair_post(true, RTSAN_WR_SEND, 0, len, k, 0);
+			pair_wait_for(false, true, SAN_ST_OK, k);
+			pair_post(false, RTSAN_WR_SEND, 0, len, k, 0);
+			pair_wait_for(true, true, SAN_ST_OK, k);
+		}
+		world_disconnect(pair.w, pair.qa, pair.qb);
+		for (k = 0; k < 50; k++)
+			pair_wait_for(false, false, SAN_ST_OK, k);
+		pair_close();
+	}
+}
+
 #define DRAIN (20 * SAN_NS_PER_MS)
 
 static void
