@@ -150,12 +150,24 @@ int rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t lengt
 		    struct rtsan_mr **mr);
 
 /**
+ * Register *length* bytes at *addr*, which the caller has mapped (MAP_SHARED) from *offset* of a
+ * memfd on. The memory remains the caller's and must stay mapped until rtsan_mr_dereg() has
+ * returned; its pages must exist, as for rtsan_mr_import(). *addr* and *offset* have the same place
+ * in a page. Works with every provider.
+ *
+ * @return
+ *   0, -EINVAL, -EBADF, -ENOMEM, -ENOSPC.
+ */
+int rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
+		   uint32_t access, struct rtsan_mr **mr);
+
+/**
  * Register memory of the caller. It remains the caller's and must stay mapped until
  * rtsan_mr_dereg() has returned.
  *
  * @return
  *   0, -EINVAL, -ENOSPC; -ENOTSUP with a provider in another process: use
- *   rtsan_mr_alloc() or rtsan_mr_import().
+ *   rtsan_mr_alloc(), rtsan_mr_import() or rtsan_mr_share().
  */
 int rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 		 struct rtsan_mr **mr);

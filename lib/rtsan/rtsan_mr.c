@@ -93,6 +93,20 @@ mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, str
 	return 0;
 }
 
+/* Check that *fd* has these bytes: a page beyond its end would cause SIGBUS when it is accessed. */
+static int
+check_file(int fd, uint64_t offset, size_t length)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return rtsan_fail(-EBADF, "region: descriptor %d: %s", fd, strerror(errno));
+	if (offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
+		return rtsan_fail(-EINVAL, "region: descriptor %d has %lld bytes, not %llu + %zu",
+				  fd, (long long)st.st_size, (unsigned long long)offset, length);
+	return 0;
+}
+
 static int
 map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
 	    struct rtsan_mr **out)
@@ -148,20 +162,39 @@ rtsan_mr_import(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, u
 		struct rtsan_mr **mr)
 {
 	int rc = check_args(length, access, mr);
-	struct stat st;
 
 	if (rc != 0)
 		return rc;
 	if (offset % (uint64_t)getpagesize() != 0)
 		return rtsan_fail(-EINVAL, "region: offset %llu is no multiple of a page",
 				  (unsigned long long)offset);
-	if (fstat(fd, &st) != 0)
-		return rtsan_fail(-EBADF, "region: descriptor %d: %s", fd, strerror(errno));
-	/* A page beyond the end of the file would cause SIGBUS when the peer accesses it. */
-	if (offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
-		return rtsan_fail(-EINVAL, "region: descriptor %d has %lld bytes, not %llu + %zu",
-				  fd, (long long)st.st_size, (unsigned long long)offset, length);
-	return map_and_add(ctx, fd, offset, length, access, mr);
+	rc = check_file(fd, offset, length);
+	return rc == 0 ? map_and_add(ctx, fd, offset, length, access, mr) : rc;
+}
+
+int
+rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
+	       uint32_t access, struct rtsan_mr **mr)
+{
+	struct shmq_req req = {
+		.type = SHMQ_MR_ADD,
+		.mr = {
+			.addr = (uintptr_t)addr,
+			.length = length,
+			.offset = offset,
+			.access = access,
+		},
+	};
+	int rc = check_args(length, access, mr);
+
+	if (rc != 0)
+		return rc;
+	if (((uintptr_t)addr - offset) % (uint64_t)getpagesize() != 0 ||
+	    (uintptr_t)addr > UINTPTR_MAX - length)
+		return rtsan_fail(-EINVAL, "region: address %p, offset %llu, length %zu", addr,
+				  (unsigned long long)offset, length);
+	rc = check_file(fd, offset, length);
+	return rc == 0 ? mr_add(ctx, &req, fd, 0, mr) : rc;
 }
 
 int
@@ -178,8 +211,8 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 		return rc;
 	if (!ctx->caps.has_mr_reg)
 		return rtsan_fail(-ENOTSUP, "region: provider \"%s\" works in another process and "
-					    "can't see this memory: use rtsan_mr_alloc() or "
-					    "rtsan_mr_import()",
+					    "can't see this memory: use rtsan_mr_alloc(), "
+					    "rtsan_mr_import() or rtsan_mr_share()",
 				  ctx->caps.provider);
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);

@@ -100,10 +100,17 @@ san_shmq_mem_create(const char *name, size_t bytes, void **out, int *fd)
 	return rc;
 }
 
+/* True if all of its pages exist, or, in a larger file, those of these bytes have been written. */
+static bool
+has_pages(int fd, const struct stat *st, uint64_t offset, size_t bytes)
+{
+	return (uint64_t)st->st_blocks * 512 >= (uint64_t)st->st_size ||
+		lseek(fd, (off_t)offset, SEEK_HOLE) >= (off_t)(offset + bytes);
+}
+
 int
 san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs fs;
 	struct stat st;
@@ -119,10 +126,8 @@ san_shmq_mem_check(int fd, uint64_t offset, size_t bytes, const char **why)
 		*why = "can't be written to";
 	else if (offset > (uint64_t)st.st_size || bytes > (uint64_t)st.st_size - offset)
 		*why = "has fewer bytes than the region";
-	else if ((uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
+	else if (!has_pages(fd, &st, offset, bytes))
 		*why = "has holes: fallocate() it";
-	else if (offset % page != 0)
-		*why = "the offset is no multiple of a page";
 	else
 		return 0;
 	return -EINVAL;

@@ -80,6 +80,27 @@ TEST(rtsan_mr_import__shares)
 	assert_error(rtsan_mr_import(ctx, fd, 0, 1, 0, &mr), -EBADF, "descriptor");
 }
 
+TEST(rtsan_mr_share__keeps_its_place)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+	struct rtsan_mr *mr;
+	uint8_t *p;
+
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4096);
+	assert_int_equal(rtsan_mr_share(ctx, p + 100, 50, fd, 4096 + 100, 0, &mr), 0);
+	assert_ptr_equal(rtsan_mr_addr(mr), p + 100);
+	assert_ptr_equal(fake->mr_addr, p + 100);
+	assert_int_equal(rtsan_mr_dereg(mr), 0);
+	p[0] = 1; /* still mapped */
+	assert_error(rtsan_mr_share(ctx, p + 100, 50, fd, 4096, 0, &mr), -EINVAL, "offset 4096");
+	assert_error(rtsan_mr_share(ctx, p, 4097, fd, 4096, 0, &mr), -EINVAL, "has 8192 bytes");
+	assert_error(rtsan_mr_share(ctx, p, 0, fd, 4096, 0, &mr), -EINVAL, "length 0");
+	munmap(p, 4096);
+	close(fd);
+	assert_error(rtsan_mr_share(ctx, p, 1, fd, 4096, 0, &mr), -EBADF, "descriptor");
+}
+
 TEST(rtsan_mr_reg__callers_memory)
 {
 	static uint8_t memory[100];

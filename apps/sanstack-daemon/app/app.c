@@ -262,6 +262,13 @@ serve_hello(struct apps *all, struct app *a, const struct shmq_req *req)
 
 /* ---- regions ---- */
 
+/* Bytes of the first page that are in front of the region. */
+static size_t
+skipped(const struct shmq_req *req)
+{
+	return req->mr.offset % (size_t)getpagesize();
+}
+
 static int
 serve_mr_add(struct app *a, const struct shmq_req *req)
 {
@@ -286,11 +293,11 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 	if (rc == 0 && p->memory < 0)
 		return san_app_refuse(a, -EMFILE, "region: the daemon has no descriptor left");
 	if (rc == 0)
-		rc = san_app_mem_import(&a->growing, p->memory, req->mr.offset, req->mr.length,
-					san_app_guard_id(a));
+		rc = san_app_mem_import(&a->growing, p->memory, req->mr.offset - skipped(req),
+					req->mr.length + skipped(req), san_app_guard_id(a));
 	if (rc != 0)
 		return rc;
-	san_app_count(a, USERS_MRS, 1, req->mr.length);
+	san_app_count(a, USERS_MRS, 1, a->growing.bytes);
 	a->waits_for = NULL;
 	a->grows = *req;
 	return -EINPROGRESS;
@@ -308,7 +315,8 @@ san_app_grow(struct app *a, uint64_t *due_ns)
 	if (rc != 0)
 		san_app_refuse(a, rc, "region: its memory can't be mapped");
 	else
-		rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows, a->growing.mem, &key);
+		rc = san_dpdk_ops_mr_add(port->ctx, a->id, &a->grows,
+					 (uint8_t *)a->growing.mem + skipped(&a->grows), &key);
 	if (rc == 0) {
 		port->mrs[san_app_port_place(port, APP_MR, key)] =
 			(struct app_thing){.app = a, .number = key, .mem = a->growing};

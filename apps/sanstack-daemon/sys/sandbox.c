@@ -107,9 +107,9 @@ static const int of_helpers[] = {
 	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_pwait), CALL(epoll_wait), CALL(exit),
 	CALL(exit_group), CALL(fcntl), CALL(fstat), CALL(fstatfs), CALL(futex),
 	CALL(getpeername), CALL(getpid), CALL(getrandom), CALL(getsockname), CALL(getsockopt),
-	CALL(munmap), CALL(newfstatat), CALL(poll), CALL(ppoll), CALL(read), CALL(recvfrom),
-	CALL(recvmsg), CALL(restart_syscall), CALL(rt_sigaction), CALL(rt_sigprocmask),
-	CALL(rt_sigreturn), CALL(sendmsg), CALL(sendto), CALL(setsockopt)};
+	CALL(lseek), CALL(munmap), CALL(newfstatat), CALL(poll), CALL(ppoll), CALL(read),
+	CALL(recvfrom), CALL(recvmsg), CALL(restart_syscall), CALL(rt_sigaction),
+	CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(sendmsg), CALL(sendto), CALL(setsockopt)};
 
 static const struct sandbox_if of_helpers_if[] = {
 	{CALL(mmap), 2, PROT_EXEC, 0},
