@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Devices and contexts. SANVERBS_SPEC names the devices: specs of rtsan_open(), separated by ";".
+ * They are opened when a program first asks for the list, and closed at its end, because an engine
+ * can be opened once in a process, while programs open a device as often as they like.
+ */
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "sv_priv.h"
+
+#define DEFAULT_SPEC "unix:/run/sanstack/sanstack.sock"
+#define NUMBERS      (1 << 14) /* of processes on a port; with SV_QPS they fill 24 bits */
+#define NUMBER_TRIES 100
+#define BACKLOG      SV_REQUESTS
+
+static struct sv_device devices[SV_DEVICES];
+static int nb_devices;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+_Atomic int san_sv_nb_threads;
+
+/* ---- the next library, errors ---- */
+
+void *
+san_sv_next(const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (found == NULL) {
+		fprintf(stderr, "libsanverbs: no library has %s for a device of another kind\n",
+			name);
+		abort();
+	}
+	return found;
+}
+
+int
+san_sv_explain(int rc, const char *what)
+{
+	if (rc < 0 && getenv("SANVERBS_DEBUG") != NULL)
+		fprintf(stderr, "libsanverbs: %s: %s: %s\n", what, strerror(-rc), rtsan_error());
+	return rc;
+}
+
+int
+san_sv_errno(int rc, const char *what)
+{
+	san_sv_explain(rc, what);
+	errno = -rc;
+	return -1;
+}
+
+struct sv_device *
+san_sv_device(const struct ibv_context *context)
+{
+	struct sv_device *dev = (struct sv_device *)context->device;
+
+	return dev >= devices && dev < &devices[nb_devices] ? dev : NULL;
+}
+
+/* ---- the list ---- */
+
+void
+san_sv_gid(const char *text, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		return;
+	memset(gid->raw + 10, 0xff, 2);
+	inet_pton(AF_INET, text, gid->raw + 12);
+}
+
+static void
+add_device(const char *spec)
+{
+	struct sv_device *dev = &devices[nb_devices];
+	char text[RTSAN_ADDRESS_MAX];
+	int rc = rtsan_open(spec, &dev->rt);
+
+	if (rc == 0) {
+		rtsan_query(dev->rt, &dev->caps, sizeof(dev->caps));
+		rc = rtsan_event_fd(dev->rt);
+		if (rc < 0)
+			rtsan_close(dev->rt);
+	}
+	if (rc < 0) {
+		san_sv_explain(rc, spec);
+		return;
+	}
+	while (dev->nb_gids < SV_GIDS &&
+	       rtsan_address(dev->rt, (uint32_t)dev->nb_gids, text) == 0)
+		san_sv_gid(text, &dev->gids[dev->nb_gids++]);
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_cond_init(&dev->ended, NULL);
+	dev->ibv.node_type = IBV_NODE_CA;
+	dev->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "san%d", nb_devices);
+	snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "sanverbs%d", nb_devices);
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/san%d",
+		 nb_devices);
+	nb_devices++;
+}
+
+static void
+find_devices(void)
+{
+	const char *specs = getenv("SANVERBS_SPEC");
+	char *copy = strdup(specs != NULL && specs[0] != '\0' ? specs : DEFAULT_SPEC);
+	char *spec, *rest = NULL;
+
+	for (spec = copy != NULL ? strtok_r(copy, ";", &rest) : NULL;
+	     spec != NULL && nb_devices < SV_DEVICES; spec = strtok_r(NULL, ";", &rest))
+		add_device(spec);
+	free(copy);
+}
+
+/* The list of the next library is kept in front of the one that the program gets. */
+struct ibv_device **
+ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **(*next)(int *) = dlsym(RTLD_NEXT, "ibv_get_device_list");
+	struct ibv_device **theirs, **list;
+	int i, nb = 0;
+
+	pthread_once(&once, find_devices);
+	theirs = next != NULL ? next(&nb) : NULL;
+	list = calloc((size_t)(1 + nb_devices + nb + 1), sizeof(struct ibv_device *));
+	if (list == NULL)
+		return NULL;
+	*list++ = (struct ibv_device *)theirs;
+	for (i = 0; i < nb_devices; i++)
+		list[i] = &devices[i].ibv;
+	for (i = 0; i < nb; i++)
+		list[nb_devices + i] = theirs[i];
+	if (num_devices != NULL)
+		*num_devices = nb_devices + nb;
+	return list;
+}
+
+void
+ibv_free_device_list(struct ibv_device **list)
+{
+	struct ibv_device **theirs = (struct ibv_device **)list[-1];
+
+	if (theirs != NULL)
+		SV_NEXT(ibv_free_device_list)(theirs);
+	free(list - 1);
+}
+
+static const struct sv_device *
+device_of(const struct ibv_device *device)
+{
+	return san_sv_device(&(struct ibv_context){.device = (struct ibv_device *)device});
+}
+
+__be64
+ibv_get_device_guid(struct ibv_device *device)
+{
+	const struct sv_device *dev = device_of(device);
+	__be64 guid = 0;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_get_device_guid)(device);
+	memcpy(&guid, dev->gids[0].raw + 8, sizeof(guid));
+	return guid;
+}
+
+int
+ibv_get_device_index(struct ibv_device *device)
+{
+	return device_of(device) != NULL ? -1 : SV_NEXT(ibv_get_device_index)(device);
+}
+
+/* ---- events ---- */
+
+/* Report the end of the daemon once to each context. With the lock of the device. */
+static void
+report_failure(struct sv_device *dev)
+{
+	struct sv_context *c;
+
+	dev->has_failed = true;
+	pthread_cond_broadcast(&dev->ended);
+	for (c = dev->contexts; c != NULL; c = c->next)
+		eventfd_write(c->verbs.context.async_fd, 1);
+}
+
+/* The thread takes connection events, because a program may do nothing while its peer connects. */
+static void *
+run_events(void *arg)
+{
+	struct sv_device *dev = arg;
+	struct pollfd fds[] = {
+		{.fd = rtsan_event_fd(dev->rt), .events = POLLIN},
+		{.fd = dev->stop_fd, .events = POLLIN},
+	};
+	struct rtsan_event ev;
+	int rc = 0;
+
+	while (rc >= 0 && fds[1].revents == 0) {
+		rc = rtsan_event_arm(dev->rt);
+		if (rc == 0)
+			poll(fds, 2, -1);
+		SAN_LOCKED(&dev->lock);
+		while (rc >= 0 && (rc = rtsan_event_poll(dev->rt, &ev)) == 1)
+			san_sv_qp_event(dev, &ev);
+		if (rc < 0)
+			report_failure(dev);
+	}
+	return NULL;
+}
+
+/* Choose a number for this process and listen for its queue pairs. 0 or -errno. */
+static int
+choose_number(struct sv_device *dev)
+{
+	uint32_t i, number;
+	int rc = -EADDRINUSE;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	for (i = 0; i < NUMBER_TRIES && rc == -EADDRINUSE; i++) {
+		dev->number = (number + i) % NUMBERS;
+		rc = rtsan_listen(dev->rt, san_sv_service(dev->number), 0, BACKLOG, &dev->listener);
+	}
+	return rc;
+}
+
+/* Start what an open device needs; with its lock. 0 or -errno. */
+static int
+open_device(struct sv_device *dev)
+{
+	sigset_t all, before;
+	int rc;
+
+	if (dev->is_open)
+		return 0;
+	rc = choose_number(dev);
+	if (rc != 0)
+		return rc;
+	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = -pthread_create(&dev->thread, NULL, run_events, dev);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0) {
+		close(dev->stop_fd);
+		rtsan_listener_destroy(dev->listener);
+	}
+	dev->is_open = rc == 0;
+	san_sv_nb_threads += dev->is_open;
+	return rc;
+}
+
+/* Peers learn at once that the process has ended. */
+static void __attribute__((destructor))
+close_devices(void)
+{
+	int i;
+
+	for (i = 0; i < nb_devices; i++) {
+		struct sv_device *dev = &devices[i];
+
+		if (dev->is_open) {
+			eventfd_write(dev->stop_fd, 1);
+			pthread_join(dev->thread, NULL);
+		}
+		rtsan_close(dev->rt);
+	}
+}
+
+/* ---- contexts ---- */
+
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
+		      size_t size);
+static int query_device_ex(struct ibv_context *context,
+			   const struct ibv_query_device_ex_input *input,
+			   struct ibv_device_attr_ex *attr, size_t size);
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *device)
+{
+	struct sv_device *dev = (struct sv_device *)device_of(device);
+	struct sv_context *c;
+	struct ibv_context *v;
+	int rc;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_open_device)(device);
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	v = &c->verbs.context;
+	c->verbs.sz = sizeof(c->verbs);
+	c->verbs.query_port = query_port;
+	c->verbs.query_device_ex = query_device_ex;
+	c->verbs.create_qp_ex = san_sv_create_qp_ex;
+	v->device = device;
+	v->ops.poll_cq = san_sv_poll_cq;
+	v->ops.req_notify_cq = san_sv_req_notify_cq;
+	v->ops.post_send = san_sv_post_send;
+	v->ops.post_recv = san_sv_post_recv;
+	v->cmd_fd = -1;
+	v->num_comp_vectors = 1;
+	v->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	v->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	pthread_mutex_init(&v->mutex, NULL);
+	SAN_LOCKED(&dev->lock);
+	rc = v->async_fd < 0 ? -errno : open_device(dev);
+	if (rc != 0) {
+		close(v->async_fd);
+		free(c);
+		san_sv_errno(rc, device->name);
+		return NULL;
+	}
+	c->next = dev->contexts;
+	dev->contexts = c;
+	return v;
+}
+
+int
+ibv_close_device(struct ibv_context *context)
+{
+	struct sv_device *dev = san_sv_device(context);
+	struct sv_context **at, *c;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_close_device)(context);
+	SAN_LOCKED(&dev->lock);
+	for (at = &dev->contexts; &(*at)->verbs.context != context; at = &(*at)->next)
+		;
+	c = *at;
+	*at = c->next;
+	close(context->async_fd);
+	free(c);
+	return 0;
+}
+
+/* The only event is that the daemon has ended. */
+int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	eventfd_t value;
+
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_get_async_event)(context, event);
+	if (eventfd_read(context->async_fd, &value) != 0)
+		return -1;
+	event->event_type = IBV_EVENT_DEVICE_FATAL;
+	event->element.port_num = SV_PORT;
+	return 0;
+}
+
+void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	void (*next)(struct ibv_async_event *) = dlsym(RTLD_NEXT, "ibv_ack_async_event");
+
+	/* ours need nothing, nor does any event of this type */
+	if (event->event_type != IBV_EVENT_DEVICE_FATAL && next != NULL)
+		next(event);
+}
+
+/* ---- queries ---- */
+
+static int
+query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		struct ibv_device_attr_ex *attr, size_t size)
+{
+	const struct sv_device *dev = san_sv_device(context);
+	struct ibv_device_attr_ex all = {
+		.orig_attr = {
+			.node_guid = ibv_get_device_guid(context->device),
+			.sys_image_guid = ibv_get_device_guid(context->device),
+			.max_mr_size = UINT64_MAX >> 17, /* what a process can address */
+			.page_size_cap = 4096,
+			.max_qp = (int)dev->caps.max_qps,
+			.max_qp_wr = (int)dev->caps.max_wr,
+			.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN,
+			.max_sge = (int)dev->caps.max_sge,
+			.max_sge_rd = (int)dev->caps.max_sge,
+			.max_cq = (int)dev->caps.max_cqs,
+			.max_cqe = (int)dev->caps.max_wr,
+			.max_mr = (int)dev->caps.max_mrs,
+			.max_pd = UINT16_MAX,
+			.max_qp_rd_atom = 16,
+			.max_res_rd_atom = 16 * (int)dev->caps.max_qps,
+			.max_qp_init_rd_atom = 16,
+			.atomic_cap = dev->caps.has_atomic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
+			.max_pkeys = 1,
+			.phys_port_cnt = 1,
+		},
+		.comp_mask = 0,
+	};
+
+	if (input != NULL && input->comp_mask != 0)
+		return EINVAL;
+	snprintf(all.orig_attr.fw_ver, sizeof(all.orig_attr.fw_ver), "%s", rtsan_version());
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+int
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	struct ibv_device_attr_ex all;
+
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_query_device)(context, attr);
+	query_device_ex(context, NULL, &all, sizeof(all));
+	*attr = all.orig_attr;
+	return 0;
+}
+
+static int
+query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr, size_t size)
+{
+	const struct sv_device *dev = san_sv_device(context);
+	struct ibv_port_attr all = {
+		.state = dev->has_failed ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_1024,
+		.gid_tbl_len = dev->nb_gids,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = (uint32_t)dev->caps.max_msg,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = 2, /* 4 lanes */
+		.active_speed = 4, /* of 10 Gb/s: the speed of the link is not known */
+		.phys_state = 5,   /* the link is up */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+
+	if (port != SV_PORT)
+		return EINVAL;
+	memset(attr, 0, size);
+	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));
+	return 0;
+}
+
+/* Programs of headers from before 2018 call it; the others get here by verbs_context. */
+int
+ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_query_port)(context, port, attr);
+	return query_port(context, port, (struct ibv_port_attr *)attr,
+			  offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int
+_ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		  struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	const struct sv_device *dev = san_sv_device(context);
+
+	if (dev == NULL)
+		return SV_NEXT(_ibv_query_gid_ex)(context, port, index, entry, flags, size);
+	if (flags != 0 || port != SV_PORT || size < sizeof(*entry))
+		return EINVAL;
+	if (index >= (uint32_t)dev->nb_gids)
+		return ENODATA;
+	*entry = (struct ibv_gid_entry){
+		.gid = dev->gids[index],
+		.gid_index = index,
+		.port_num = SV_PORT,
+		.gid_type = IBV_GID_TYPE_ROCE_V2,
+	};
+	return 0;
+}
+
+ssize_t
+_ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+		     uint32_t flags, size_t size)
+{
+	const struct sv_device *dev = san_sv_device(context);
+	size_t i;
+
+	if (dev == NULL)
+		return SV_NEXT(_ibv_query_gid_table)(context, entries, max, flags, size);
+	if (size != sizeof(*entries))
+		return -EINVAL;
+	for (i = 0; i < max && i < (size_t)dev->nb_gids; i++)
+		_ibv_query_gid_ex(context, SV_PORT, (uint32_t)i, &entries[i], flags, size);
+	return (ssize_t)i;
+}
+
+int
+ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	const struct sv_device *dev = san_sv_device(context);
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_query_gid)(context, port, index, gid);
+	if (port != SV_PORT || index < 0 || index >= dev->nb_gids) {
+		errno = EINVAL;
+		return -1;
+	}
+	*gid = dev->gids[index];
+	return 0;
+}
+
+/* No header has it, but ibv_devinfo calls it. *type*: 0: RoCE v1, 1: RoCE v2. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
+
+int
+ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
+{
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_query_gid_type)(context, port, index, type);
+	*type = 1;
+	return 0;
+}
+
+int
+ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
+{
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_query_pkey)(context, port, index, pkey);
+	if (port != SV_PORT || index != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htons(0xffff);
+	return 0;
+}
+
+int
+ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
+{
+	if (san_sv_device(context) == NULL)
+		return SV_NEXT(ibv_get_pkey_index)(context, port, pkey);
+	return port == SV_PORT && pkey == htons(0xffff) ? 0 : -1;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Posting: lists of requests, and the functions of ibv_wr_*().
+ */
+
+#include <arpa/inet.h>
+
+#include "sv_priv.h"
+
+static_assert(sizeof(struct ibv_sge) == sizeof(struct rtsan_sge) &&
+		      offsetof(struct ibv_sge, length) == offsetof(struct rtsan_sge, length) &&
+		      offsetof(struct ibv_sge, lkey) == offsetof(struct rtsan_sge, lkey),
+	      "elements are passed on as they are");
+
+static const struct {
+	enum rtsan_wr_opcode opcode; /* 0: not supported */
+	enum ibv_wc_opcode completes;
+} opcodes[] = {
+	[IBV_WR_RDMA_WRITE] = {RTSAN_WR_PUSH, IBV_WC_RDMA_WRITE},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RTSAN_WR_PUSH_IMM, IBV_WC_RDMA_WRITE},
+	[IBV_WR_SEND] = {RTSAN_WR_SEND, IBV_WC_SEND},
+	[IBV_WR_RDMA_READ] = {RTSAN_WR_PULL, IBV_WC_RDMA_READ},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {RTSAN_WR_CMP_SWAP, IBV_WC_COMP_SWAP},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {RTSAN_WR_FETCH_ADD, IBV_WC_FETCH_ADD},
+};
+#define NB_OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
+
+/* Post requests; those that wait for a connection are remembered. The number, or -errno. */
+static int
+post_sends(struct sv_qp *q, const struct rtsan_send_wr *wr, int nb)
+{
+	bool is_failed = q->ibv.state == IBV_QPS_ERR;
+	int i, n = nb;
+
+	if (!is_failed)
+		n = rtsan_post_send(q->rt, wr, nb);
+	if (n == -ENOTCONN) { /* the connection has ended, which the program may not know yet */
+		is_failed = true;
+		n = nb;
+	}
+	if (!is_failed && q->link == SV_LINK_UP)
+		return n;
+	for (i = 0; i < n; i++)
+		san_sv_works_add(&q->early_sends, (struct sv_work){
+			wr[i].wr_id, (wr[i].flags & RTSAN_WR_SIGNALED) != 0,
+			wr[i].opcode == RTSAN_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE});
+	return n;
+}
+
+static int
+post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb)
+{
+	int i, n = q->ibv.state == IBV_QPS_ERR ? nb : rtsan_post_recv(q->rt, wr, nb);
+
+	if (n == -ENOTCONN)
+		n = nb;
+	else if (q->link == SV_LINK_UP && q->ibv.state != IBV_QPS_ERR)
+		return n;
+	for (i = 0; i < n; i++)
+		san_sv_works_add(&q->early_recvs,
+				 (struct sv_work){wr[i].wr_id, true, IBV_WC_RECV});
+	return n;
+}
+
+/* The work posted to a queue pair in ERR completes at once; without its lock. */
+static void
+flush_posted(struct sv_qp *q)
+{
+	struct sv_device *dev = san_sv_device(q->ibv.context);
+
+	SAN_LOCKED(&dev->lock);
+	san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* 0 or an errno. */
+static int
+convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send_wr *to)
+{
+	bool is_atomic = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		from->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+	if (from->opcode >= NB_OPCODES || opcodes[from->opcode].opcode == 0)
+		return EOPNOTSUPP;
+	if ((uint32_t)from->num_sge > q->init.cap.max_send_sge)
+		return EINVAL;
+	*to = (struct rtsan_send_wr){
+		.wr_id = from->wr_id,
+		.opcode = (uint8_t)opcodes[from->opcode].opcode,
+		.nb_sge = (uint8_t)from->num_sge,
+		.imm = ntohl(from->imm_data),
+		.sge = (const struct rtsan_sge *)from->sg_list,
+		.remote_addr = is_atomic ? from->wr.atomic.remote_addr : from->wr.rdma.remote_addr,
+		.rkey = is_atomic ? from->wr.atomic.rkey : from->wr.rdma.rkey,
+		.operand = from->wr.atomic.compare_add,
+		.swap = from->wr.atomic.swap,
+	};
+	if (q->init.sq_sig_all || (from->send_flags & IBV_SEND_SIGNALED) != 0)
+		to->flags |= RTSAN_WR_SIGNALED;
+	if ((from->send_flags & IBV_SEND_INLINE) != 0)
+		to->flags |= RTSAN_WR_INLINE;
+	return 0;
+}
+
+/* Skip *nb* requests of a list. */
+#define SKIP(wr, nb)                            \
+	do {                                    \
+		int left = (nb);                \
+		for (; left > 0; left--)        \
+			(wr) = (wr)->next;      \
+	} while (0)
+
+/* What a post that took *n* of *nb* returns: 0 or an errno. */
+static int
+errno_of(int n, int nb)
+{
+	return n == nb ? 0 : n >= 0 ? ENOMEM : -n;
+}
+
+static int
+post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
+{
+	struct rtsan_send_wr burst[SV_BURST];
+	SAN_LOCKED(&q->lock);
+
+	if (q->ibv.state != IBV_QPS_RTS && q->ibv.state != IBV_QPS_ERR)
+		return EINVAL;
+	while (*wr != NULL) {
+		struct ibv_send_wr *at = *wr;
+		int nb, n, wrong = 0, rc;
+
+		for (nb = 0; nb < SV_BURST && at != NULL; nb++, at = at->next) {
+			wrong = convert(q, at, &burst[nb]);
+			if (wrong != 0)
+				break;
+		}
+		n = nb > 0 ? post_sends(q, burst, nb) : 0;
+		SKIP(*wr, n);
+		rc = errno_of(n, nb);
+		if (rc != 0 || wrong != 0)
+			return rc != 0 ? rc : wrong;
+	}
+	return 0;
+}
+
+int
+san_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct sv_qp *q = (struct sv_qp *)qp;
+	int rc;
+
+	*bad = wr;
+	rc = post_send_list(q, bad);
+	if (qp->state == IBV_QPS_ERR)
+		flush_posted(q);
+	return rc;
+}
+
+static int
+post_recv_list(struct sv_qp *q, struct ibv_recv_wr **wr)
+{
+	struct rtsan_recv_wr burst[SV_BURST];
+	SAN_LOCKED(&q->lock);
+
+	if (q->ibv.state == IBV_QPS_RESET)
+		return EINVAL;
+	while (*wr != NULL) {
+		struct ibv_recv_wr *at = *wr;
+		int nb, n;
+
+		for (nb = 0; nb < SV_BURST && at != NULL; nb++, at = at->next) {
+			if ((uint32_t)at->num_sge > q->init.cap.max_recv_sge)
+				break;
+			burst[nb] = (struct rtsan_recv_wr){
+				.wr_id = at->wr_id,
+				.sge = (const struct rtsan_sge *)at->sg_list,
+				.nb_sge = (uint8_t)at->num_sge,
+			};
+		}
+		n = nb > 0 ? post_recvs(q, burst, nb) : -EINVAL;
+		SKIP(*wr, n);
+		if (n != nb)
+			return errno_of(n, nb);
+	}
+	return 0;
+}
+
+int
+san_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct sv_qp *q = (struct sv_qp *)qp;
+	int rc;
+
+	*bad = wr;
+	rc = post_recv_list(q, bad);
+	if (qp->state == IBV_QPS_ERR)
+		flush_posted(q);
+	return rc;
+}
+
+/* ---- ibv_wr_*() ---- */
+
+/* Requests are staged until ibv_wr_complete(), which posts all or none. */
+
+static void
+wr_start(struct ibv_qp_ex *ex)
+{
+	struct sv_qp *q = (struct sv_qp *)ex;
+
+	pthread_mutex_lock(&q->lock);
+	q->nb_staged = 0;
+	q->staged_rc = 0;
+}
+
+static struct rtsan_send_wr *
+stage(struct ibv_qp_ex *ex, enum rtsan_wr_opcode opcode)
+{
+	struct sv_qp *q = (struct sv_qp *)ex;
+	struct rtsan_send_wr *wr;
+
+	if (q->nb_staged == q->init.cap.max_send_wr)
+		q->staged_rc = ENOMEM;
+	else
+		q->nb_staged++;
+	wr = &q->staged[q->nb_staged - 1];
+	*wr = (struct rtsan_send_wr){
+		.wr_id = ex->wr_id,
+		.opcode = (uint8_t)opcode,
+		.sge = &q->staged_sges[(q->nb_staged - 1) * RTSAN_SGE_MAX],
+	};
+	if (q->init.sq_sig_all || (ex->wr_flags & IBV_SEND_SIGNALED) != 0)
+		wr->flags |= RTSAN_WR_SIGNALED;
+	return wr;
+}
+
+static struct rtsan_send_wr *
+stage_remote(struct ibv_qp_ex *ex, enum rtsan_wr_opcode opcode, uint32_t rkey, uint64_t addr)
+{
+	struct rtsan_send_wr *wr = stage(ex, opcode);
+
+	wr->rkey = rkey;
+	wr->remote_addr = addr;
+	return wr;
+}
+
+static void
+wr_send(struct ibv_qp_ex *ex)
+{
+	stage(ex, RTSAN_WR_SEND);
+}
+
+static void
+wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	stage_remote(ex, RTSAN_WR_PUSH, rkey, addr);
+}
+
+static void
+wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	stage_remote(ex, RTSAN_WR_PUSH_IMM, rkey, addr)->imm = ntohl(imm);
+}
+
+static void
+wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	stage_remote(ex, RTSAN_WR_PULL, rkey, addr);
+}
+
+static void
+wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	stage_remote(ex, RTSAN_WR_FETCH_ADD, rkey, addr)->operand = add;
+}
+
+static void
+wr_cmp_swap(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare, uint64_t swap)
+{
+	struct rtsan_send_wr *wr = stage_remote(ex, RTSAN_WR_CMP_SWAP, rkey, addr);
+
+	wr->operand = compare;
+	wr->swap = swap;
+}
+
+static void
+wr_set_sge_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_sge *list)
+{
+	struct sv_qp *q = (struct sv_qp *)ex;
+	struct rtsan_send_wr *wr = &q->staged[q->nb_staged - 1];
+
+	if (nb > q->init.cap.max_send_sge) {
+		q->staged_rc = EINVAL;
+		return;
+	}
+	memcpy((void *)wr->sge, list, nb * sizeof(*list));
+	wr->nb_sge = (uint8_t)nb;
+}
+
+static void
+wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	wr_set_sge_list(ex, 1, &(struct ibv_sge){.addr = addr, .length = length, .lkey = lkey});
+}
+
+static void
+wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_data_buf *list)
+{
+	struct ibv_sge sges[RTSAN_SGE_MAX];
+	struct sv_qp *q = (struct sv_qp *)ex;
+	size_t i;
+
+	for (i = 0; i < nb && i < RTSAN_SGE_MAX; i++)
+		sges[i] = (struct ibv_sge){(uintptr_t)list[i].addr, (uint32_t)list[i].length, 0};
+	wr_set_sge_list(ex, nb, sges);
+	q->staged[q->nb_staged - 1].flags |= RTSAN_WR_INLINE;
+}
+
+static void
+wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	wr_set_inline_data_list(ex, 1, &(struct ibv_data_buf){.addr = addr, .length = length});
+}
+
+static void
+wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&((struct sv_qp *)ex)->lock);
+}
+
+static int
+wr_complete(struct ibv_qp_ex *ex)
+{
+	struct sv_qp *q = (struct sv_qp *)ex;
+	int nb = (int)q->nb_staged, rc = q->staged_rc;
+
+	if (rc == 0 && q->ibv.state != IBV_QPS_RTS && q->ibv.state != IBV_QPS_ERR)
+		rc = EINVAL;
+	if (rc == 0 && nb > 0)
+		rc = errno_of(post_sends(q, q->staged, nb), nb);
+	pthread_mutex_unlock(&q->lock);
+	if (q->ibv.state == IBV_QPS_ERR)
+		flush_posted(q);
+	return rc;
+}
+
+int
+san_sv_wr_init(struct sv_qp *q)
+{
+	uint32_t depth = q->init.cap.max_send_wr != 0 ? q->init.cap.max_send_wr : 1;
+
+	q->init.cap.max_send_wr = depth;
+	q->staged = calloc(depth, sizeof(*q->staged));
+	q->staged_sges = calloc(depth * RTSAN_SGE_MAX, sizeof(*q->staged_sges));
+	q->ex.wr_start = wr_start;
+	q->ex.wr_send = wr_send;
+	q->ex.wr_rdma_write = wr_rdma_write;
+	q->ex.wr_rdma_write_imm = wr_rdma_write_imm;
+	q->ex.wr_rdma_read = wr_rdma_read;
+	q->ex.wr_atomic_fetch_add = wr_fetch_add;
+	q->ex.wr_atomic_cmp_swp = wr_cmp_swap;
+	q->ex.wr_set_sge = wr_set_sge;
+	q->ex.wr_set_sge_list = wr_set_sge_list;
+	q->ex.wr_set_inline_data = wr_set_inline_data;
+	q->ex.wr_set_inline_data_list = wr_set_inline_data_list;
+	q->ex.wr_complete = wr_complete;
+	q->ex.wr_abort = wr_abort;
+	return q->staged != NULL && q->staged_sges != NULL ? 0 : -ENOMEM;
+}

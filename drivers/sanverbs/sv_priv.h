@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#pragma once
+
+/**
+ * @file
+ * libsanverbs: devices for programs of rdma-core, by the public interface of libibverbs alone. The
+ * library is preloaded in front of libibverbs. It defines the same functions; those whose object
+ * belongs to another device call the next library. An object here begins with its struct of
+ * <infiniband/verbs.h>.
+ *
+ * Locks, in this order: of a device, of a queue pair, of a completion queue.
+ */
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "rtsan.h"
+#include "san_lock.h"
+
+/* They are macros in front of the functions that this library defines. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define SV_DEVICES     8
+#define SV_GIDS        16
+#define SV_QPS         1024 /* of a process on a device: the lower bits of their numbers */
+#define SV_REQUESTS    64   /* connections of queue pairs that wait for their program */
+#define SV_BURST       32
+#define SV_CQ_MAX      65536
+#define SV_PORT        1
+
+/** The next library's function of that name. */
+#define SV_NEXT(name) ((__typeof__(&(name)))san_sv_next(#name))
+
+struct sv_qp;
+
+/** A request for a queue pair whose program has not modified it to RTR yet. */
+struct sv_request {
+	uint64_t request;
+	uint32_t dest, src; /**< numbers of queue pairs: ours, theirs */
+	union ibv_gid gid;  /**< address of its sender */
+};
+
+/** A port of a provider of librtsan. It exists from the first look at the list until the end. */
+struct sv_device {
+	struct ibv_device ibv;
+	struct rtsan_ctx *rt;
+	struct rtsan_caps caps;
+	union ibv_gid gids[SV_GIDS];
+	int nb_gids;
+	pthread_mutex_t lock; /**< protects all below, and connections of queue pairs */
+	pthread_cond_t ended; /**< a connection has ended */
+	bool is_open;         /**< the thread for events is running */
+	bool has_failed;      /**< the daemon has ended */
+	pthread_t thread;
+	int stop_fd;
+	uint32_t number; /**< of this process: the upper bits of numbers of queue pairs */
+	struct rtsan_listener *listener;
+	struct sv_qp *qps[SV_QPS];
+	uint32_t qp_next; /**< where the search for a free place starts */
+	struct sv_request requests[SV_REQUESTS];
+	uint32_t nb_requests;
+	struct sv_context *contexts;
+};
+
+struct sv_context {
+	struct sv_context *next;
+	bool has_failed;             /**< IBV_EVENT_DEVICE_FATAL was reported */
+	struct verbs_context verbs; /**< last: its own last member is the ibv_context */
+};
+
+struct sv_mr {
+	struct ibv_mr ibv;
+	struct rtsan_mr *rt;
+};
+
+struct sv_channel {
+	struct ibv_comp_channel ibv; /**< fd: an epoll of what wakes its completion queues */
+};
+
+struct sv_cq {
+	struct ibv_cq ibv;
+	struct rtsan_cq *rt;
+	pthread_mutex_t lock;
+	bool is_armed;
+	int wake_fd;        /**< of librtsan; -1: no channel */
+	int due_fd;         /**< readable: there is an event, without librtsan */
+	uint32_t nb_events; /**< that ibv_get_cq_event() has returned */
+	struct ibv_wc *own; /**< completions of work that librtsan no longer has */
+	uint32_t nb_own, own_max;
+};
+
+/** What is known of posted work, for the completion that it gets if librtsan has none for it. */
+struct sv_work {
+	uint64_t wr_id;
+	bool is_signaled;
+	enum ibv_wc_opcode opcode;
+};
+
+/** A list that grows. */
+struct sv_works {
+	struct sv_work *list;
+	uint32_t nb, max;
+};
+
+enum sv_link {
+	SV_LINK_NONE = 0,
+	SV_LINK_WAITS = 1, /**< requested or to be accepted; not established */
+	SV_LINK_UP = 2,
+	SV_LINK_ENDED = 3,
+};
+
+struct sv_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	struct rtsan_qp *rt;
+	struct ibv_qp_init_attr init; /**< as created */
+	struct ibv_qp_attr attr;      /**< as modified */
+	pthread_mutex_t lock;         /**< protects posting */
+	enum sv_link link;            /**< under the lock of the device */
+	bool is_ex;
+	/** Work posted before the connection was there. */
+	struct sv_works early_sends, early_recvs;
+	/**
+	 * Receives that librtsan flushed because the peer has gone: here they are flushed only when
+	 * the program learns of the end. Protected by the lock of recv_cq.
+	 */
+	struct sv_works late_recvs;
+	/* the requests between ibv_wr_start() and ibv_wr_complete(), with their elements */
+	struct rtsan_send_wr *staged;
+	struct rtsan_sge *staged_sges; /**< RTSAN_SGE_MAX for each */
+	uint32_t nb_staged;
+	int staged_rc;
+};
+
+/* ---- sv_device.c ---- */
+
+extern _Atomic int san_sv_nb_threads; /**< of the library itself */
+
+void *san_sv_next(const char *name);
+/** Explain a negative *rc* if SANVERBS_DEBUG is set. Returns *rc*. */
+int san_sv_explain(int rc, const char *what);
+/** Set errno for a negative *rc* of librtsan, and explain it. Returns -1. */
+int san_sv_errno(int rc, const char *what);
+
+/** *text*, as librtsan has it, as a GID of RoCE v2: IPv4 is mapped. */
+void san_sv_gid(const char *text, union ibv_gid *gid);
+
+/** The device of *context*, or NULL if it is another library's. */
+struct sv_device *san_sv_device(const struct ibv_context *context);
+
+/* ---- sv_mr.c ---- */
+
+/**
+ * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
+ * address. Its offset in *fd* is the address. 0; -EFAULT: not mapped; -EOPNOTSUPP: such memory
+ * cannot be shared; -ENOMEM.
+ */
+int san_sv_adopt(void *addr, size_t length, int *fd);
+
+/* ---- sv_cq.c ---- */
+
+int san_sv_poll_cq(struct ibv_cq *ibcq, int nb, struct ibv_wc *wc);
+int san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+/** Complete *works* of *q* itself, the first with *status*, the others as flushed; empties them. */
+void san_sv_complete(struct ibv_cq *cq, const struct sv_qp *q, struct sv_works *works,
+		     enum ibv_wc_status status);
+/** Remove the completions of queue pair *qp_num*; with the lock of *cq*. */
+void san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num);
+void san_sv_works_add(struct sv_works *works, struct sv_work work);
+void san_sv_works_fini(struct sv_works *works);
+
+/* ---- sv_qp.c ---- */
+
+struct ibv_qp *san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/** The queue pair of that number; with the lock of the device. */
+struct sv_qp *san_sv_qp_find(const struct sv_device *dev, uint32_t qp_num);
+/** Its connection has failed or ended: state ERR, all its work completes. With that lock. */
+void san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status);
+/** Handle an event of the device; with its lock. */
+void san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev);
+/** Number of the listener of process *number*. */
+uint64_t san_sv_service(uint32_t number);
+
+/* ---- sv_post.c ---- */
+
+int san_sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int san_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** Set the functions of ibv_wr_*(). 0 or -ENOMEM. */
+int san_sv_wr_init(struct sv_qp *q);

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Queue pairs, their states, and the connections that they make themselves.
+ *
+ * DESIGN NOTES
+ *
+ * Programs exchange numbers and addresses by a way of their own, then modify both queue pairs to
+ * RTR. Of the two, the one with the higher (GID, number) then connects to the process of the other,
+ * which the number names, and the other accepts when it is at RTR itself. The private data carries
+ * both numbers. Posted work waits for the connection, so a program need not know of it.
+ *
+ * The connection is RTSAN_ENDING: a refused request ends it, as RDMA devices have it. That the peer
+ * has ended is no event of an RC queue pair: it stays as it is until a send fails.
+ */
+
+#include <arpa/inet.h>
+#include <time.h>
+
+#include "sv_priv.h"
+
+#define SERVICE   0x76657262000000ull /* "verb" */
+#define QP_BITS   10                  /* of a number: the index */
+#define RNR_MS    65535
+#define END_S     1 /* that the end of a connection may take */
+
+static_assert(SV_QPS == 1 << QP_BITS, "the rest of 24 bits is the number of the process");
+
+/** Parameters of the private data. */
+struct hello {
+	uint32_t dest, src; /**< big endian */
+};
+
+uint64_t
+san_sv_service(uint32_t number)
+{
+	return SERVICE << 8 | number;
+}
+
+struct sv_qp *
+san_sv_qp_find(const struct sv_device *dev, uint32_t qp_num)
+{
+	struct sv_qp *q = dev->qps[qp_num % SV_QPS];
+
+	return q != NULL && q->ibv.qp_num == qp_num ? q : NULL;
+}
+
+/* ---- the end of a connection ---- */
+
+void
+san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
+{
+	struct sv_cq *send_cq = (struct sv_cq *)q->ibv.send_cq;
+	struct sv_cq *recv_cq = (struct sv_cq *)q->ibv.recv_cq;
+	SAN_LOCKED(&q->lock);
+
+	q->ibv.state = IBV_QPS_ERR;
+	if (q->link == SV_LINK_UP)
+		rtsan_disconnect(q->rt);
+	/* what librtsan holds of a queue pair without a connection is completed here */
+	pthread_mutex_lock(&send_cq->lock);
+	san_sv_complete(&send_cq->ibv, q, &q->early_sends, status);
+	pthread_mutex_unlock(&send_cq->lock);
+	pthread_mutex_lock(&recv_cq->lock);
+	san_sv_complete(&recv_cq->ibv, q, &q->early_recvs, IBV_WC_WR_FLUSH_ERR);
+	san_sv_complete(&recv_cq->ibv, q, &q->late_recvs, IBV_WC_WR_FLUSH_ERR);
+	pthread_mutex_unlock(&recv_cq->lock);
+}
+
+/* ---- connections ---- */
+
+/* Accept the waiting request for *q* from the peer that its program has named, if there is one. */
+static void
+accept_request(struct sv_device *dev, struct sv_qp *q)
+{
+	struct rtsan_conn_param param = {.rnr_ms = RNR_MS};
+	uint32_t i;
+
+	for (i = 0; i < dev->nb_requests; i++) {
+		struct sv_request *r = &dev->requests[i];
+
+		if (r->dest != q->ibv.qp_num || r->src != q->attr.dest_qp_num ||
+		    memcmp(&r->gid, &q->attr.ah_attr.grh.dgid, sizeof(r->gid)) != 0)
+			continue;
+		if (rtsan_accept(dev->rt, r->request, q->rt, &param) == 0)
+			q->link = SV_LINK_WAITS;
+		*r = dev->requests[--dev->nb_requests];
+		return;
+	}
+}
+
+static int
+connect_to_peer(struct sv_qp *q)
+{
+	const union ibv_gid *gid = &q->attr.ah_attr.grh.dgid;
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+	struct hello hello = {htonl(q->attr.dest_qp_num), htonl(q->ibv.qp_num)};
+	struct rtsan_conn_param param = {
+		.order = RTSAN_ENDING,
+		.rnr_ms = RNR_MS,
+		.private_data = &hello,
+		.private_len = sizeof(hello),
+	};
+	char peer[RTSAN_ADDRESS_MAX];
+	int rc;
+
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, peer, sizeof(peer));
+	rc = rtsan_connect(q->rt, peer, san_sv_service(q->attr.dest_qp_num >> QP_BITS), &param);
+	if (rc == 0)
+		q->link = SV_LINK_WAITS;
+	return san_sv_explain(rc, "ibv_modify_qp() to RTR");
+}
+
+static int
+connect_or_accept(struct sv_device *dev, struct sv_qp *q)
+{
+	int order = memcmp(&dev->gids[q->attr.ah_attr.grh.sgid_index],
+			   &q->attr.ah_attr.grh.dgid, sizeof(union ibv_gid));
+
+	if (order == 0)
+		order = (q->ibv.qp_num > q->attr.dest_qp_num) -
+			(q->ibv.qp_num < q->attr.dest_qp_num);
+	if (order == 0)
+		return -EOPNOTSUPP; /* with itself */
+	if (order > 0)
+		return connect_to_peer(q);
+	accept_request(dev, q);
+	return 0;
+}
+
+static void
+on_request(struct sv_device *dev, const struct rtsan_event *ev)
+{
+	const struct hello *hello = (const struct hello *)ev->private_data;
+	struct sv_request r = {.request = ev->request};
+	struct sv_qp *q;
+
+	if (ev->private_len != sizeof(*hello) || dev->nb_requests == SV_REQUESTS) {
+		rtsan_reject(dev->rt, ev->request, NULL, 0);
+		return;
+	}
+	r.dest = ntohl(hello->dest);
+	r.src = ntohl(hello->src);
+	san_sv_gid(ev->peer, &r.gid);
+	dev->requests[dev->nb_requests++] = r;
+	q = san_sv_qp_find(dev, r.dest);
+	if (q != NULL && q->link == SV_LINK_NONE &&
+	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS))
+		accept_request(dev, q);
+}
+
+void
+san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
+{
+	struct sv_qp *q;
+
+	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
+		on_request(dev, ev);
+		return;
+	}
+	q = rtsan_qp_context(ev->qp);
+	if (ev->type == RTSAN_EV_ESTABLISHED) {
+		SAN_LOCKED(&q->lock);
+		q->link = SV_LINK_UP;
+		q->early_sends.nb = q->early_recvs.nb = 0;
+		return;
+	}
+	q->link = SV_LINK_ENDED;
+	pthread_cond_broadcast(&dev->ended);
+	if (ev->type != RTSAN_EV_DISCONNECTED)
+		san_sv_qp_fail(q, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* ---- creation ---- */
+
+static int
+check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
+{
+	const struct rtsan_caps *caps = &dev->caps;
+
+	if (a->qp_type != IBV_QPT_RC || a->srq != NULL)
+		return -EOPNOTSUPP;
+	if (a->send_cq == NULL || a->recv_cq == NULL || a->cap.max_send_wr > caps->max_wr ||
+	    a->cap.max_recv_wr > caps->max_wr || a->cap.max_send_sge > caps->max_sge ||
+	    a->cap.max_recv_sge > caps->max_sge || a->cap.max_inline_data > caps->max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * Create what librtsan has of *q*, without a connection. A send without a completion keeps its place
+ * until the peer has acknowledged it. A program knows of its end by the peer's answer, which may
+ * arrive before: there are more places than it asks for.
+ */
+static int
+create_rt(struct sv_device *dev, struct sv_qp *q)
+{
+	uint32_t sends = q->init.cap.max_send_wr + SV_BURST;
+	struct rtsan_qp_attr attr = {
+		.send_cq = ((struct sv_cq *)q->init.send_cq)->rt,
+		.recv_cq = ((struct sv_cq *)q->init.recv_cq)->rt,
+		.sq_depth = sends < dev->caps.max_wr ? sends : dev->caps.max_wr,
+		.rq_depth = q->init.cap.max_recv_wr,
+		.context = q,
+	};
+
+	q->link = SV_LINK_NONE;
+	return rtsan_qp_create(dev->rt, &attr, &q->rt);
+}
+
+/* Destroy it; nobody takes its completions meanwhile. */
+static void
+destroy_rt(struct sv_qp *q)
+{
+	struct sv_cq *cqs[2] = {(struct sv_cq *)q->ibv.send_cq, (struct sv_cq *)q->ibv.recv_cq};
+	int i, nb = cqs[0] == cqs[1] ? 1 : 2;
+
+	if (nb == 2 && cqs[0] > cqs[1]) {
+		cqs[0] = cqs[1];
+		cqs[1] = (struct sv_cq *)q->ibv.send_cq;
+	}
+	for (i = 0; i < nb; i++)
+		pthread_mutex_lock(&cqs[i]->lock);
+	rtsan_qp_destroy(q->rt);
+	q->rt = NULL;
+	q->early_sends.nb = q->early_recvs.nb = q->late_recvs.nb = 0;
+	for (i = 0; i < nb; i++) {
+		san_sv_cq_forget(cqs[i], q->ibv.qp_num);
+		pthread_mutex_unlock(&cqs[i]->lock);
+	}
+}
+
+/* Give *q* a place and its number; with the lock of the device. 0 or -ENOSPC. */
+static int
+choose_place(struct sv_device *dev, struct sv_qp *q)
+{
+	uint32_t i, place;
+
+	for (i = 0; i < SV_QPS; i++) {
+		place = (dev->qp_next + i) % SV_QPS;
+		if (dev->qps[place] == NULL)
+			break;
+	}
+	if (i == SV_QPS)
+		return -ENOSPC;
+	dev->qp_next = place + 1;
+	dev->qps[place] = q;
+	q->ibv.qp_num = dev->number << QP_BITS | place;
+	return 0;
+}
+
+struct ibv_qp *
+san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
+{
+	struct sv_device *dev = san_sv_device(context);
+	int rc = check_init(dev, a);
+	struct sv_qp *q = rc == 0 ? calloc(1, sizeof(*q)) : NULL;
+
+	if (q == NULL) {
+		san_sv_errno(rc != 0 ? rc : -ENOMEM, "ibv_create_qp()");
+		return NULL;
+	}
+	memcpy(&q->init, a, sizeof(q->init));
+	q->init.cap.max_inline_data = dev->caps.max_inline;
+	a->cap = q->init.cap;
+	q->is_ex = (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+	q->ibv.context = context;
+	q->ibv.qp_context = a->qp_context;
+	q->ibv.pd = a->pd;
+	q->ibv.send_cq = a->send_cq;
+	q->ibv.recv_cq = a->recv_cq;
+	q->ibv.qp_type = a->qp_type;
+	q->ibv.state = IBV_QPS_RESET;
+	pthread_mutex_init(&q->ibv.mutex, NULL);
+	pthread_cond_init(&q->ibv.cond, NULL);
+	pthread_mutex_init(&q->lock, NULL);
+	SAN_LOCKED(&dev->lock);
+	rc = q->is_ex ? san_sv_wr_init(q) : 0;
+	if (rc == 0)
+		rc = create_rt(dev, q);
+	if (rc == 0)
+		rc = choose_place(dev, q);
+	if (rc == 0)
+		return &q->ibv;
+	if (q->rt != NULL)
+		rtsan_qp_destroy(q->rt);
+	free(q->staged);
+	free(q->staged_sges);
+	free(q);
+	san_sv_errno(rc, "ibv_create_qp()");
+	return NULL;
+}
+
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex all = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
+	struct ibv_qp *qp;
+
+	if (san_sv_device(pd->context) == NULL)
+		return SV_NEXT(ibv_create_qp)(pd, attr);
+	memcpy(&all, attr, sizeof(*attr));
+	qp = san_sv_create_qp_ex(pd->context, &all);
+	attr->cap = all.cap;
+	return qp;
+}
+
+struct ibv_qp_ex *
+ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct sv_qp *q = (struct sv_qp *)qp;
+
+	if (san_sv_device(qp->context) == NULL)
+		return SV_NEXT(ibv_qp_to_qp_ex)(qp);
+	return q->is_ex ? &q->ex : NULL;
+}
+
+/*
+ * End the connection of *q* in order, so that its peer learns what has arrived here: rtsan's
+ * destruction would not wait for that. With the lock of the device, which is released meanwhile.
+ */
+static void
+end_connection(struct sv_device *dev, struct sv_qp *q)
+{
+	struct timespec until;
+
+	if (q->link != SV_LINK_UP || (q->ibv.state != IBV_QPS_ERR && rtsan_disconnect(q->rt) != 0))
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += END_S;
+	while (q->link == SV_LINK_UP && !dev->has_failed &&
+	       pthread_cond_timedwait(&dev->ended, &dev->lock, &until) == 0)
+		;
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct sv_device *dev = san_sv_device(qp->context);
+	struct sv_qp *q = (struct sv_qp *)qp;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_destroy_qp)(qp);
+	SAN_LOCKED(&dev->lock);
+	end_connection(dev, q);
+	dev->qps[qp->qp_num % SV_QPS] = NULL;
+	destroy_rt(q);
+	san_sv_works_fini(&q->early_sends);
+	san_sv_works_fini(&q->early_recvs);
+	san_sv_works_fini(&q->late_recvs);
+	free(q->staged);
+	free(q->staged_sges);
+	free(q);
+	return 0;
+}
+
+/* ---- states ---- */
+
+/** What must and may be set by a change of the state of RC (InfiniBand's table 92). */
+static const struct {
+	enum ibv_qp_state from, to;
+	int must, may;
+} changes[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+	 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
+	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+		 IBV_QP_PATH_MIG_STATE},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
+	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
+		 IBV_QP_PATH_MIG_STATE},
+};
+
+static bool
+is_allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	size_t i;
+
+	mask &= ~IBV_QP_STATE;
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return mask == 0;
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		if (changes[i].from == from && changes[i].to == to)
+			return (mask & changes[i].must) == changes[i].must &&
+				(mask & ~(changes[i].must | changes[i].may)) == 0;
+	return false;
+}
+
+/* Store what *mask* names. */
+static void
+keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+	static const struct {
+		int mask;
+		size_t at, bytes;
+	} parts[] = {
+#define PART(mask, member) \
+	{mask, offsetof(struct ibv_qp_attr, member), sizeof(((struct ibv_qp_attr *)0)->member)}
+		PART(IBV_QP_ACCESS_FLAGS, qp_access_flags),
+		PART(IBV_QP_PKEY_INDEX, pkey_index),
+		PART(IBV_QP_PORT, port_num),
+		PART(IBV_QP_AV, ah_attr),
+		PART(IBV_QP_PATH_MTU, path_mtu),
+		PART(IBV_QP_TIMEOUT, timeout),
+		PART(IBV_QP_RETRY_CNT, retry_cnt),
+		PART(IBV_QP_RNR_RETRY, rnr_retry),
+		PART(IBV_QP_RQ_PSN, rq_psn),
+		PART(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic),
+		PART(IBV_QP_MIN_RNR_TIMER, min_rnr_timer),
+		PART(IBV_QP_SQ_PSN, sq_psn),
+		PART(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic),
+		PART(IBV_QP_DEST_QPN, dest_qp_num),
+#undef PART
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if ((mask & parts[i].mask) != 0)
+			memcpy((char *)to + parts[i].at, (const char *)from + parts[i].at,
+			       parts[i].bytes);
+}
+
+static bool
+is_valid(const struct sv_device *dev, const struct ibv_qp_attr *a, int mask)
+{
+	return ((mask & IBV_QP_PORT) == 0 || a->port_num == SV_PORT) &&
+		((mask & IBV_QP_PKEY_INDEX) == 0 || a->pkey_index == 0) &&
+		((mask & IBV_QP_AV) == 0 ||
+		 (a->ah_attr.is_global && a->ah_attr.grh.sgid_index < dev->nb_gids));
+}
+
+int
+ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct sv_device *dev = san_sv_device(qp->context);
+	struct sv_qp *q = (struct sv_qp *)qp;
+	enum ibv_qp_state from = qp->state;
+	enum ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
+	int rc = 0;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_modify_qp)(qp, attr, mask);
+	SAN_LOCKED(&dev->lock);
+	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
+	    !is_allowed(from, to, mask) || !is_valid(dev, attr, mask))
+		return EINVAL;
+	keep_attr(&q->attr, attr, mask);
+	if (to == IBV_QPS_ERR) {
+		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+	} else if (to == IBV_QPS_RESET && from != IBV_QPS_RESET) {
+		end_connection(dev, q);
+		destroy_rt(q);
+		rc = create_rt(dev, q);
+	} else if (to == IBV_QPS_RTR) {
+		qp->state = to; /* a request may be accepted from now on */
+		rc = connect_or_accept(dev, q);
+	}
+	qp->state = rc == 0 ? to : from;
+	return -rc;
+}
+
+int
+ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+{
+	const struct sv_qp *q = (const struct sv_qp *)qp;
+
+	if (san_sv_device(qp->context) == NULL)
+		return SV_NEXT(ibv_query_qp)(qp, attr, mask, init);
+	*attr = q->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->cap = q->init.cap;
+	*init = q->init;
+	return 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Unmodified programs of rdma-core and perftest on the devices of libsanverbs."""
+
+import os
+import re
+import socket
+import sys
+
+from daemon import Daemon, IP, eal
+from e2e import BUILD, Process, Tests, Veth, Work, check, cpus, until_true
+
+LIBRARY = os.path.join(BUILD, 'drivers/sanverbs/libsanverbs.so')
+NULL = '--vdev=net_null0,no-rx=1'
+TIER_ALL = os.environ.get('SAN_TIER') == 'all'
+
+
+# ---- where the two programs run: daemons, and the specs of both ends ----
+
+def embedded(work):
+    """Engines in the programs, which may do nothing themselves while their peer works."""
+    def spec(role):
+        cpu = cpus()[role == 'client']
+        return (f'dpdk:{eal(work, role, f"0@{cpu},1@{cpu}")} -- ip={IP[role]}/24 conns=64 '
+                'idle=sleep poll=lcore')
+    return [], (spec('server'), spec('client'))
+
+
+def one_daemon(work):
+    daemon = Daemon(work, 'server', vdev=NULL)
+    return [daemon], (daemon.spec, daemon.spec)
+
+
+def two_daemons(work):
+    daemons = [Daemon(work, role) for role in ('server', 'client')]
+    return daemons, tuple(daemon.spec for daemon in daemons)
+
+
+def on_veth(work):
+    link = Veth(work, 'af_packet')
+    daemons = [Daemon(work, role, wrap=link.wrap(role), vdev=link.vdev(role))
+               for role in ('server', 'client')]
+    return daemons, tuple(daemon.spec for daemon in daemons)
+
+
+PLACES = {'embedded': embedded, 'one daemon': one_daemon, 'two daemons': two_daemons,
+          'veth': on_veth}
+
+# ---- programs: their words; PORT is a TCP port by which the two find each other ----
+
+PINGPONG = 'ibv_rc_pingpong -g 0 -p PORT -c'
+PERFTEST = '-d san0 -x 0 -F -p PORT'
+QUICK = (
+    PINGPONG,
+    f'{PINGPONG} -e -s 65536',
+    f'ib_write_lat {PERFTEST} -n 500',
+    f'ib_send_bw {PERFTEST} -n 500 -q 8',
+)
+ALL = (
+    f'{PINGPONG} -N',
+    f'{PINGPONG} -s 1000000 -n 50',
+    *(f'ib_{name} {PERFTEST} -n 500' for name in (
+        'send_lat', 'send_bw', 'write_bw', 'read_lat', 'read_bw', 'atomic_lat', 'atomic_bw')),
+    f'ib_send_lat {PERFTEST} -n 500 -e',
+    f'ib_send_bw {PERFTEST} -n 500 -e',
+    f'ib_read_lat {PERFTEST} -n 500 -e',
+    f'ib_write_bw {PERFTEST} -n 200 -a -b',
+    f'ib_write_lat {PERFTEST} -n 500 -I 64',
+    f'ib_send_bw {PERFTEST} -n 500 --use_old_post_send',
+    f'ib_read_bw {PERFTEST} -n 500 -q 8 -b',
+)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(('127.0.0.1', 0))
+        return s.getsockname()[1]
+
+
+def listens(port):
+    for name in ('tcp', 'tcp6'):
+        with open(f'/proc/net/{name}', encoding='ascii') as f:
+            if re.search(rf':{port:04X} [0-9A-F:]+ 0A ', f.read()):
+                return True
+    return False
+
+
+def start(work, name, words, spec):
+    return Process(work, name, words.split(), {'LD_PRELOAD': LIBRARY, 'SANVERBS_SPEC': spec,
+                                               'SANVERBS_DEBUG': '1'})
+
+
+def pair(place, words):
+    """The program at both ends: both succeed."""
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        port = free_port()
+        words = words.replace('PORT', str(port))
+        server = start(work, 'server', words, specs[0])
+        until_true(server.tail, lambda: listens(port) or not server.is_alive())
+        client = start(work, 'client', words + ' 127.0.0.1', specs[1])
+        check(client.wait() == 0, f'client: {client.tail()}\nserver: {server.tail()}')
+        check(server.wait() == 0, f'server: {server.tail()}')
+        for daemon in daemons:
+            daemon.stop()
+
+
+# ---- one program ----
+
+def listed():
+    """The device is there with its address; without a daemon no device is, and that is said."""
+    with Work() as work:
+        daemon = Daemon(work, 'server', vdev=NULL)
+        info = start(work, 'info', 'ibv_devinfo -v', daemon.spec)
+        check(info.wait() == 0, info.tail())
+        for text in ('hca_id:\tsan0', 'PORT_ACTIVE', f'::ffff:{IP["server"]}, RoCE v2'):
+            check(text in info.out(), f'{text}: {info.tail()}')
+        daemon.stop()
+        none = start(work, 'none', 'ibv_devinfo', daemon.spec)
+        check(none.wait() != 0 and 'No IB devices found' in none.tail(), none.tail())
+        check('is sanstack-daemon running?' in none.err(), none.tail())
+
+
+def main():
+    tests = Tests()
+    tests.add('a device', listed)
+    for place in PLACES:
+        for words in QUICK + ALL if TIER_ALL else QUICK if place != 'veth' else ():
+            tests.add(f'{place}: {words}', pair, place, words)
+    return tests.run()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
