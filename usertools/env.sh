@@ -4,7 +4,7 @@
 
 san_build=${SAN_BUILD_DIR:-build}
 san_build=$(cd "$san_build" && pwd) || echo "$san_build: make build makes it" >&2
-for san_at in examples apps/sansock apps/sansim apps/sanbench apps/sanstack-daemon; do
+for san_at in examples usertools apps/sansock apps/sansim apps/sanbench apps/sanstack-daemon; do
 	PATH=$san_build/$san_at:$PATH
 done
 PATH=$PWD/usertools:$PATH

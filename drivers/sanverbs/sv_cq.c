@@ -7,6 +7,9 @@
  * the descriptor by which librtsan wakes, one shot for each ibv_req_notify_cq(), and an eventfd for
  * completions that librtsan does not know of. So a channel is pollable, and no thread forwards.
  *
+ * An event is for a completion that is new when ibv_req_notify_cq() was called: programs rely on it.
+ * So that call first moves what librtsan has into *own*, from where completions are taken first.
+ *
  * librtsan reserves an entry of a completion queue for each posted request, verbs for none. A queue
  * has room for twice what the program asked for, so that requests without completions find one.
  */
@@ -83,38 +86,6 @@ san_sv_works_fini(struct sv_works *works)
 }
 
 void
-san_sv_complete(struct ibv_cq *ibcq, const struct sv_qp *q, struct sv_works *works,
-		enum ibv_wc_status status)
-{
-	struct sv_cq *cq = (struct sv_cq *)ibcq;
-	uint32_t i;
-
-	if (works->nb == 0)
-		return;
-	if (cq->nb_own + works->nb > cq->own_max) {
-		uint32_t max = cq->nb_own + works->nb + 64;
-		struct ibv_wc *own = reallocarray(cq->own, max, sizeof(*own));
-
-		if (own == NULL)
-			return;
-		cq->own = own;
-		cq->own_max = max;
-	}
-	for (i = 0; i < works->nb; i++) {
-		cq->own[cq->nb_own++] = (struct ibv_wc){
-			.wr_id = works->list[i].wr_id,
-			.status = status,
-			.opcode = works->list[i].opcode,
-			.qp_num = q->ibv.qp_num,
-		};
-		status = IBV_WC_WR_FLUSH_ERR;
-	}
-	works->nb = 0;
-	if (cq->is_armed)
-		eventfd_write(cq->due_fd, 1);
-}
-
-void
 san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num)
 {
 	uint32_t i, nb = 0;
@@ -140,7 +111,7 @@ convert(const struct rtsan_wc *from, struct ibv_wc *to)
 	to->qp_num = q->ibv.qp_num;
 	to->src_qp = q->attr.dest_qp_num;
 	to->wc_flags = from->has_imm ? IBV_WC_WITH_IMM : 0;
-	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR)
+	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR || q->is_failing)
 		return true;
 	/* The peer has gone. Its program's RC learns of that when it sends. */
 	if (from->opcode >= RTSAN_WC_RECV) {
@@ -148,7 +119,62 @@ convert(const struct rtsan_wc *from, struct ibv_wc *to)
 		return false;
 	}
 	to->status = IBV_WC_RETRY_EXC_ERR;
+	q->is_failing = true;
 	return true;
+}
+
+/* Make room for *nb* more completions. False: no memory; the program gets some completions less. */
+static bool
+make_room(struct sv_cq *cq, uint32_t nb)
+{
+	uint32_t max = cq->nb_own + nb;
+	struct ibv_wc *own;
+
+	if (max <= cq->own_max)
+		return true;
+	max += SV_BURST;
+	own = reallocarray(cq->own, max, sizeof(*own));
+	if (own == NULL)
+		return false;
+	cq->own = own;
+	cq->own_max = max;
+	return true;
+}
+
+/* Move what librtsan has to *own*; with the lock. */
+static void
+move_to_own(struct sv_cq *cq)
+{
+	struct rtsan_wc got[SV_BURST];
+	int i, n;
+
+	while (make_room(cq, SV_BURST) && (n = rtsan_cq_poll(cq->rt, got, SV_BURST)) > 0)
+		for (i = 0; i < n; i++)
+			cq->nb_own += convert(&got[i], &cq->own[cq->nb_own]);
+}
+
+void
+san_sv_complete(struct ibv_cq *ibcq, const struct sv_qp *q, struct sv_works *works,
+		enum ibv_wc_status status)
+{
+	struct sv_cq *cq = (struct sv_cq *)ibcq;
+	uint32_t i;
+
+	move_to_own(cq);
+	if (works->nb == 0 || !make_room(cq, works->nb))
+		return;
+	for (i = 0; i < works->nb; i++) {
+		cq->own[cq->nb_own++] = (struct ibv_wc){
+			.wr_id = works->list[i].wr_id,
+			.status = status,
+			.opcode = works->list[i].opcode,
+			.qp_num = q->ibv.qp_num,
+		};
+		status = IBV_WC_WR_FLUSH_ERR;
+	}
+	works->nb = 0;
+	if (cq->is_armed)
+		eventfd_write(cq->due_fd, 1);
 }
 
 /* Move the queue pairs of failed requests to ERR. They may be destroyed meanwhile. */
@@ -175,15 +201,16 @@ take(struct sv_cq *cq, struct ibv_wc *wc, int nb)
 	struct rtsan_wc got[SV_BURST];
 	int i, n, out = 0;
 
+	if (cq->nb_own != 0) {
+		out = (int)cq->nb_own < nb ? (int)cq->nb_own : nb;
+		memcpy(wc, cq->own, (size_t)out * sizeof(*wc));
+		cq->nb_own -= (uint32_t)out;
+		memmove(cq->own, cq->own + out, cq->nb_own * sizeof(*wc));
+		return out;
+	}
 	n = rtsan_cq_poll(cq->rt, got, nb < SV_BURST ? nb : SV_BURST);
 	for (i = 0; i < n; i++)
 		out += convert(&got[i], &wc[out]);
-	if (n != 0 || cq->nb_own == 0)
-		return out;
-	out = (int)cq->nb_own < nb ? (int)cq->nb_own : nb;
-	memcpy(wc, cq->own, (size_t)out * sizeof(*wc));
-	cq->nb_own -= (uint32_t)out;
-	memmove(cq->own, cq->own + out, cq->nb_own * sizeof(*wc));
 	return out;
 }
 
@@ -358,11 +385,11 @@ san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		return 0;
 	SAN_LOCKED(&cq->lock);
 	cq->is_armed = true;
-	rc = cq->nb_own != 0 ? 1 : rtsan_cq_arm(cq->rt);
+	do
+		move_to_own(cq);
+	while ((rc = rtsan_cq_arm(cq->rt)) == 1);
 	if (rc == 0)
 		rc = set_member(cq, EPOLL_CTL_MOD, cq->wake_fd, EPOLLIN | EPOLLONESHOT);
-	else if (rc > 0)
-		rc = eventfd_write(cq->due_fd, 1) == 0 ? 0 : -errno;
 	return -rc;
 }
 

@@ -92,7 +92,7 @@ add_device(const char *spec)
 			rtsan_close(dev->rt);
 	}
 	if (rc < 0) {
-		san_sv_explain(rc, spec);
+		fprintf(stderr, "libsanverbs: %s\n", rtsan_error());
 		return;
 	}
 	while (dev->nb_gids < SV_GIDS &&

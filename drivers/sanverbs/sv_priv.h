@@ -132,6 +132,7 @@ struct sv_qp {
 	pthread_mutex_t lock;         /**< protects posting */
 	enum sv_link link;            /**< under the lock of the device */
 	bool is_ex;
+	bool is_failing; /**< a send has failed because the peer has gone */
 	/** Work posted before the connection was there. */
 	struct sv_works early_sends, early_recvs;
 	/**

@@ -205,6 +205,7 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 	};
 
 	q->link = SV_LINK_NONE;
+	q->is_failing = false;
 	return rtsan_qp_create(dev->rt, &attr, &q->rt);
 }
 

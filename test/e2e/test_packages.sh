@@ -84,6 +84,7 @@ sansock check /usr/share/doc/sanstack/examples/config/sansock.conf
 LD_PRELOAD=libsansock.so true 2>log
 [ ! -s log ] || fail "libsansock.so: $(cat log)"
 sansock run true
+sanverbs run true
 for page in man1/sanctl.1 man1/sansock.1 man3/rtsan_open.3 man5/sanstack.conf.5 man7/rtsan.7 \
 	man7/rtsan-dpdk.7 man7/sanstack-counters.7 man8/sanstack-daemon.8; do
 	[ -s /usr/share/man/$page.gz ] || fail "there is no page $page"
@@ -157,7 +158,7 @@ wait $daemon
 
 # ---- and away ----
 rm asked
-names='sanstack sanstack-doc librtsan-dev libsansock libsanstack-fi librtsan0'
+names='sanstack sanstack-doc librtsan-dev libsansock libsanverbs libsanstack-fi librtsan0'
 # shellcheck disable=SC2086
 {
 	quietly dpkg --remove $names

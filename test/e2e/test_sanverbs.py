@@ -8,9 +8,9 @@ import socket
 import sys
 
 from daemon import Daemon, IP, eal
-from e2e import BUILD, Process, Tests, Veth, Work, check, cpus, until_true
+from e2e import SOURCE, Process, Tests, Veth, Work, check, cpus, until_true
 
-LIBRARY = os.path.join(BUILD, 'drivers/sanverbs/libsanverbs.so')
+RUN = os.path.join(SOURCE, 'usertools/sanverbs'), 'run', '--'
 NULL = '--vdev=net_null0,no-rx=1'
 TIER_ALL = os.environ.get('SAN_TIER') == 'all'
 
@@ -86,8 +86,8 @@ def listens(port):
 
 
 def start(work, name, words, spec):
-    return Process(work, name, words.split(), {'LD_PRELOAD': LIBRARY, 'SANVERBS_SPEC': spec,
-                                               'SANVERBS_DEBUG': '1'})
+    return Process(work, name, [*RUN, *words.split()],
+                   {'SANVERBS_SPEC': spec, 'SANVERBS_DEBUG': '1'})
 
 
 def pair(place, words):
