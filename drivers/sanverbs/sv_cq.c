@@ -7,8 +7,8 @@
  * the descriptor by which librtsan wakes, one shot for each ibv_req_notify_cq(), and an eventfd for
  * completions that librtsan does not know of. So a channel is pollable, and no thread forwards.
  *
- * An event is for a completion that is new when ibv_req_notify_cq() was called: programs rely on it.
- * So that call first moves what librtsan has into *own*, from where completions are taken first.
+ * An event is for a completion that comes after ibv_req_notify_cq(): programs rely on it. So that
+ * call first moves what librtsan has into *own*, from where completions are taken first.
  *
  * librtsan reserves an entry of a completion queue for each posted request, verbs for none. A queue
  * has room for twice what the program asked for, so that requests without completions find one.
@@ -64,7 +64,7 @@ status_of(uint8_t status)
 /* ---- completions ---- */
 
 void
-san_sv_works_add(struct sv_works *works, struct sv_work work)
+san_sv_works_add(struct sv_works *works, uint64_t wr_id, enum ibv_wc_opcode opcode)
 {
 	if (works->nb == works->max) {
 		uint32_t max = works->max != 0 ? works->max * 2 : 64;
@@ -75,7 +75,7 @@ san_sv_works_add(struct sv_works *works, struct sv_work work)
 		works->list = list;
 		works->max = max;
 	}
-	works->list[works->nb++] = work;
+	works->list[works->nb++] = (struct sv_work){wr_id, opcode};
 }
 
 void
@@ -111,14 +111,15 @@ convert(const struct rtsan_wc *from, struct ibv_wc *to)
 	to->qp_num = q->ibv.qp_num;
 	to->src_qp = q->attr.dest_qp_num;
 	to->wc_flags = from->has_imm ? IBV_WC_WITH_IMM : 0;
-	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR || q->is_failing)
+	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR)
 		return true;
 	/* The peer has gone. Its program's RC learns of that when it sends. */
 	if (from->opcode >= RTSAN_WC_RECV) {
-		san_sv_works_add(&q->late_recvs, (struct sv_work){from->wr_id, true, IBV_WC_RECV});
+		san_sv_works_add(&q->late_recvs, from->wr_id, IBV_WC_RECV);
 		return false;
 	}
-	to->status = IBV_WC_RETRY_EXC_ERR;
+	if (!q->is_failing)
+		to->status = IBV_WC_RETRY_EXC_ERR;
 	q->is_failing = true;
 	return true;
 }
@@ -141,9 +142,8 @@ make_room(struct sv_cq *cq, uint32_t nb)
 	return true;
 }
 
-/* Move what librtsan has to *own*; with the lock. */
-static void
-move_to_own(struct sv_cq *cq)
+void
+san_sv_cq_move(struct sv_cq *cq)
 {
 	struct rtsan_wc got[SV_BURST];
 	int i, n;
@@ -160,7 +160,7 @@ san_sv_complete(struct ibv_cq *ibcq, const struct sv_qp *q, struct sv_works *wor
 	struct sv_cq *cq = (struct sv_cq *)ibcq;
 	uint32_t i;
 
-	move_to_own(cq);
+	san_sv_cq_move(cq);
 	if (works->nb == 0 || !make_room(cq, works->nb))
 		return;
 	for (i = 0; i < works->nb; i++) {
@@ -208,9 +208,11 @@ take(struct sv_cq *cq, struct ibv_wc *wc, int nb)
 		memmove(cq->own, cq->own + out, cq->nb_own * sizeof(*wc));
 		return out;
 	}
-	n = rtsan_cq_poll(cq->rt, got, nb < SV_BURST ? nb : SV_BURST);
-	for (i = 0; i < n; i++)
-		out += convert(&got[i], &wc[out]);
+	do {
+		n = rtsan_cq_poll(cq->rt, got, nb < SV_BURST ? nb : SV_BURST);
+		for (i = 0; i < n; i++)
+			out += convert(&got[i], &wc[out]);
+	} while (n > 0 && out == 0);
 	return out;
 }
 
@@ -280,7 +282,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	int rc;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_create_cq)(context, cqe, cq_context, channel, vector);
+		return SV_NEXT(ibv_create_cq, context, cqe, cq_context, channel, vector);
 	max = dev->caps.max_wr * 2;
 	if (cqe < 1 || (uint32_t)cqe > dev->caps.max_wr || vector != 0) {
 		errno = EINVAL;
@@ -315,7 +317,7 @@ int
 ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	if (san_sv_device(ibcq->context) == NULL)
-		return SV_NEXT(ibv_resize_cq)(ibcq, cqe);
+		return SV_NEXT(ibv_resize_cq, ibcq, cqe);
 	return cqe <= ibcq->cqe ? 0 : EOPNOTSUPP;
 }
 
@@ -326,7 +328,7 @@ ibv_destroy_cq(struct ibv_cq *ibcq)
 	int rc;
 
 	if (san_sv_device(ibcq->context) == NULL)
-		return SV_NEXT(ibv_destroy_cq)(ibcq);
+		return SV_NEXT(ibv_destroy_cq, ibcq);
 	rc = rtsan_cq_destroy(cq->rt);
 	if (rc != 0)
 		return -san_sv_explain(rc, "ibv_destroy_cq()");
@@ -349,7 +351,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	struct ibv_comp_channel *channel;
 
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_create_comp_channel)(context);
+		return SV_NEXT(ibv_create_comp_channel, context);
 	channel = calloc(1, sizeof(*channel));
 	if (channel == NULL)
 		return NULL;
@@ -365,7 +367,7 @@ int
 ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	if (san_sv_device(channel->context) == NULL)
-		return SV_NEXT(ibv_destroy_comp_channel)(channel);
+		return SV_NEXT(ibv_destroy_comp_channel, channel);
 	if (channel->refcnt != 0)
 		return EBUSY;
 	close(channel->fd);
@@ -386,7 +388,7 @@ san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	SAN_LOCKED(&cq->lock);
 	cq->is_armed = true;
 	do
-		move_to_own(cq);
+		san_sv_cq_move(cq);
 	while ((rc = rtsan_cq_arm(cq->rt)) == 1);
 	if (rc == 0)
 		rc = set_member(cq, EPOLL_CTL_MOD, cq->wake_fd, EPOLLIN | EPOLLONESHOT);
@@ -416,7 +418,7 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 	int timeout, n;
 
 	if (san_sv_device(channel->context) == NULL)
-		return SV_NEXT(ibv_get_cq_event)(channel, cq, cq_context);
+		return SV_NEXT(ibv_get_cq_event, channel, cq, cq_context);
 	timeout = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0 ? 0 : -1;
 	do
 		n = epoll_wait(channel->fd, &e, 1, timeout);
@@ -434,7 +436,7 @@ void
 ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int nb)
 {
 	if (san_sv_device(ibcq->context) == NULL) {
-		SV_NEXT(ibv_ack_cq_events)(ibcq, nb);
+		SV_NEXT(ibv_ack_cq_events, ibcq, nb);
 		return;
 	}
 	SAN_LOCKED(&ibcq->mutex);

@@ -151,7 +151,7 @@ ibv_free_device_list(struct ibv_device **list)
 	struct ibv_device **theirs = (struct ibv_device **)list[-1];
 
 	if (theirs != NULL)
-		SV_NEXT(ibv_free_device_list)(theirs);
+		SV_NEXT(ibv_free_device_list, theirs);
 	free(list - 1);
 }
 
@@ -168,7 +168,7 @@ ibv_get_device_guid(struct ibv_device *device)
 	__be64 guid = 0;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_get_device_guid)(device);
+		return SV_NEXT(ibv_get_device_guid, device);
 	memcpy(&guid, dev->gids[0].raw + 8, sizeof(guid));
 	return guid;
 }
@@ -176,7 +176,7 @@ ibv_get_device_guid(struct ibv_device *device)
 int
 ibv_get_device_index(struct ibv_device *device)
 {
-	return device_of(device) != NULL ? -1 : SV_NEXT(ibv_get_device_index)(device);
+	return device_of(device) != NULL ? -1 : SV_NEXT(ibv_get_device_index, device);
 }
 
 /* ---- events ---- */
@@ -294,7 +294,7 @@ ibv_open_device(struct ibv_device *device)
 	int rc;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_open_device)(device);
+		return SV_NEXT(ibv_open_device, device);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return NULL;
@@ -333,7 +333,7 @@ ibv_close_device(struct ibv_context *context)
 	struct sv_context **at, *c;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_close_device)(context);
+		return SV_NEXT(ibv_close_device, context);
 	SAN_LOCKED(&dev->lock);
 	for (at = &dev->contexts; &(*at)->verbs.context != context; at = &(*at)->next)
 		;
@@ -351,7 +351,7 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	eventfd_t value;
 
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_get_async_event)(context, event);
+		return SV_NEXT(ibv_get_async_event, context, event);
 	if (eventfd_read(context->async_fd, &value) != 0)
 		return -1;
 	event->event_type = IBV_EVENT_DEVICE_FATAL;
@@ -415,7 +415,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	struct ibv_device_attr_ex all;
 
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_device)(context, attr);
+		return SV_NEXT(ibv_query_device, context, attr);
 	query_device_ex(context, NULL, &all, sizeof(all));
 	*attr = all.orig_attr;
 	return 0;
@@ -452,7 +452,7 @@ int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_port)(context, port, attr);
+		return SV_NEXT(ibv_query_port, context, port, attr);
 	return query_port(context, port, (struct ibv_port_attr *)attr,
 			  offsetof(struct ibv_port_attr, port_cap_flags2));
 }
@@ -464,7 +464,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 	const struct sv_device *dev = san_sv_device(context);
 
 	if (dev == NULL)
-		return SV_NEXT(_ibv_query_gid_ex)(context, port, index, entry, flags, size);
+		return SV_NEXT(_ibv_query_gid_ex, context, port, index, entry, flags, size);
 	if (flags != 0 || port != SV_PORT || size < sizeof(*entry))
 		return EINVAL;
 	if (index >= (uint32_t)dev->nb_gids)
@@ -486,7 +486,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	size_t i;
 
 	if (dev == NULL)
-		return SV_NEXT(_ibv_query_gid_table)(context, entries, max, flags, size);
+		return SV_NEXT(_ibv_query_gid_table, context, entries, max, flags, size);
 	if (size != sizeof(*entries))
 		return -EINVAL;
 	for (i = 0; i < max && i < (size_t)dev->nb_gids; i++)
@@ -500,7 +500,7 @@ ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gi
 	const struct sv_device *dev = san_sv_device(context);
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_query_gid)(context, port, index, gid);
+		return SV_NEXT(ibv_query_gid, context, port, index, gid);
 	if (port != SV_PORT || index < 0 || index >= dev->nb_gids) {
 		errno = EINVAL;
 		return -1;
@@ -516,7 +516,7 @@ int
 ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_gid_type)(context, port, index, type);
+		return SV_NEXT(ibv_query_gid_type, context, port, index, type);
 	*type = 1;
 	return 0;
 }
@@ -525,7 +525,7 @@ int
 ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_pkey)(context, port, index, pkey);
+		return SV_NEXT(ibv_query_pkey, context, port, index, pkey);
 	if (port != SV_PORT || index != 0) {
 		errno = EINVAL;
 		return -1;
@@ -538,6 +538,6 @@ int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
 	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_get_pkey_index)(context, port, pkey);
+		return SV_NEXT(ibv_get_pkey_index, context, port, pkey);
 	return port == SV_PORT && pkey == htons(0xffff) ? 0 : -1;
 }

@@ -26,51 +26,51 @@ static const struct {
 };
 #define NB_OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
 
-/* Post requests; those that wait for a connection are remembered. The number, or -errno. */
+/*
+ * Post requests. What librtsan may not complete is remembered: work that waits for a connection,
+ * and work after its end. The number, or -errno.
+ */
 static int
 post_sends(struct sv_qp *q, const struct rtsan_send_wr *wr, int nb)
 {
-	bool is_failed = q->ibv.state == IBV_QPS_ERR;
-	int i, n = nb;
+	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_send(q->rt, wr, nb);
 
-	if (!is_failed)
-		n = rtsan_post_send(q->rt, wr, nb);
-	if (n == -ENOTCONN) { /* the connection has ended, which the program may not know yet */
-		is_failed = true;
+	if (n == -ENOTCONN) {
+		q->is_failing = true; /* the peer has gone, and now the program learns of that */
 		n = nb;
-	}
-	if (!is_failed && q->link == SV_LINK_UP)
+	} else if (q->link == SV_LINK_UP) {
 		return n;
+	}
 	for (i = 0; i < n; i++)
-		san_sv_works_add(&q->early_sends, (struct sv_work){
-			wr[i].wr_id, (wr[i].flags & RTSAN_WR_SIGNALED) != 0,
-			wr[i].opcode == RTSAN_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE});
+		san_sv_works_add(&q->early_sends, wr[i].wr_id,
+				 wr[i].opcode == RTSAN_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE);
 	return n;
 }
 
 static int
 post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb)
 {
-	int i, n = q->ibv.state == IBV_QPS_ERR ? nb : rtsan_post_recv(q->rt, wr, nb);
+	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_recv(q->rt, wr, nb);
 
 	if (n == -ENOTCONN)
 		n = nb;
-	else if (q->link == SV_LINK_UP && q->ibv.state != IBV_QPS_ERR)
+	else if (q->link == SV_LINK_UP)
 		return n;
 	for (i = 0; i < n; i++)
-		san_sv_works_add(&q->early_recvs,
-				 (struct sv_work){wr[i].wr_id, true, IBV_WC_RECV});
+		san_sv_works_add(&q->early_recvs, wr[i].wr_id, IBV_WC_RECV);
 	return n;
 }
 
-/* The work posted to a queue pair in ERR completes at once; without its lock. */
+/* Work posted to a queue pair that has failed completes at once; without its lock. */
 static void
-flush_posted(struct sv_qp *q)
+complete_failed(struct sv_qp *q)
 {
 	struct sv_device *dev = san_sv_device(q->ibv.context);
 
+	if (q->ibv.state != IBV_QPS_ERR && !q->is_failing)
+		return;
 	SAN_LOCKED(&dev->lock);
-	san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+	san_sv_qp_fail(q, q->ibv.state == IBV_QPS_ERR ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
 }
 
 /* 0 or an errno. */
@@ -103,18 +103,19 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 }
 
 /* Skip *nb* requests of a list. */
-#define SKIP(wr, nb)                            \
-	do {                                    \
-		int left = (nb);                \
-		for (; left > 0; left--)        \
-			(wr) = (wr)->next;      \
+#define SKIP(wr, nb)                       \
+	do {                               \
+		int left = (nb);           \
+		for (; left > 0; left--)   \
+			(wr) = (wr)->next; \
 	} while (0)
 
 /* What a post that took *n* of *nb* returns: 0 or an errno. */
 static int
 errno_of(int n, int nb)
 {
-	return n == nb ? 0 : n >= 0 ? ENOMEM : -n;
+	return n == nb ? 0 : n >= 0 ? ENOMEM :
+				      -n;
 }
 
 static int
@@ -151,8 +152,7 @@ san_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 
 	*bad = wr;
 	rc = post_send_list(q, bad);
-	if (qp->state == IBV_QPS_ERR)
-		flush_posted(q);
+	complete_failed(q);
 	return rc;
 }
 
@@ -193,8 +193,7 @@ san_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 	*bad = wr;
 	rc = post_recv_list(q, bad);
-	if (qp->state == IBV_QPS_ERR)
-		flush_posted(q);
+	complete_failed(q);
 	return rc;
 }
 
@@ -338,8 +337,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	if (rc == 0 && nb > 0)
 		rc = errno_of(post_sends(q, q->staged, nb), nb);
 	pthread_mutex_unlock(&q->lock);
-	if (q->ibv.state == IBV_QPS_ERR)
-		flush_posted(q);
+	complete_failed(q);
 	return rc;
 }
 

@@ -32,16 +32,16 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define SV_DEVICES     8
-#define SV_GIDS        16
-#define SV_QPS         1024 /* of a process on a device: the lower bits of their numbers */
-#define SV_REQUESTS    64   /* connections of queue pairs that wait for their program */
-#define SV_BURST       32
-#define SV_CQ_MAX      65536
-#define SV_PORT        1
+#define SV_DEVICES  8
+#define SV_GIDS     16
+#define SV_QPS      1024 /* of a process on a device: the lower bits of their numbers */
+#define SV_REQUESTS 64   /* connections of queue pairs that wait for their program */
+#define SV_BURST    32
+#define SV_CQ_MAX   65536
+#define SV_PORT     1
 
-/** The next library's function of that name. */
-#define SV_NEXT(name) ((__typeof__(&(name)))san_sv_next(#name))
+/** Call the function of that name of the next library. */
+#define SV_NEXT(name, ...) ((__typeof__(&(name)))san_sv_next(#name))(__VA_ARGS__)
 
 struct sv_qp;
 
@@ -76,7 +76,7 @@ struct sv_device {
 
 struct sv_context {
 	struct sv_context *next;
-	bool has_failed;             /**< IBV_EVENT_DEVICE_FATAL was reported */
+	bool has_failed;            /**< IBV_EVENT_DEVICE_FATAL was reported */
 	struct verbs_context verbs; /**< last: its own last member is the ibv_context */
 };
 
@@ -104,7 +104,6 @@ struct sv_cq {
 /** What is known of posted work, for the completion that it gets if librtsan has none for it. */
 struct sv_work {
 	uint64_t wr_id;
-	bool is_signaled;
 	enum ibv_wc_opcode opcode;
 };
 
@@ -163,7 +162,7 @@ void san_sv_gid(const char *text, union ibv_gid *gid);
 /** The device of *context*, or NULL if it is another library's. */
 struct sv_device *san_sv_device(const struct ibv_context *context);
 
-/* ---- sv_mr.c ---- */
+/* ---- sv_adopt.c ---- */
 
 /**
  * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
@@ -176,12 +175,14 @@ int san_sv_adopt(void *addr, size_t length, int *fd);
 
 int san_sv_poll_cq(struct ibv_cq *ibcq, int nb, struct ibv_wc *wc);
 int san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+/** Move the completions that librtsan has to the program's; with the lock of *cq*. */
+void san_sv_cq_move(struct sv_cq *cq);
 /** Complete *works* of *q* itself, the first with *status*, the others as flushed; empties them. */
 void san_sv_complete(struct ibv_cq *cq, const struct sv_qp *q, struct sv_works *works,
 		     enum ibv_wc_status status);
 /** Remove the completions of queue pair *qp_num*; with the lock of *cq*. */
 void san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num);
-void san_sv_works_add(struct sv_works *works, struct sv_work work);
+void san_sv_works_add(struct sv_works *works, uint64_t wr_id, enum ibv_wc_opcode opcode);
 void san_sv_works_fini(struct sv_works *works);
 
 /* ---- sv_qp.c ---- */

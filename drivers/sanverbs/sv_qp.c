@@ -19,10 +19,10 @@
 
 #include "sv_priv.h"
 
-#define SERVICE   0x76657262000000ull /* "verb" */
-#define QP_BITS   10                  /* of a number: the index */
-#define RNR_MS    65535
-#define END_S     1 /* that the end of a connection may take */
+#define SERVICE 0x76657262000000ull /* "verb" */
+#define QP_BITS 10                  /* of a number: the index */
+#define RNR_MS  65535
+#define END_S   1 /* that the end of a connection may take */
 
 static_assert(SV_QPS == 1 << QP_BITS, "the rest of 24 bits is the number of the process");
 
@@ -54,16 +54,21 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 	struct sv_cq *recv_cq = (struct sv_cq *)q->ibv.recv_cq;
 	SAN_LOCKED(&q->lock);
 
+	/* what librtsan has flushed already is older than what is completed here */
+	pthread_mutex_lock(&recv_cq->lock);
+	san_sv_cq_move(recv_cq);
 	q->ibv.state = IBV_QPS_ERR;
-	if (q->link == SV_LINK_UP)
-		rtsan_disconnect(q->rt);
-	/* what librtsan holds of a queue pair without a connection is completed here */
+	pthread_mutex_unlock(&recv_cq->lock);
+	if (q->link == SV_LINK_UP) {
+		rtsan_disconnect(q->rt); /* its event comes when librtsan has flushed the rest */
+		return;
+	}
 	pthread_mutex_lock(&send_cq->lock);
 	san_sv_complete(&send_cq->ibv, q, &q->early_sends, status);
 	pthread_mutex_unlock(&send_cq->lock);
 	pthread_mutex_lock(&recv_cq->lock);
-	san_sv_complete(&recv_cq->ibv, q, &q->early_recvs, IBV_WC_WR_FLUSH_ERR);
 	san_sv_complete(&recv_cq->ibv, q, &q->late_recvs, IBV_WC_WR_FLUSH_ERR);
+	san_sv_complete(&recv_cq->ibv, q, &q->early_recvs, IBV_WC_WR_FLUSH_ERR);
 	pthread_mutex_unlock(&recv_cq->lock);
 }
 
@@ -167,7 +172,9 @@ san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 	}
 	q->link = SV_LINK_ENDED;
 	pthread_cond_broadcast(&dev->ended);
-	if (ev->type != RTSAN_EV_DISCONNECTED)
+	if (q->ibv.state == IBV_QPS_ERR)
+		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+	else if (ev->type != RTSAN_EV_DISCONNECTED)
 		san_sv_qp_fail(q, IBV_WC_RETRY_EXC_ERR);
 }
 
@@ -188,9 +195,9 @@ check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
 }
 
 /*
- * Create what librtsan has of *q*, without a connection. A send without a completion keeps its place
- * until the peer has acknowledged it. A program knows of its end by the peer's answer, which may
- * arrive before: there are more places than it asks for.
+ * Create what librtsan has of *q*, without a connection. A send without a completion keeps its
+ * place until the peer has acknowledged it. A program knows of its end by the peer's answer, which
+ * may arrive before: there are more places than it asks for.
  */
 static int
 create_rt(struct sv_device *dev, struct sv_qp *q)
@@ -299,7 +306,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct ibv_qp *qp;
 
 	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_create_qp)(pd, attr);
+		return SV_NEXT(ibv_create_qp, pd, attr);
 	memcpy(&all, attr, sizeof(*attr));
 	qp = san_sv_create_qp_ex(pd->context, &all);
 	attr->cap = all.cap;
@@ -312,7 +319,7 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	struct sv_qp *q = (struct sv_qp *)qp;
 
 	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_qp_to_qp_ex)(qp);
+		return SV_NEXT(ibv_qp_to_qp_ex, qp);
 	return q->is_ex ? &q->ex : NULL;
 }
 
@@ -325,8 +332,9 @@ end_connection(struct sv_device *dev, struct sv_qp *q)
 {
 	struct timespec until;
 
-	if (q->link != SV_LINK_UP || (q->ibv.state != IBV_QPS_ERR && rtsan_disconnect(q->rt) != 0))
+	if (q->link != SV_LINK_UP)
 		return;
+	rtsan_disconnect(q->rt);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += END_S;
 	while (q->link == SV_LINK_UP && !dev->has_failed &&
@@ -341,7 +349,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	struct sv_qp *q = (struct sv_qp *)qp;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_destroy_qp)(qp);
+		return SV_NEXT(ibv_destroy_qp, qp);
 	SAN_LOCKED(&dev->lock);
 	end_connection(dev, q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
@@ -447,7 +455,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int rc = 0;
 
 	if (dev == NULL)
-		return SV_NEXT(ibv_modify_qp)(qp, attr, mask);
+		return SV_NEXT(ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
 	    !is_allowed(from, to, mask) || !is_valid(dev, attr, mask))
@@ -473,7 +481,7 @@ ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_q
 	const struct sv_qp *q = (const struct sv_qp *)qp;
 
 	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_query_qp)(qp, attr, mask, init);
+		return SV_NEXT(ibv_query_qp, qp, attr, mask, init);
 	*attr = q->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
 	attr->cap = q->init.cap;

@@ -325,8 +325,8 @@ san_core_conn_set_timeouts(struct san_core *core, uint32_t qp, const struct san_
 }
 
 /*
- * True if neither side has work, and the peer knows that its own is done. If only the peer has some,
- * it may continue for as long as a drain may last without progress: it might request forever.
+ * True if neither side has work, and the peer knows that its own is done. If only the peer has
+ * some, it may continue for as long as a drain may last without progress: it might request forever.
  */
 static bool
 core_conn_is_drained(const struct san_core *core, struct core_drain *d, uint64_t now_ns)

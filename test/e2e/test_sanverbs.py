@@ -8,7 +8,7 @@ import socket
 import sys
 
 from daemon import Daemon, IP, eal
-from e2e import SOURCE, Process, Tests, Veth, Work, check, cpus, until_true
+from e2e import BUILD, SOURCE, Process, Tests, Veth, Work, check, cpus, until_true
 
 RUN = os.path.join(SOURCE, 'usertools/sanverbs'), 'run', '--'
 NULL = '--vdev=net_null0,no-rx=1'
@@ -85,9 +85,9 @@ def listens(port):
     return False
 
 
-def start(work, name, words, spec):
+def start(work, name, words, spec, env=None):
     return Process(work, name, [*RUN, *words.split()],
-                   {'SANVERBS_SPEC': spec, 'SANVERBS_DEBUG': '1'})
+                   {'SANVERBS_SPEC': spec, 'SANVERBS_DEBUG': '1', **(env or {})})
 
 
 def pair(place, words):
@@ -121,9 +121,25 @@ def listed():
         check('is sanstack-daemon running?' in none.err(), none.tail())
 
 
+CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends')
+
+
+def calls(place, name):
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        here = start(work, name, f'{BUILD}/test/e2e/verbs_calls {name}', specs[0],
+                     {'EMBEDDED': '1'} if place == 'embedded' else {})
+        check(here.wait() == 0 and f'{name}: ok' in here.out(), here.tail())
+        for daemon in daemons:
+            daemon.stop()
+
+
 def main():
     tests = Tests()
     tests.add('a device', listed)
+    for place in ('embedded', 'one daemon'):
+        for name in CALLS:
+            tests.add(f'{place}: {name}', calls, place, name)
     for place in PLACES:
         for words in QUICK + ALL if TIER_ALL else QUICK if place != 'veth' else ():
             tests.add(f'{place}: {words}', pair, place, words)

@@ -360,7 +360,7 @@ PAIR_CASE(sim_error__disconnect_drains)
 	}
 }
 
-/* An orderly end does not take from the peer what it owes: the ACK of what has arrived (RULE-17). */
+/* Before an orderly end the peer gets the ACK of what has arrived (RULE-17). */
 PAIR_CASE(sim_error__disconnect_after_an_answer)
 {
 	unsigned int k;

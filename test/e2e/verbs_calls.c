@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Calls of libibverbs, for test_sanverbs.py: verbs_calls CASE. It is linked with libibverbs alone.
+ * Two queue pairs of the process are connected to each other where a case transfers.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define DEPTH   64
+#define PAGE    4096
+#define ALL     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define WRITERS 3
+#define AREAS   30
+#define AREA    (64 * PAGE)
+
+#define CHECK(condition)                                                                    \
+	do {                                                                                \
+		if (!(condition)) {                                                         \
+			fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, \
+				strerror(errno));                                           \
+			exit(1);                                                            \
+		}                                                                           \
+	} while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp[2];
+
+/* ---- a pair of queue pairs ---- */
+
+static void
+open_first(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list != NULL && list[0] != NULL);
+	CHECK(strcmp(ibv_get_device_name(list[0]), "san0") == 0);
+	context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	CHECK(context != NULL);
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 4 * DEPTH, NULL, NULL, 0);
+	CHECK(pd != NULL && cq != NULL);
+}
+
+static struct ibv_qp *
+create(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {DEPTH, DEPTH, 1, 1, 0},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp *q = ibv_create_qp(pd, &init);
+
+	CHECK(q != NULL && q->state == IBV_QPS_RESET);
+	return q;
+}
+
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+
+static int
+to_init(struct ibv_qp *q)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL};
+
+	return ibv_modify_qp(q, &attr, TO_INIT);
+}
+
+#define TO_RTR                                                                          \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define TO_RTS                                                                 \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+	 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+
+static int
+to_rtr(struct ibv_qp *q, uint32_t dest, int mask)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1},
+	};
+
+	CHECK(ibv_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid) == 0);
+	return ibv_modify_qp(q, &attr, mask);
+}
+
+static int
+to_rts(struct ibv_qp *q)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+	};
+
+	return ibv_modify_qp(q, &attr, TO_RTS);
+}
+
+static int
+to_state(struct ibv_qp *q, enum ibv_qp_state state)
+{
+	return ibv_modify_qp(q, &(struct ibv_qp_attr){.qp_state = state}, IBV_QP_STATE);
+}
+
+static void
+open_pair(void)
+{
+	open_first();
+	qp[0] = create();
+	qp[1] = create();
+	for (int i = 0; i < 2; i++)
+		CHECK(to_init(qp[i]) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(to_rtr(qp[i], qp[1 - i]->qp_num, TO_RTR) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(to_rts(qp[i]) == 0);
+}
+
+static struct ibv_wc
+completion(void)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+		sched_yield();
+	CHECK(n == 1);
+	return wc;
+}
+
+static int
+post_recv(struct ibv_qp *q, uint64_t wr_id, const struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {.addr = mr != NULL ? (uintptr_t)mr->addr : 0,
+			      .length = mr != NULL ? (uint32_t)mr->length : 0,
+			      .lkey = mr != NULL ? mr->lkey : 0};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = mr != NULL}, *bad;
+
+	return ibv_post_recv(q, &wr, &bad);
+}
+
+/* One-sided, between regions of this process. Returns the status. */
+static enum ibv_wc_status
+transfer(enum ibv_wr_opcode opcode, const struct ibv_mr *own, void *from,
+	 const struct ibv_mr *other, void *to, uint32_t length)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)from, .length = length, .lkey = own->lkey};
+	struct ibv_send_wr wr = {
+		.opcode = opcode,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.rdma = {.remote_addr = (uintptr_t)to, .rkey = other->rkey},
+	};
+	struct ibv_send_wr *bad;
+
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
+	return completion().status;
+}
+
+static struct ibv_mr *
+reg(void *addr, size_t length, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, addr, length, access);
+
+	CHECK(mr != NULL);
+	return mr;
+}
+
+/* ---- cases: memory ---- */
+
+static uint8_t global[3 * PAGE + 100];
+static const uint8_t constant[5000] = {1, 2, 3, 4, 5};
+
+/* Private memory: at *addr*, or anywhere. */
+static void *
+map_at(void *addr, size_t bytes)
+{
+	return mmap(addr, bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | (addr != NULL ? MAP_FIXED : 0), -1, 0);
+}
+
+/* A write to *to* arrives there, and around it nothing changes. */
+static void
+arrives(void *to, size_t length)
+{
+	uint8_t *from = malloc(length), *bytes = to;
+	struct ibv_mr *own, *other;
+
+	for (size_t i = 0; i < length; i++)
+		from[i] = (uint8_t)(i * 7 + 1);
+	memset(to, 0, length);
+	own = reg(from, length, 0);
+	other = reg(to, length, ALL);
+	CHECK(transfer(IBV_WR_RDMA_WRITE, own, from, other, to, (uint32_t)length) ==
+	      IBV_WC_SUCCESS);
+	CHECK(memcmp(bytes, from, length) == 0);
+	memset(from, 0, length);
+	CHECK(transfer(IBV_WR_RDMA_READ, own, from, other, to, (uint32_t)length) ==
+	      IBV_WC_SUCCESS);
+	CHECK(memcmp(bytes, from, length) == 0);
+	CHECK(ibv_dereg_mr(own) == 0 && ibv_dereg_mr(other) == 0);
+	free(from);
+}
+
+static void
+memory(void)
+{
+	uint8_t *p = malloc(100), *big = map_at(NULL, 6 * PAGE);
+	struct ibv_mr *all, *some, *from;
+	uint8_t on_stack[100];
+
+	open_pair();
+	memset(p, 9, 100);
+	arrives(p + 10, 50);
+	CHECK(p[9] == 9 && p[60] == 9);
+	arrives(global + 3, sizeof(global) - 3);
+	/* regions that overlap and adjoin */
+	big[0] = 1;
+	all = reg(big + PAGE, 2 * PAGE, ALL);
+	some = reg(big + 100, 4 * PAGE, ALL);
+	arrives(big, 6 * PAGE);
+	CHECK(ibv_dereg_mr(all) == 0 && ibv_dereg_mr(some) == 0);
+	/* memory that is unmapped, and other memory at its place */
+	munmap(big, 6 * PAGE);
+	CHECK(map_at(big, 6 * PAGE) == big);
+	CHECK(big[PAGE] == 0);
+	arrives(big, 6 * PAGE);
+	/* constants can be sent */
+	from = reg((void *)(uintptr_t)constant, sizeof(constant), 0);
+	all = reg(big, sizeof(constant), ALL);
+	CHECK(transfer(IBV_WR_RDMA_WRITE, from, (void *)(uintptr_t)constant, all, big,
+		       sizeof(constant)) == IBV_WC_SUCCESS);
+	CHECK(memcmp(big, constant, sizeof(constant)) == 0);
+	/* what can't be */
+	CHECK(ibv_reg_mr(pd, (void *)PAGE, PAGE, 0) == NULL || getenv("EMBEDDED") != NULL);
+	CHECK(ibv_reg_mr(pd, p, 100, IBV_ACCESS_REMOTE_WRITE) == NULL && errno == EINVAL);
+	CHECK(ibv_reg_mr(pd, on_stack, 100, ALL) == NULL || getenv("EMBEDDED") != NULL);
+	puts("memory: ok");
+}
+
+/* A peer gets at nothing beyond its region, though whole pages are shared. */
+static void
+bounds(void)
+{
+	uint8_t *p = malloc(PAGE), *from = calloc(1, 100);
+	struct ibv_mr *own, *other;
+
+	open_pair();
+	memset(p, 9, PAGE);
+	own = reg(from, 100, 0);
+	other = reg(p + 100, 100, ALL);
+	CHECK(transfer(IBV_WR_RDMA_WRITE, own, from, other, p + 150, 51) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(p[99] == 9 && p[200] == 9);
+	CHECK(qp[0]->state == IBV_QPS_ERR);
+	puts("bounds: ok");
+}
+
+static atomic_bool is_over;
+static uint8_t *areas[AREAS];
+static uint64_t written[WRITERS][AREAS];
+
+/* Count in an own place of each area, and through the kernel: nothing may be lost. */
+static void *
+writer(void *arg)
+{
+	uint64_t id = (uintptr_t)arg, nb = 0;
+	int fds[2];
+
+	CHECK(pipe(fds) == 0);
+	while (!is_over) {
+		uint64_t area = nb % AREAS, page = nb / AREAS % (AREA / PAGE);
+		volatile uint64_t *at = (void *)(areas[area] + page * PAGE + id * 16);
+
+		++*at;
+		nb++;
+		written[id][area]++;
+		/* the kernel writes beside it */
+		CHECK(write(fds[1], &nb, sizeof(nb)) == sizeof(nb));
+		CHECK(read(fds[0], (void *)(at + 1), sizeof(nb)) == sizeof(nb));
+		CHECK(at[1] == nb);
+	}
+	return NULL;
+}
+
+static void
+threads(void)
+{
+	pthread_t thread[WRITERS];
+
+	open_first();
+	for (int i = 0; i < AREAS; i++)
+		areas[i] = map_at(NULL, AREA);
+	for (uintptr_t i = 0; i < WRITERS; i++)
+		CHECK(pthread_create(&thread[i], NULL, writer, (void *)i) == 0);
+	for (int i = 0; i < AREAS; i++) {
+		usleep(5000);
+		reg(areas[i], AREA, ALL);
+	}
+	is_over = true;
+	for (int i = 0; i < WRITERS; i++)
+		pthread_join(thread[i], NULL);
+	for (uint64_t id = 0; id < WRITERS; id++) {
+		for (int i = 0; i < AREAS; i++) {
+			uint64_t sum = 0;
+
+			for (int page = 0; page < AREA / PAGE; page++)
+				sum += *(uint64_t *)(areas[i] + page * PAGE + id * 16);
+			CHECK(sum == written[id][i] && sum > 0);
+		}
+	}
+	puts("threads: ok");
+}
+
+/* A child has its own copy, from the time of fork(). */
+static void
+forked(void)
+{
+	uint8_t *p = malloc(PAGE);
+	int status;
+	pid_t pid;
+
+	open_first();
+	memset(p, 1, PAGE);
+	reg(p, PAGE, ALL);
+	pid = fork();
+	if (pid == 0) {
+		usleep(100000);
+		_exit(p[0] == 1 && (p[1] = 3) == 3 ? 0 : 1);
+	}
+	p[0] = 2;
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(p[1] == 1);
+	puts("forked: ok");
+}
+
+/* ---- cases: states ---- */
+
+static void
+states(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *q;
+
+	open_first();
+	q = create();
+	CHECK(post_recv(q, 1, NULL) == EINVAL);
+	CHECK(to_rts(q) == EINVAL);
+	CHECK(to_rtr(q, 1, TO_RTR) == EINVAL);
+	CHECK(to_init(q) == 0 && q->state == IBV_QPS_INIT);
+	CHECK(to_rtr(q, 1, TO_RTR & ~IBV_QP_DEST_QPN) == EINVAL);
+	CHECK(to_rtr(q, 1, TO_RTR | IBV_QP_SQ_PSN) == EINVAL);
+	CHECK(q->state == IBV_QPS_INIT);
+	CHECK(to_init(q) == 0);
+	/* work that waits is flushed in order, and later work at once */
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK(post_recv(q, i, NULL) == 0);
+	CHECK(to_state(q, IBV_QPS_ERR) == 0);
+	CHECK(post_recv(q, 3, NULL) == 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		struct ibv_wc wc = completion();
+
+		CHECK(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR && wc.qp_num == q->qp_num);
+	}
+	CHECK(to_init(q) == EINVAL);
+	CHECK(to_state(q, IBV_QPS_RESET) == 0);
+	CHECK(to_init(q) == 0 && post_recv(q, 4, NULL) == 0);
+	CHECK(ibv_query_qp(q, &attr, IBV_QP_STATE | IBV_QP_CAP, &init) == 0);
+	CHECK(attr.qp_state == IBV_QPS_INIT && attr.cap.max_send_wr >= DEPTH && init.send_cq == cq);
+	CHECK(ibv_destroy_cq(cq) == EBUSY);
+	CHECK(ibv_destroy_qp(q) == 0);
+	CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+	puts("states: ok");
+}
+
+/* The end of a connected queue pair: its peer keeps its receives until it learns of that. */
+static void
+ends(void)
+{
+	uint8_t *p = malloc(100);
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = 7, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	open_pair();
+	mr = reg(p, 100, IBV_ACCESS_LOCAL_WRITE);
+	sge = (struct ibv_sge){(uintptr_t)p, 100, mr->lkey};
+	for (uint64_t i = 0; i < 3; i++)
+		CHECK(post_recv(qp[1], i, mr) == 0);
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(completion().status == IBV_WC_SUCCESS);
+	CHECK(ibv_destroy_qp(qp[0]) == 0);
+	usleep(200000);
+	CHECK(ibv_poll_cq(cq, 1, &wc) == 0);
+	CHECK(qp[1]->state == IBV_QPS_RTS);
+	CHECK(ibv_post_send(qp[1], &wr, &bad) == 0);
+	wc = completion();
+	CHECK(wc.wr_id == 7 && wc.status == IBV_WC_RETRY_EXC_ERR);
+	for (uint64_t i = 1; i < 3; i++) {
+		wc = completion();
+		CHECK(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR);
+	}
+	CHECK(qp[1]->state == IBV_QPS_ERR);
+	puts("ends: ok");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"memory", memory},
+	{"bounds", bounds},
+	{"threads", threads},
+	{"forked", forked},
+	{"states", states},
+	{"ends", ends},
+};
+
+int
+main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (strcmp(argv[1], cases[i].name) == 0)
+			cases[i].run();
+	return 0;
+}
