@@ -78,6 +78,14 @@ san_sv_gid(const char *text, union ibv_gid *gid)
 	inet_pton(AF_INET, text, gid->raw + 12);
 }
 
+void
+san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX])
+{
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, text, RTSAN_ADDRESS_MAX);
+}
+
 static void
 add_device(const char *spec)
 {
@@ -122,6 +130,25 @@ find_devices(void)
 	free(copy);
 }
 
+int
+san_sv_devices(void)
+{
+	pthread_once(&once, find_devices);
+	return nb_devices;
+}
+
+struct sv_device *
+san_sv_device_at(int place)
+{
+	return &devices[place];
+}
+
+int
+san_sv_device_place(const struct sv_device *dev)
+{
+	return (int)(dev - devices);
+}
+
 /* The list of the next library is kept in front of the one that the program gets. */
 struct ibv_device **
 ibv_get_device_list(int *num_devices)
@@ -130,7 +157,7 @@ ibv_get_device_list(int *num_devices)
 	struct ibv_device **theirs, **list;
 	int i, nb = 0;
 
-	pthread_once(&once, find_devices);
+	san_sv_devices();
 	theirs = next != NULL ? next(&nb) : NULL;
 	list = calloc((size_t)(1 + nb_devices + nb + 1), sizeof(struct ibv_device *));
 	if (list == NULL)

@@ -43,6 +43,7 @@
 /** Call the function of that name of the next library. */
 #define SV_NEXT(name, ...) ((__typeof__(&(name)))san_sv_next(#name))(__VA_ARGS__)
 
+struct sv_id;
 struct sv_qp;
 
 /** A request for a queue pair whose program has not modified it to RTR yet. */
@@ -129,6 +130,7 @@ struct sv_qp {
 	struct ibv_qp_init_attr init; /**< as created */
 	struct ibv_qp_attr attr;      /**< as modified */
 	pthread_mutex_t lock;         /**< protects posting */
+	struct sv_id *id;             /**< identifier that connects it; NULL: the program */
 	enum sv_link link;            /**< under the lock of the device */
 	bool is_ex;
 	bool is_failing; /**< a send has failed because the peer has gone */
@@ -151,6 +153,11 @@ struct sv_qp {
 extern _Atomic int san_sv_nb_threads; /**< of the library itself */
 
 void *san_sv_next(const char *name);
+/** Number of devices; the first call opens them. */
+int san_sv_devices(void);
+struct sv_device *san_sv_device_at(int place);
+int san_sv_device_place(const struct sv_device *dev);
+
 /** Explain a negative *rc* if SANVERBS_DEBUG is set. Returns *rc*. */
 int san_sv_explain(int rc, const char *what);
 /** Set errno for a negative *rc* of librtsan, and explain it. Returns -1. */
@@ -158,6 +165,8 @@ int san_sv_errno(int rc, const char *what);
 
 /** *text*, as librtsan has it, as a GID of RoCE v2: IPv4 is mapped. */
 void san_sv_gid(const char *text, union ibv_gid *gid);
+/** The reverse. */
+void san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX]);
 
 /** The device of *context*, or NULL if it is another library's. */
 struct sv_device *san_sv_device(const struct ibv_context *context);
@@ -194,6 +203,8 @@ struct sv_qp *san_sv_qp_find(const struct sv_device *dev, uint32_t qp_num);
 void san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status);
 /** Handle an event of the device; with its lock. */
 void san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev);
+/** Its connections are those of *id* from now on: state INIT. */
+void san_sv_qp_join(struct sv_qp *q, struct sv_id *id);
 /** Number of the listener of process *number*. */
 uint64_t san_sv_service(uint32_t number);
 
@@ -203,3 +214,10 @@ int san_sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_sen
 int san_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /** Set the functions of ibv_wr_*(). 0 or -ENOMEM. */
 int san_sv_wr_init(struct sv_qp *q);
+
+/* ---- sv_cm_conn.c; with the lock of the device ---- */
+
+/** A request to connect: true if an identifier listens there, which gets it. */
+bool san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev);
+/** An event of the connection of *q*, which an identifier has. */
+void san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev);

@@ -98,7 +98,6 @@ static int
 connect_to_peer(struct sv_qp *q)
 {
 	const union ibv_gid *gid = &q->attr.ah_attr.grh.dgid;
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 	struct hello hello = {htonl(q->attr.dest_qp_num), htonl(q->ibv.qp_num)};
 	struct rtsan_conn_param param = {
 		.order = RTSAN_ENDING,
@@ -109,7 +108,7 @@ connect_to_peer(struct sv_qp *q)
 	char peer[RTSAN_ADDRESS_MAX];
 	int rc;
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, peer, sizeof(peer));
+	san_sv_gid_text(gid, peer);
 	rc = rtsan_connect(q->rt, peer, san_sv_service(q->attr.dest_qp_num >> QP_BITS), &param);
 	if (rc == 0)
 		q->link = SV_LINK_WAITS;
@@ -160,10 +159,13 @@ san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 	struct sv_qp *q;
 
 	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
-		on_request(dev, ev);
+		if (!san_sv_cm_request(dev, ev))
+			on_request(dev, ev);
 		return;
 	}
 	q = rtsan_qp_context(ev->qp);
+	if (q->id != NULL)
+		san_sv_cm_qp_event(q, ev);
 	if (ev->type == RTSAN_EV_ESTABLISHED) {
 		SAN_LOCKED(&q->lock);
 		q->link = SV_LINK_UP;
@@ -364,6 +366,17 @@ ibv_destroy_qp(struct ibv_qp *qp)
 }
 
 /* ---- states ---- */
+
+void
+san_sv_qp_join(struct sv_qp *q, struct sv_id *id)
+{
+	struct sv_device *dev = san_sv_device(q->ibv.context);
+
+	SAN_LOCKED(&dev->lock);
+	q->id = id;
+	q->attr.port_num = SV_PORT;
+	q->ibv.state = IBV_QPS_INIT;
+}
 
 /** What must and may be set by a change of the state of RC (InfiniBand's table 92). */
 static const struct {

@@ -40,7 +40,8 @@ SOURCES = ('CHANGELOG.md', 'README.md', 'VERSION', 'apps', 'config', 'debian',
 # The system; a compiler; what the documents' commands start.
 PACKAGES = ('systemd-sysv', 'udev', 'kmod', 'iproute2', 'procps', 'gcc', 'libc6-dev', 'pkg-config',
             'libopenmpi-dev', 'openmpi-bin', 'libfabric-bin', 'ethtool', 'redis-server',
-            'redis-tools', 'curl', 'memcached', 'sockperf', 'prometheus', 'librte-net-tap23')
+            'redis-tools', 'curl', 'memcached', 'sockperf', 'prometheus', 'librte-net-tap23',
+            'ibverbs-utils', 'perftest')
 # The documents start them, or they have nothing to do here.
 SLEEPING = ('redis-server', 'memcached', 'prometheus', 'prometheus-node-exporter',
             'getty.target', 'serial-getty@ttyS0', 'systemd-binfmt', 'apt-daily.timer',

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Event channels, identifiers and their addresses.
+ */
+
+#include <arpa/inet.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "sv_cm.h"
+
+#define PORT_FIRST 32768 /* of those that nobody asked for */
+
+pthread_mutex_t san_sv_cm_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
+static struct {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+} defaults[SV_DEVICES]; /* what each device has for identifiers */
+
+int
+san_sv_cm_result(int rc, const char *what)
+{
+	return rc < 0 ? san_sv_errno(rc, what) : 0;
+}
+
+/* ---- channels ---- */
+
+struct rdma_event_channel *
+rdma_create_event_channel(void)
+{
+	struct rdma_event_channel *(*next)(void);
+	struct sv_cm_channel *c;
+
+	if (san_sv_devices() == 0) {
+		next = san_sv_next("rdma_create_event_channel");
+		return next();
+	}
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	STAILQ_INIT(&c->events);
+	c->ch.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	if (c->ch.fd >= 0)
+		return &c->ch;
+	free(c);
+	return NULL;
+}
+
+void
+rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	if (san_sv_devices() == 0) {
+		SV_NEXT(rdma_destroy_event_channel, channel);
+		return;
+	}
+	close(channel->fd);
+	free(channel);
+}
+
+struct sv_cm_event *
+san_sv_cm_report(struct sv_id *id, struct sv_id *listener, enum rdma_cm_event_type type, int status)
+{
+	struct sv_cm_channel *c = (struct sv_cm_channel *)id->id.channel;
+	struct sv_cm_event *e = calloc(1, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->ev.id = &id->id;
+	e->ev.listen_id = listener != NULL ? &listener->id : NULL;
+	e->ev.event = type;
+	e->ev.status = status;
+	STAILQ_INSERT_TAIL(&c->events, e, link);
+	eventfd_write(c->ch.fd, 1);
+	return e;
+}
+
+/* The identifier that may not be destroyed before the event is acknowledged. */
+static struct sv_id *
+owner_of(const struct rdma_cm_event *event)
+{
+	return (struct sv_id *)(event->listen_id != NULL ? event->listen_id : event->id);
+}
+
+int
+rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct sv_cm_channel *c = (struct sv_cm_channel *)channel;
+	struct sv_cm_event *e;
+	eventfd_t value;
+
+	SV_CM_ELSE_NEXT(rdma_get_cm_event, channel, event);
+	if (eventfd_read(channel->fd, &value) != 0)
+		return -1;
+	SAN_LOCKED(&san_sv_cm_lock);
+	e = STAILQ_FIRST(&c->events);
+	STAILQ_REMOVE_HEAD(&c->events, link);
+	owner_of(&e->ev)->nb_taken++;
+	*event = &e->ev;
+	return 0;
+}
+
+int
+rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	SV_CM_ELSE_NEXT(rdma_ack_cm_event, event);
+	SAN_LOCKED(&san_sv_cm_lock);
+	owner_of(event)->nb_taken--;
+	pthread_cond_broadcast(&acked);
+	free(event);
+	return 0;
+}
+
+int
+san_sv_cm_complete(struct sv_id *id)
+{
+	struct rdma_cm_event *event;
+
+	if (id->own_channel == NULL)
+		return 0;
+	if (id->id.event != NULL)
+		rdma_ack_cm_event(id->id.event);
+	id->id.event = NULL;
+	if (rdma_get_cm_event(id->id.channel, &event) != 0)
+		return -1;
+	id->id.event = event;
+	if (event->status == 0)
+		return 0;
+	errno = event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : -event->status;
+	return -1;
+}
+
+/* ---- identifiers ---- */
+
+int
+rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+	       enum rdma_port_space ps)
+{
+	struct sv_id *id;
+
+	SV_CM_ELSE_NEXT(rdma_create_id, channel, out, context, ps);
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+		return san_sv_cm_result(-EOPNOTSUPP, "rdma_create_id()");
+	id = calloc(1, sizeof(*id));
+	if (id == NULL)
+		return -1;
+	if (channel == NULL) {
+		channel = rdma_create_event_channel();
+		id->own_channel = (struct sv_cm_channel *)channel;
+	}
+	if (channel == NULL) {
+		free(id);
+		return -1;
+	}
+	id->id.channel = channel;
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = IBV_QPT_RC;
+	*out = &id->id;
+	return 0;
+}
+
+/* Move the events of *id* to another channel; NULL: drop them. With the lock. */
+static void
+move_events(struct sv_id *id, struct sv_cm_channel *to)
+{
+	struct sv_cm_channel *c = (struct sv_cm_channel *)id->id.channel;
+	struct sv_cm_event *e, *next;
+	eventfd_t value;
+
+	for (e = STAILQ_FIRST(&c->events); e != NULL; e = next) {
+		next = STAILQ_NEXT(e, link);
+		if (owner_of(&e->ev) != id && e->ev.id != &id->id)
+			continue;
+		STAILQ_REMOVE(&c->events, e, sv_cm_event, link);
+		eventfd_read(c->ch.fd, &value);
+		if (to == NULL) {
+			free(e);
+			continue;
+		}
+		STAILQ_INSERT_TAIL(&to->events, e, link);
+		eventfd_write(to->ch.fd, 1);
+	}
+}
+
+int
+rdma_destroy_id(struct rdma_cm_id *cm_id)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	int i;
+
+	SV_CM_ELSE_NEXT(rdma_destroy_id, cm_id);
+	if (cm_id->event != NULL)
+		rdma_ack_cm_event(cm_id->event);
+	for (i = 0; i < SV_DEVICES; i++)
+		if (id->listeners[i] != NULL)
+			rtsan_listener_destroy(id->listeners[i]);
+	if (id->has_request)
+		rtsan_reject(id->dev->rt, id->request, NULL, 0);
+	if (cm_id->qp != NULL) {
+		SAN_LOCKED(&id->dev->lock);
+		((struct sv_qp *)cm_id->qp)->id = NULL;
+	}
+	pthread_mutex_lock(&san_sv_cm_lock);
+	if (id->link.le_prev != NULL)
+		LIST_REMOVE(id, link);
+	move_events(id, NULL);
+	while (id->nb_taken != 0)
+		pthread_cond_wait(&acked, &san_sv_cm_lock);
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	if (id->own_channel != NULL)
+		rdma_destroy_event_channel(&id->own_channel->ch);
+	free(cm_id->route.path_rec);
+	free(id);
+	return 0;
+}
+
+/* Without a channel the identifier becomes synchronous. */
+int
+rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *channel)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_cm_channel *before = id->own_channel;
+
+	SV_CM_ELSE_NEXT(rdma_migrate_id, cm_id, channel);
+	id->own_channel = NULL;
+	if (channel == NULL) {
+		channel = rdma_create_event_channel();
+		if (channel == NULL)
+			return -1;
+		id->own_channel = (struct sv_cm_channel *)channel;
+	}
+	pthread_mutex_lock(&san_sv_cm_lock);
+	move_events(id, (struct sv_cm_channel *)channel);
+	cm_id->channel = channel;
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	if (before != NULL)
+		rdma_destroy_event_channel(&before->ch);
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+__be16 *
+san_sv_cm_port(struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? &((struct sockaddr_in6 *)addr)->sin6_port :
+					     &((struct sockaddr_in *)addr)->sin_port;
+}
+
+static bool
+is_v4(const union ibv_gid *gid)
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+}
+
+static void
+gid_of(const struct sockaddr *addr, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	if (addr->sa_family == AF_INET6) {
+		memcpy(gid->raw, &((const struct sockaddr_in6 *)addr)->sin6_addr, 16);
+		return;
+	}
+	memset(gid->raw + 10, 0xff, 2);
+	memcpy(gid->raw + 12, &((const struct sockaddr_in *)addr)->sin_addr, 4);
+}
+
+void
+san_sv_cm_addr(const union ibv_gid *gid, __be16 port, struct sockaddr_storage *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->ss_family = is_v4(gid) ? AF_INET : AF_INET6;
+	if (addr->ss_family == AF_INET)
+		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gid->raw + 12, 4);
+	else
+		memcpy(&((struct sockaddr_in6 *)addr)->sin6_addr, gid->raw, 16);
+	*san_sv_cm_port((struct sockaddr *)addr) = port;
+}
+
+/* True for "any address", also if the family is not given. */
+static bool
+is_any(const struct sockaddr *addr)
+{
+	if (addr->sa_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)addr)->sin6_addr);
+	return addr->sa_family == 0 || ((const struct sockaddr_in *)addr)->sin_addr.s_addr == 0;
+}
+
+/* Find the device and GID for the address of ours, or for any of the family of *dst*. */
+static struct sv_device *
+device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid *gid)
+{
+	int i, k;
+
+	for (i = 0; i < san_sv_devices(); i++) {
+		struct sv_device *dev = san_sv_device_at(i);
+
+		for (k = 0; k < dev->nb_gids; k++) {
+			*gid = dev->gids[k];
+			if (!is_any(src)) {
+				union ibv_gid wanted;
+
+				gid_of(src, &wanted);
+				if (memcmp(&wanted, gid, sizeof(wanted)) == 0)
+					return dev;
+			} else if (dst != NULL && is_v4(gid) == (dst->sa_family == AF_INET)) {
+				return dev;
+			}
+		}
+	}
+	return NULL;
+}
+
+int
+san_sv_cm_bind(struct sv_id *id, struct sv_device *dev)
+{
+	int place = san_sv_device_place(dev);
+	SAN_LOCKED(&san_sv_cm_lock);
+
+	if (defaults[place].context == NULL)
+		defaults[place].context = ibv_open_device(&dev->ibv);
+	if (defaults[place].context != NULL && defaults[place].pd == NULL)
+		defaults[place].pd = ibv_alloc_pd(defaults[place].context);
+	if (defaults[place].pd == NULL)
+		return -ENODEV;
+	id->dev = dev;
+	id->id.verbs = defaults[place].context;
+	id->id.pd = defaults[place].pd;
+	id->id.port_num = SV_PORT;
+	return 0;
+}
+
+struct ibv_context **
+rdma_get_devices(int *nb)
+{
+	struct ibv_context **list;
+	struct sv_id id;
+	int i;
+
+	SV_CM_ELSE_NEXT(rdma_get_devices, nb);
+	list = calloc((size_t)san_sv_devices() + 1, sizeof(*list));
+	for (i = 0; list != NULL && i < san_sv_devices(); i++) {
+		san_sv_cm_bind(&id, san_sv_device_at(i));
+		list[i] = id.id.verbs;
+	}
+	if (nb != NULL)
+		*nb = list != NULL ? san_sv_devices() : 0;
+	return list;
+}
+
+void
+rdma_free_devices(struct ibv_context **list)
+{
+	if (san_sv_devices() == 0)
+		SV_NEXT(rdma_free_devices, list);
+	else
+		free(list);
+}
+
+static size_t
+size_of(const struct sockaddr *addr)
+{
+	return addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+}
+
+int
+rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_device *dev;
+	union ibv_gid gid;
+
+	SV_CM_ELSE_NEXT(rdma_bind_addr, cm_id, addr);
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return san_sv_cm_result(-EAFNOSUPPORT, "rdma_bind_addr()");
+	memcpy(&cm_id->route.addr.src_storage, addr, size_of(addr));
+	if (is_any(addr))
+		return 0;
+	dev = device_for(addr, NULL, &gid);
+	if (dev == NULL)
+		return san_sv_cm_result(-EADDRNOTAVAIL, "rdma_bind_addr()");
+	cm_id->route.addr.addr.ibaddr.sgid = gid;
+	return san_sv_cm_result(san_sv_cm_bind(id, dev), "rdma_bind_addr()");
+}
+
+__be16
+san_sv_cm_choose_port(void)
+{
+	uint16_t number = 0;
+
+	if (getrandom(&number, sizeof(number), 0) < 0)
+		number = (uint16_t)getpid();
+	return htons((uint16_t)(PORT_FIRST | number));
+}
+
+int
+rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockaddr *dst,
+		  int timeout_ms)
+{
+	struct rdma_addr *a = &cm_id->route.addr;
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_device *dev;
+	__be16 port;
+	int rc;
+
+	SV_CM_ELSE_NEXT(rdma_resolve_addr, cm_id, src, dst, timeout_ms);
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return san_sv_cm_result(-EAFNOSUPPORT, "rdma_resolve_addr()");
+	if (src != NULL && src->sa_family != 0)
+		memcpy(&a->src_storage, src, size_of(src));
+	dev = device_for(&a->src_addr, dst, &a->addr.ibaddr.sgid);
+	if (dev == NULL)
+		return san_sv_cm_result(-EADDRNOTAVAIL, "rdma_resolve_addr()");
+	rc = san_sv_cm_bind(id, dev);
+	if (rc != 0)
+		return san_sv_cm_result(rc, "rdma_resolve_addr()");
+	memcpy(&a->dst_storage, dst, size_of(dst));
+	gid_of(dst, &a->addr.ibaddr.dgid);
+	a->addr.ibaddr.pkey = htons(0xffff);
+	port = a->src_addr.sa_family != 0 ? *san_sv_cm_port(&a->src_addr) : 0;
+	san_sv_cm_addr(&a->addr.ibaddr.sgid, port != 0 ? port : san_sv_cm_choose_port(),
+		       &a->src_storage);
+	pthread_mutex_lock(&san_sv_cm_lock);
+	san_sv_cm_report(id, NULL, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	return san_sv_cm_complete(id);
+}
+
+/* There is one way to a peer, which librtsan finds. */
+int
+rdma_resolve_route(struct rdma_cm_id *cm_id, int timeout_ms)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+
+	SV_CM_ELSE_NEXT(rdma_resolve_route, cm_id, timeout_ms);
+	if (cm_id->route.path_rec == NULL)
+		cm_id->route.path_rec = calloc(1, sizeof(*cm_id->route.path_rec));
+	if (cm_id->route.path_rec == NULL)
+		return -1;
+	cm_id->route.num_paths = 1;
+	pthread_mutex_lock(&san_sv_cm_lock);
+	san_sv_cm_report(id, NULL, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	return san_sv_cm_complete(id);
+}
+
+/* The options tune what librtsan does by itself. */
+int
+rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *value, size_t length)
+{
+	SV_CM_ELSE_NEXT(rdma_set_option, cm_id, level, name, value, length);
+	if (level != RDMA_OPTION_ID)
+		return san_sv_cm_result(-ENOSYS, "rdma_set_option()");
+	return 0;
+}

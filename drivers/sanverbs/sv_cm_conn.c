@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections of identifiers, and their queue pairs. (sv_qp.c has those that programs connect
+ * themselves.)
+ *
+ *   active    resolved -> rdma_connect() -> ESTABLISHED, REJECTED or UNREACHABLE
+ *   passive   CONNECT_REQUEST -> rdma_accept() -> ESTABLISHED
+ *   end       DISCONNECTED at both sides; the queue pair is flushed at the side that disconnects,
+ *             and at the other when it does so, too
+ */
+
+#include <arpa/inet.h>
+
+#include "sv_cm.h"
+
+#define SERVICE    0x72646d6100ull /* "rdma", and the port space */
+#define BACKLOG    128
+#define PORT_TRIES 1000
+#define RNR_MS     65535
+
+/* What rdma-core's REJECTED has as its status. */
+#define REJ_NO_RESOURCES 3
+#define REJ_NO_SERVICE   8
+#define REJ_CONSUMER     28
+
+static LIST_HEAD(, sv_id) listening = LIST_HEAD_INITIALIZER(listening);
+
+static uint64_t
+service_of(const struct sv_id *id, __be16 port)
+{
+	return (SERVICE | (id->id.ps & 0xff)) << 16 | ntohs(port);
+}
+
+/* ---- queue pairs ---- */
+
+/* Create what the program leaves to us: a completion queue with a channel. */
+static int
+create_cq(struct rdma_cm_id *id, uint32_t depth, struct ibv_comp_channel **channel,
+	  struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (*channel != NULL)
+		*cq = ibv_create_cq(id->verbs, depth != 0 ? (int)depth : 1, id, *channel, 0);
+	return *cq != NULL ? 0 : -1;
+}
+
+static void
+destroy_cqs(struct rdma_cm_id *id)
+{
+	if (id->send_cq != NULL)
+		ibv_destroy_cq(id->send_cq);
+	if (id->recv_cq != NULL)
+		ibv_destroy_cq(id->recv_cq);
+	if (id->send_cq_channel != NULL)
+		ibv_destroy_comp_channel(id->send_cq_channel);
+	if (id->recv_cq_channel != NULL)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	id->send_cq = id->recv_cq = NULL;
+	id->send_cq_channel = id->recv_cq_channel = NULL;
+}
+
+int
+rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = NULL;
+
+	SV_CM_ELSE_NEXT(rdma_create_qp_ex, id, attr);
+	if (id->verbs == NULL || id->qp != NULL)
+		return san_sv_cm_result(-EINVAL, "rdma_create_qp()");
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL)
+		attr->pd = id->pd;
+	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+	if ((attr->send_cq != NULL ||
+	     create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq) == 0) &&
+	    (attr->recv_cq != NULL ||
+	     create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq) == 0)) {
+		attr->send_cq = attr->send_cq != NULL ? attr->send_cq : id->send_cq;
+		attr->recv_cq = attr->recv_cq != NULL ? attr->recv_cq : id->recv_cq;
+		qp = san_sv_create_qp_ex(id->verbs, attr);
+	}
+	if (qp == NULL) {
+		destroy_cqs(id);
+		return -1;
+	}
+	id->qp = qp;
+	id->pd = attr->pd;
+	san_sv_qp_join((struct sv_qp *)qp, (struct sv_id *)id);
+	return 0;
+}
+
+int
+rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex all = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
+	int rc;
+
+	SV_CM_ELSE_NEXT(rdma_create_qp, id, pd, attr);
+	memcpy(&all, attr, sizeof(*attr));
+	rc = rdma_create_qp_ex(id, &all);
+	memcpy(attr, &all, sizeof(*attr));
+	return rc;
+}
+
+void
+rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (san_sv_devices() == 0) {
+		SV_NEXT(rdma_destroy_qp, id);
+		return;
+	}
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	destroy_cqs(id);
+}
+
+/* ---- private data ---- */
+
+static int
+fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_PRIVATE_MAX],
+	   struct rtsan_conn_param *out)
+{
+	struct sv_cm_hello *h = (struct sv_cm_hello *)buf;
+	uint32_t qp_num = htonl(id->id.qp->qp_num);
+
+	*out = (struct rtsan_conn_param){
+		.order = RTSAN_ENDING,
+		.rnr_ms = RNR_MS,
+		.private_data = buf,
+		.private_len = sizeof(*h),
+	};
+	*h = (struct sv_cm_hello){.port = *san_sv_cm_port(&id->id.route.addr.src_addr)};
+	memcpy(h->qp_num, (uint8_t *)&qp_num + 1, 3);
+	if (p == NULL)
+		return 0;
+	if (p->private_data_len > SV_CM_DATA_MAX)
+		return -EINVAL;
+	h->responder_resources = p->responder_resources;
+	h->initiator_depth = p->initiator_depth;
+	h->length = p->private_data != NULL ? p->private_data_len : 0;
+	if (h->length != 0)
+		memcpy(h + 1, p->private_data, h->length);
+	out->private_len = (uint16_t)(sizeof(*h) + h->length);
+	return 0;
+}
+
+/* Pass on what the peer sent with a request or answer. */
+static void
+pass_data(struct sv_cm_event *e, const struct rtsan_event *ev)
+{
+	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
+	struct rdma_conn_param *p = &e->ev.param.conn;
+
+	if (ev->private_len < sizeof(*h) || h->length > ev->private_len - sizeof(*h))
+		return;
+	memcpy(e->data, h + 1, h->length);
+	p->private_data = h->length != 0 ? e->data : NULL;
+	p->private_data_len = h->length;
+	/* what the peer may start, we must be able to answer */
+	p->responder_resources = h->initiator_depth;
+	p->initiator_depth = h->responder_resources;
+	p->rnr_retry_count = 7;
+	p->qp_num = (uint32_t)(h->qp_num[0] << 16 | h->qp_num[1] << 8 | h->qp_num[2]);
+}
+
+/* ---- calls ---- */
+
+/* On the device of *id*, or on all if it is bound to none. 0 or -errno. */
+static int
+listen_at(struct sv_id *id, __be16 port, uint16_t backlog)
+{
+	int i, rc = 0;
+
+	for (i = 0; i < san_sv_devices() && rc == 0; i++) {
+		struct sv_device *dev = san_sv_device_at(i);
+
+		if (id->dev != NULL && id->dev != dev)
+			continue;
+		/* no request is handled before *listeners* has the listener */
+		SAN_LOCKED(&dev->lock);
+		rc = rtsan_listen(dev->rt, service_of(id, port), 0, backlog, &id->listeners[i]);
+	}
+	for (i = 0; i < SV_DEVICES && rc != 0; i++) {
+		if (id->listeners[i] != NULL)
+			rtsan_listener_destroy(id->listeners[i]);
+		id->listeners[i] = NULL;
+	}
+	return rc;
+}
+
+int
+rdma_listen(struct rdma_cm_id *cm_id, int backlog)
+{
+	uint16_t nb = (uint16_t)(backlog > 0 && backlog < BACKLOG ? backlog : BACKLOG);
+	struct sv_id *id = (struct sv_id *)cm_id, any = {0};
+	struct sockaddr *src = &cm_id->route.addr.src_addr;
+	int i, rc = -EADDRINUSE;
+
+	SV_CM_ELSE_NEXT(rdma_listen, cm_id, backlog);
+	if (src->sa_family == 0)
+		src->sa_family = AF_INET;
+	/* the thread of events runs on each device that listens */
+	for (i = 0; i < san_sv_devices() && id->dev == NULL; i++)
+		san_sv_cm_bind(&any, san_sv_device_at(i));
+	pthread_mutex_lock(&san_sv_cm_lock);
+	LIST_INSERT_HEAD(&listening, id, link);
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	if (*san_sv_cm_port(src) != 0)
+		return san_sv_cm_result(listen_at(id, *san_sv_cm_port(src), nb), "rdma_listen()");
+	for (i = 0; i < PORT_TRIES && rc == -EADDRINUSE; i++) {
+		*san_sv_cm_port(src) = san_sv_cm_choose_port();
+		rc = listen_at(id, *san_sv_cm_port(src), nb);
+	}
+	return san_sv_cm_result(rc, "rdma_listen()");
+}
+
+int
+rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
+	uint8_t buf[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param param;
+	char peer[RTSAN_ADDRESS_MAX];
+	int rc;
+
+	SV_CM_ELSE_NEXT(rdma_connect, cm_id, p);
+	if (q == NULL)
+		return san_sv_cm_result(-EOPNOTSUPP, "rdma_connect()");
+	rc = fill_param(id, p, buf, &param);
+	if (rc == 0) {
+		SAN_LOCKED(&id->dev->lock);
+		san_sv_gid_text(&cm_id->route.addr.addr.ibaddr.dgid, peer);
+		rc = rtsan_connect(q->rt, peer,
+				   service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr)),
+				   &param);
+		if (rc == 0)
+			q->link = SV_LINK_WAITS;
+	}
+	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_connect()");
+}
+
+int
+rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
+	uint8_t buf[RTSAN_PRIVATE_MAX];
+	struct rtsan_conn_param param;
+	int rc;
+
+	SV_CM_ELSE_NEXT(rdma_accept, cm_id, p);
+	if (q == NULL || !id->has_request)
+		return san_sv_cm_result(q == NULL ? -EOPNOTSUPP : -EINVAL, "rdma_accept()");
+	rc = fill_param(id, p, buf, &param);
+	if (rc == 0) {
+		SAN_LOCKED(&id->dev->lock);
+		rc = rtsan_accept(id->dev->rt, id->request, q->rt, &param);
+		if (rc == 0) {
+			id->has_request = false;
+			q->link = SV_LINK_WAITS;
+			q->ibv.state = IBV_QPS_RTS;
+		}
+	}
+	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_accept()");
+}
+
+int
+rdma_reject(struct rdma_cm_id *cm_id, const void *data, uint8_t length)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_cm_hello h = {.length = data != NULL ? length : 0};
+	uint8_t buf[RTSAN_PRIVATE_MAX];
+
+	SV_CM_ELSE_NEXT(rdma_reject, cm_id, data, length);
+	if (!id->has_request || h.length > SV_CM_DATA_MAX)
+		return san_sv_cm_result(-EINVAL, "rdma_reject()");
+	id->has_request = false;
+	memcpy(buf, &h, sizeof(h));
+	if (h.length != 0)
+		memcpy(buf + sizeof(h), data, h.length);
+	return san_sv_cm_result(rtsan_reject(id->dev->rt, id->request, buf,
+					     (uint16_t)(sizeof(h) + h.length)),
+				"rdma_reject()");
+}
+
+int
+rdma_disconnect(struct rdma_cm_id *cm_id)
+{
+	struct sv_id *id = (struct sv_id *)cm_id;
+	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
+	bool was_up;
+
+	SV_CM_ELSE_NEXT(rdma_disconnect, cm_id);
+	if (q == NULL)
+		return san_sv_cm_result(-EINVAL, "rdma_disconnect()");
+	pthread_mutex_lock(&id->dev->lock);
+	was_up = q->link == SV_LINK_UP && q->ibv.state != IBV_QPS_ERR;
+	san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+	pthread_mutex_unlock(&id->dev->lock);
+	return was_up ? san_sv_cm_complete(id) : 0;
+}
+
+/* Queue pairs of identifiers change their states by themselves. */
+int
+rdma_establish(struct rdma_cm_id *id)
+{
+	SV_CM_ELSE_NEXT(rdma_establish, id);
+	return san_sv_cm_result(-EINVAL, "rdma_establish()");
+}
+
+int
+rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	SV_CM_ELSE_NEXT(rdma_notify, id, event);
+	return 0;
+}
+
+int
+rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	SV_CM_ELSE_NEXT(rdma_init_qp_attr, id, attr, mask);
+	return san_sv_cm_result(-EOPNOTSUPP, "rdma_init_qp_attr()");
+}
+
+/* ---- events ---- */
+
+static struct sv_id *
+listener_of(const struct rtsan_listener *listener)
+{
+	struct sv_id *id;
+	int i;
+
+	LIST_FOREACH(id, &listening, link)
+		for (i = 0; i < SV_DEVICES; i++)
+			if (id->listeners[i] == listener)
+				return id;
+	return NULL;
+}
+
+/* A new identifier for a request to *listener*. */
+static struct sv_id *
+accept_id(struct sv_device *dev, struct sv_id *listener, const struct rtsan_event *ev)
+{
+	__be16 port = *san_sv_cm_port(&listener->id.route.addr.src_addr);
+	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
+	struct sv_id *id = calloc(1, sizeof(*id));
+	struct rdma_addr *a;
+	int i;
+
+	if (id == NULL)
+		return NULL;
+	a = &id->id.route.addr;
+	id->id.channel = listener->id.channel;
+	id->id.context = listener->id.context;
+	id->id.ps = listener->id.ps;
+	id->id.qp_type = listener->id.qp_type;
+	id->request = ev->request;
+	id->has_request = true;
+	san_sv_gid(ev->peer, &a->addr.ibaddr.dgid);
+	san_sv_cm_addr(&a->addr.ibaddr.dgid, h->port, &a->dst_storage);
+	for (i = 0; i < dev->nb_gids; i++) {
+		a->addr.ibaddr.sgid = dev->gids[i];
+		san_sv_cm_addr(&dev->gids[i],
+			       port,
+			       &a->src_storage);
+		if (a->src_addr.sa_family == a->dst_addr.sa_family)
+			break;
+	}
+	return id;
+}
+
+bool
+san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev)
+{
+	struct sv_id *listener, *id = NULL;
+	struct sv_cm_event *e = NULL;
+
+	pthread_mutex_lock(&san_sv_cm_lock);
+	listener = listener_of(ev->listener);
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	if (listener == NULL)
+		return false;
+	if (ev->private_len >= sizeof(struct sv_cm_hello))
+		id = accept_id(dev, listener, ev);
+	if (id != NULL && san_sv_cm_bind(id, dev) == 0) {
+		SAN_LOCKED(&san_sv_cm_lock);
+		e = san_sv_cm_report(id, listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+		if (e != NULL)
+			pass_data(e, ev);
+	}
+	if (e == NULL) {
+		rtsan_reject(dev->rt, ev->request, NULL, 0);
+		free(id);
+	}
+	return true;
+}
+
+void
+san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
+{
+	static const struct {
+		enum rdma_cm_event_type type;
+		int status;
+	} reports[] = {
+		[RTSAN_EV_ESTABLISHED] = {RDMA_CM_EVENT_ESTABLISHED, 0},
+		[RTSAN_EV_REJECTED] = {RDMA_CM_EVENT_REJECTED, REJ_NO_RESOURCES},
+		[RTSAN_EV_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+		[RTSAN_EV_DISCONNECTED] = {RDMA_CM_EVENT_DISCONNECTED, 0},
+	};
+	int status = reports[ev->type].status;
+	struct sv_cm_event *e;
+
+	if (ev->reason == RTSAN_R_REFUSED)
+		status = REJ_CONSUMER;
+	else if (ev->reason == RTSAN_R_NO_LISTENER)
+		status = REJ_NO_SERVICE;
+	if (ev->type == RTSAN_EV_ESTABLISHED)
+		q->ibv.state = IBV_QPS_RTS;
+	SAN_LOCKED(&san_sv_cm_lock);
+	e = san_sv_cm_report(q->id, NULL, reports[ev->type].type, status);
+	if (e != NULL && ev->type != RTSAN_EV_DISCONNECTED)
+		pass_data(e, ev);
+}
