@@ -289,6 +289,13 @@ is_any(const struct sockaddr *addr)
 	return addr->sa_family == 0 || ((const struct sockaddr_in *)addr)->sin_addr.s_addr == 0;
 }
 
+static bool
+is_loopback(const union ibv_gid *gid)
+{
+	return is_v4(gid) ? gid->raw[12] == IN_LOOPBACKNET :
+			    IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid->raw);
+}
+
 /* Find the device and GID for the address of ours, or for any of the family of *dst*. */
 static struct sv_device *
 device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid *gid)
@@ -367,6 +374,16 @@ size_of(const struct sockaddr *addr)
 					     sizeof(struct sockaddr_in);
 }
 
+__be16
+san_sv_cm_choose_port(void)
+{
+	uint16_t number = 0;
+
+	if (getrandom(&number, sizeof(number), 0) < 0)
+		number = (uint16_t)getpid();
+	return htons((uint16_t)(PORT_FIRST | number));
+}
+
 int
 rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 {
@@ -378,6 +395,8 @@ rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return san_sv_cm_result(-EAFNOSUPPORT, "rdma_bind_addr()");
 	memcpy(&cm_id->route.addr.src_storage, addr, size_of(addr));
+	if (*san_sv_cm_port(addr) == 0) /* programs tell it to their peers before they listen */
+		*san_sv_cm_port(&cm_id->route.addr.src_addr) = san_sv_cm_choose_port();
 	if (is_any(addr))
 		return 0;
 	dev = device_for(addr, NULL, &gid);
@@ -385,16 +404,6 @@ rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 		return san_sv_cm_result(-EADDRNOTAVAIL, "rdma_bind_addr()");
 	cm_id->route.addr.addr.ibaddr.sgid = gid;
 	return san_sv_cm_result(san_sv_cm_bind(id, dev), "rdma_bind_addr()");
-}
-
-__be16
-san_sv_cm_choose_port(void)
-{
-	uint16_t number = 0;
-
-	if (getrandom(&number, sizeof(number), 0) < 0)
-		number = (uint16_t)getpid();
-	return htons((uint16_t)(PORT_FIRST | number));
 }
 
 int
@@ -420,6 +429,8 @@ rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockadd
 		return san_sv_cm_result(rc, "rdma_resolve_addr()");
 	memcpy(&a->dst_storage, dst, size_of(dst));
 	gid_of(dst, &a->addr.ibaddr.dgid);
+	if (is_loopback(&a->addr.ibaddr.dgid))
+		a->addr.ibaddr.dgid = a->addr.ibaddr.sgid;
 	a->addr.ibaddr.pkey = htons(0xffff);
 	port = a->src_addr.sa_family != 0 ? *san_sv_cm_port(&a->src_addr) : 0;
 	san_sv_cm_addr(&a->addr.ibaddr.sgid, port != 0 ? port : san_sv_cm_choose_port(),

@@ -15,7 +15,7 @@
 #include "sv_cm.h"
 
 #define SERVICE    0x72646d6100ull /* "rdma", and the port space */
-#define BACKLOG    128
+#define BACKLOG    4096
 #define PORT_TRIES 1000
 #define RNR_MS     65535
 
@@ -98,7 +98,7 @@ rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr
 	SV_CM_ELSE_NEXT(rdma_create_qp, id, pd, attr);
 	memcpy(&all, attr, sizeof(*attr));
 	rc = rdma_create_qp_ex(id, &all);
-	memcpy(attr, &all, sizeof(*attr));
+	attr->cap = all.cap; /* not the completion queues: programs use *attr* again */
 	return rc;
 }
 
@@ -191,7 +191,8 @@ listen_at(struct sv_id *id, __be16 port, uint16_t backlog)
 int
 rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 {
-	uint16_t nb = (uint16_t)(backlog > 0 && backlog < BACKLOG ? backlog : BACKLOG);
+	/* librtsan keeps a part of it for other hosts */
+	uint16_t nb = (uint16_t)(2 * (backlog > BACKLOG ? BACKLOG : backlog > 16 ? backlog : 16));
 	struct sv_id *id = (struct sv_id *)cm_id, any = {0};
 	struct sockaddr *src = &cm_id->route.addr.src_addr;
 	int i, rc = -EADDRINUSE;

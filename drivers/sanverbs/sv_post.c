@@ -114,8 +114,9 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 static int
 errno_of(int n, int nb)
 {
-	return n == nb ? 0 : n >= 0 ? ENOMEM :
-				      -n;
+	if (n >= 0)
+		return n == nb ? 0 : ENOMEM;
+	return -san_sv_explain(n, "posting");
 }
 
 static int

@@ -12,7 +12,6 @@ from e2e import BUILD, SOURCE, Process, Tests, Veth, Work, check, cpus, until_tr
 
 RUN = os.path.join(SOURCE, 'usertools/sanverbs'), 'run', '--'
 NULL = '--vdev=net_null0,no-rx=1'
-TIER_ALL = os.environ.get('SAN_TIER') == 'all'
 
 
 # ---- where the two programs run: daemons, and the specs of both ends ----
@@ -71,6 +70,28 @@ ALL = (
 )
 
 
+# ---- programs of librdmacm: the words of both; ADDRESS is the server's, on its device ----
+
+CM_QUICK = (
+    ('rping -s -C 10 -S 6000 -a ADDRESS -p PORT', 'rping -c -V -C 10 -S 6000 -a ADDRESS -p PORT'),
+)
+CM_ALL = (
+    ('rping -s -P -p PORT', 'rping -c -V -C 10 -a ADDRESS -p PORT'),
+    ('ucmatose -b ADDRESS -p PORT -C 10 -S 10000',
+     'ucmatose -s ADDRESS -p PORT -C 10 -S 10000'),
+    ('rdma_server -s ADDRESS -p PORT', 'rdma_client -s ADDRESS -p PORT'),
+    ('cmtime -b ADDRESS -p PORT -c 20', 'cmtime -s ADDRESS -p PORT -c 20'),
+    ('ib_write_bw -R -F -p PORT -n 500', 'ib_write_bw -R -F -p PORT -n 500 ADDRESS'),
+    ('ib_send_lat -R -F -p PORT -n 500 -e', 'ib_send_lat -R -F -p PORT -n 500 -e ADDRESS'),
+    ('ib_read_bw -R -F -p PORT -n 500 -q 4', 'ib_read_bw -R -F -p PORT -n 500 -q 4 ADDRESS'),
+    ('fio --name=s --ioengine=rdma --port=PORT --verb=write --rw=read --bs=64k --size=16m '
+     '--hostname=ADDRESS',
+     'fio --name=c --ioengine=rdma --port=PORT --verb=write --rw=write --bs=64k --size=16m '
+     '--hostname=ADDRESS --iodepth=8'),
+)
+SERVES_ON = ('rping -s -P', 'cmtime')     # they do not end by themselves
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
@@ -101,6 +122,33 @@ def pair(place, words):
         client = start(work, 'client', words + ' 127.0.0.1', specs[1])
         check(client.wait() == 0, f'client: {client.tail()}\nserver: {server.tail()}')
         check(server.wait() == 0, f'server: {server.tail()}')
+        for daemon in daemons:
+            daemon.stop()
+
+
+def cm_pair(place, server_words, client_words):
+    """Programs that connect by librdmacm. A client that came too early comes again."""
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        port = str(free_port())
+        server_words, client_words = (words.replace('PORT', port).replace('ADDRESS', IP['server'])
+                                      for words in (server_words, client_words))
+        server = start(work, 'server', server_words, specs[0])
+        if server_words.startswith('fio'):      # its client reports no failure
+            server.wait_text('waiting for connection')
+
+        def succeeds():
+            client = start(work, 'client', client_words, specs[1])
+            is_over = not server.is_alive()
+            if client.wait() == 0:
+                return True
+            check(not is_over, f'client: {client.tail()}\nserver: {server.tail()}')
+            return False
+        until_true(server.tail, succeeds)
+        if server_words.startswith(SERVES_ON):
+            server.kill()
+        else:
+            check(server.wait() == 0, f'server: {server.tail()}')
         for daemon in daemons:
             daemon.stop()
 
@@ -141,8 +189,15 @@ def main():
         for name in CALLS:
             tests.add(f'{place}: {name}', calls, place, name)
     for place in PLACES:
-        for words in QUICK + ALL if TIER_ALL else QUICK if place != 'veth' else ():
-            tests.add(f'{place}: {words}', pair, place, words)
+        add = tests.add_long if place == 'veth' else tests.add
+        for words in QUICK:
+            add(f'{place}: {words}', pair, place, words)
+        for words in CM_QUICK:
+            add(f'{place}: {words[1]}', cm_pair, place, *words)
+        for words in ALL:
+            tests.add_long(f'{place}: {words}', pair, place, words)
+        for words in CM_ALL:
+            tests.add_long(f'{place}: {words[1]}', cm_pair, place, *words)
     return tests.run()
 
 
