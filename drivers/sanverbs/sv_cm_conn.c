@@ -192,7 +192,8 @@ int
 rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 {
 	/* librtsan keeps a part of it for other hosts */
-	uint16_t nb = (uint16_t)(2 * (backlog > BACKLOG ? BACKLOG : backlog > 16 ? backlog : 16));
+	uint16_t nb = (uint16_t)(2 * (backlog > BACKLOG ? BACKLOG : backlog > 16 ? backlog :
+										   16));
 	struct sv_id *id = (struct sv_id *)cm_id, any = {0};
 	struct sockaddr *src = &cm_id->route.addr.src_addr;
 	int i, rc = -EADDRINUSE;
