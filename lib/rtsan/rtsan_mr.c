@@ -107,12 +107,11 @@ check_file(int fd, uint64_t offset, size_t length)
 	return 0;
 }
 
+/* Add *length* bytes at *addr*, mapped from *fd*; *map_size*: see mr_add(). */
 static int
-map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
-	    struct rtsan_mr **out)
+add_shared(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
+	   uint32_t access, size_t map_size, struct rtsan_mr **out)
 {
-	size_t size = whole_pages(length);
-	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	struct shmq_req req = {
 		.type = SHMQ_MR_ADD,
 		.mr = {
@@ -122,12 +121,22 @@ map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint3
 			.access = access,
 		},
 	};
+
+	return mr_add(ctx, &req, fd, map_size, out);
+}
+
+static int
+map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
+	    struct rtsan_mr **out)
+{
+	size_t size = whole_pages(length);
+	void *addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	int rc;
 
 	if (addr == MAP_FAILED)
 		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
 				  "region: mmap of %zu bytes: %s", size, strerror(errno));
-	rc = mr_add(ctx, &req, fd, size, out);
+	rc = add_shared(ctx, addr, length, fd, offset, access, size, out);
 	if (rc != 0)
 		munmap(addr, size);
 	return rc;
@@ -176,15 +185,6 @@ int
 rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
 	       uint32_t access, struct rtsan_mr **mr)
 {
-	struct shmq_req req = {
-		.type = SHMQ_MR_ADD,
-		.mr = {
-			.addr = (uintptr_t)addr,
-			.length = length,
-			.offset = offset,
-			.access = access,
-		},
-	};
 	int rc = check_args(length, access, mr);
 
 	if (rc != 0)
@@ -194,7 +194,7 @@ rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_
 		return rtsan_fail(-EINVAL, "region: address %p, offset %llu, length %zu", addr,
 				  (unsigned long long)offset, length);
 	rc = check_file(fd, offset, length);
-	return rc == 0 ? mr_add(ctx, &req, fd, 0, mr) : rc;
+	return rc == 0 ? add_shared(ctx, addr, length, fd, offset, access, 0, mr) : rc;
 }
 
 int
