@@ -8,11 +8,13 @@
  * A daemon can map only files. So pages that a program registers are copied into a memfd, which
  * then replaces them at the same address. There is one memfd, as large as the address space, in
  * which each page has its address as its offset: regions that overlap or adjoin need no rule, and a
- * daemon maps any of them in one piece. Pages stay adopted until they are unmapped.
+ * daemon maps any of them in one piece. With its last region a page becomes private again, because
+ * allocators move and grow mappings of their own.
  *
- * No thread may see a gap or lose a write meanwhile. If there are other threads, the pages are
- * moved away at once, and userfaultfd stops a thread that accesses their place, until the file is
- * mapped there.
+ * No thread may see a gap or lose a write meanwhile. The library has a thread itself, so pages are
+ * always moved away at once, and userfaultfd stops a thread that accesses their place, until the
+ * new mapping is there. The calling thread must not access them: signals are blocked, and its stack
+ * is never adopted.
  *
  * Adopted pages are shared with a child of fork(), which must not be. So the child gets a copy
  * while its parent waits. The maps of the process say what is adopted: nothing is recorded that
@@ -23,9 +25,11 @@
 
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,10 +47,18 @@ struct mapping {
 	char name[64];
 };
 
+/** A region that is registered. */
+struct adopted {
+	uintptr_t from, end; /* whole pages */
+	LIST_ENTRY(adopted) link;
+};
+
 static struct {
 	pthread_mutex_t lock;
 	int fd; /* -1: nothing was adopted */
+	LIST_HEAD(, adopted) regions;
 	struct stat st;
+	bool handles_fork;
 	/* while the process forks: */
 	struct mapping *adopted;
 	uint32_t nb_adopted;
@@ -57,9 +69,13 @@ static bool
 read_mapping(FILE *maps, struct mapping *m)
 {
 	char line[512];
+	int c;
 
 	if (fgets(line, sizeof(line), maps) == NULL)
 		return false;
+	c = strchr(line, '\n') != NULL ? '\n' : 0;
+	while (c != '\n' && c != EOF) /* of a long name the beginning is enough */
+		c = getc(maps);
 	m->name[0] = '\0';
 	return sscanf(line, "%lx-%lx %4s %lx %*s %lu %63s", &m->from, &m->end, m->flags, &m->offset,
 		      &m->inode, m->name) >= 5;
@@ -128,7 +144,7 @@ copy_for_child(const struct mapping *m)
 	ssize_t n = 1;
 
 	if (p == MAP_FAILED)
-		return;
+		abort(); /* it would change its parent's memory */
 	for (; done < bytes && n > 0; done += (size_t)n)
 		n = pread(store.fd, p + done, bytes - done, (off_t)(m->from + done));
 	mprotect(p, bytes, prot_of(m));
@@ -146,6 +162,9 @@ after_fork_in_child(void)
 		close(store.pipe[0]);
 		close(store.pipe[1]);
 	}
+	close(store.fd);
+	store.fd = -1;
+	LIST_INIT(&store.regions);
 	pthread_mutex_unlock(&store.lock);
 }
 
@@ -167,16 +186,33 @@ create_store(void)
 		return -ENOMEM;
 	}
 	store.fd = fd;
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	if (!store.handles_fork)
+		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	store.handles_fork = true;
 	return 0;
 }
 
-/* A stack grows while it is copied, and what the kernel provides is not the process's. */
+/* Private memory that can be moved. What the kernel provides is not the process's. */
 static bool
 is_private(const struct mapping *m)
 {
 	return m->flags[0] == 'r' && m->flags[3] == 'p' && strncmp(m->name, "[stack", 6) != 0 &&
 		strncmp(m->name, "[v", 2) != 0;
+}
+
+/* True if the calling thread has its stack there, which it uses meanwhile. */
+static bool
+has_own_stack(uintptr_t from, uintptr_t end)
+{
+	pthread_attr_t attr;
+	void *low = NULL;
+	size_t bytes = 0;
+
+	if (pthread_getattr_np(pthread_self(), &attr) != 0)
+		return true;
+	pthread_attr_getstack(&attr, &low, &bytes);
+	pthread_attr_destroy(&attr);
+	return from < (uintptr_t)low + bytes && (uintptr_t)low < end;
 }
 
 /* Write memory that no other thread changes to its place in the file. 0 or -errno. */
@@ -204,81 +240,152 @@ map_store(uintptr_t from, size_t bytes, int prot)
 }
 
 /*
- * Adopt pages that other threads may be using. They are moved away at once; a thread that then
- * accesses their place waits, by userfaultfd, until the file is mapped there.
+ * Stop threads that access these pages, and move the pages away; returns their new place, or NULL.
+ * *fd*: close it when the place is mapped again, and the threads go on.
  */
-static int
-adopt_shared(uintptr_t from, size_t bytes, int prot)
+static void *
+move_pages(uintptr_t from, size_t bytes, int *fd)
 {
 	struct uffdio_api api = {.api = UFFD_API};
 	struct uffdio_register reg = {
 		.range = {.start = from, .len = bytes},
 		.mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	void *moved;
-	int rc;
+	void *moved = MAP_FAILED;
 
+	*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
 	/* Without the right to more it stops threads, but a system call that they make fails. */
-	if (fd < 0)
-		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-	if (fd < 0)
-		return -errno;
-	if (ioctl(fd, UFFDIO_API, &api) != 0 || ioctl(fd, UFFDIO_REGISTER, &reg) != 0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
+	if (*fd < 0)
+		*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (*fd < 0)
+		return NULL;
 	/* the last argument is a hint, which the kernel checks; glibc does not set it */
-	moved = mremap((void *)from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
-	rc = moved == MAP_FAILED ? -errno : copy_to_store(moved, bytes, (off_t)from);
-	if (rc == 0)
-		rc = map_store(from, bytes, prot);
-	if (rc != 0 && moved != MAP_FAILED &&
-	    mremap(moved, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) != MAP_FAILED)
-		moved = MAP_FAILED;
-	close(fd); /* threads that wait go on */
+	if (ioctl(*fd, UFFDIO_API, &api) == 0 && ioctl(*fd, UFFDIO_REGISTER, &reg) == 0)
+		moved = mremap((void *)from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
 	if (moved != MAP_FAILED)
-		munmap(moved, bytes);
-	return rc;
+		return moved;
+	close(*fd);
+	return NULL;
 }
 
+/* Put pages at *from*, from wherever they are. */
+static void
+put_pages(void *pages, size_t bytes, uintptr_t from)
+{
+	if (mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) != MAP_FAILED)
+		return;
+	fputs("libsanverbs: memory of the program cannot be put back\n", stderr);
+	abort();
+}
+
+/* True if the program has one thread. Those of the library change no file's pages of the program. */
 static bool
 is_single_threaded(void)
 {
 	struct stat st;
 
-	/* besides "." and ".." one for each thread; ours do not access the program's memory */
+	/* besides "." and ".." one for each thread */
 	return stat("/proc/self/task", &st) == 0 &&
 		st.st_nlink <= 2 + 1 + (nlink_t)atomic_load(&san_sv_nb_threads);
 }
 
 static int
-adopt_pages(uintptr_t from, uintptr_t end, int prot)
+adopt_pages(uintptr_t from, uintptr_t end, const struct mapping *m)
 {
-	int rc = fallocate(store.fd, 0, (off_t)from, (off_t)(end - from)) == 0 ? 0 : -errno;
+	size_t bytes = end - from;
+	void *moved;
+	int fd, rc;
 
-	if (rc == 0 && !is_single_threaded())
-		return adopt_shared(from, end - from, prot);
+	if (has_own_stack(from, end))
+		return -EOPNOTSUPP;
+	if (fallocate(store.fd, 0, (off_t)from, (off_t)bytes) != 0)
+		return -errno;
+	if (m->flags[1] != 'w' || (m->inode != 0 && is_single_threaded())) { /* nobody changes it */
+		rc = copy_to_store((void *)from, bytes, (off_t)from);
+		return rc == 0 ? map_store(from, bytes, prot_of(m)) : rc;
+	}
+	moved = move_pages(from, bytes, &fd);
+	if (moved == NULL)
+		return -EOPNOTSUPP;
+	rc = copy_to_store(moved, bytes, (off_t)from);
 	if (rc == 0)
-		rc = copy_to_store((void *)from, end - from, (off_t)from);
-	return rc == 0 ? map_store(from, end - from, prot) : rc;
+		rc = map_store(from, bytes, prot_of(m));
+	if (rc == 0)
+		munmap(moved, bytes);
+	else
+		put_pages(moved, bytes, from);
+	close(fd);
+	return rc;
 }
 
-int
-san_sv_adopt(void *addr, size_t length, int *fd)
+/*
+ * The reverse. A private mapping of the file replaces the shared one at once; when all its pages
+ * are its own, they are moved like others. Without memory they stay adopted.
+ */
+static void
+return_pages(uintptr_t from, uintptr_t end, int prot)
 {
-	uintptr_t page = (uintptr_t)getpagesize(), at = (uintptr_t)addr & ~(page - 1);
-	uintptr_t end = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
-	struct mapping m;
-	FILE *maps;
-	int rc;
-	SAN_LOCKED(&store.lock);
+	size_t bytes = end - from;
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *moved;
+	int fd;
 
-	rc = create_store();
-	if (rc != 0)
-		return rc;
-	maps = fopen("/proc/self/maps", "re");
+	if (copy == MAP_FAILED ||
+	    madvise(copy, bytes, MADV_POPULATE_WRITE) != 0 ||
+	    mmap((void *)from, bytes, prot | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, store.fd,
+		 (off_t)from) == MAP_FAILED ||
+	    madvise((void *)from, bytes, MADV_POPULATE_WRITE) != 0) {
+		if (copy != MAP_FAILED)
+			munmap(copy, bytes);
+		return;
+	}
+	fallocate(store.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)bytes);
+	moved = move_pages(from, bytes, &fd);
+	if (moved == NULL) {
+		munmap(copy, bytes);
+		return;
+	}
+	memcpy(copy, moved, bytes);
+	mprotect(copy, bytes, prot);
+	put_pages(copy, bytes, from);
+	close(fd);
+	munmap(moved, bytes);
+}
+
+/* Do that for the adopted pages in a range. */
+static void
+return_range(uintptr_t at, uintptr_t end)
+{
+	struct mapping m, *found = NULL, *more;
+	uint32_t i, nb = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	/* all are read before any changes; the list may be in pages that are moved */
+	while (maps != NULL && read_mapping(maps, &m)) {
+		if (m.end <= at || m.from >= end || !is_adopted(&m))
+			continue;
+		more = reallocarray(found, nb + 1, sizeof(m));
+		if (more == NULL)
+			break;
+		found = more;
+		found[nb++] = m;
+	}
+	if (maps != NULL)
+		fclose(maps);
+	for (i = 0; i < nb; i++)
+		return_pages(found[i].from > at ? found[i].from : at,
+			     found[i].end < end ? found[i].end : end, prot_of(&found[i]));
+	free(found);
+}
+
+/* Adopt what of a range is not adopted. */
+static int
+adopt_range(uintptr_t at, uintptr_t end, bool is_written)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct mapping m;
+	int rc = 0;
+
 	if (maps == NULL)
 		return -errno;
 	while (rc == 0 && at < end && read_mapping(maps, &m)) {
@@ -286,13 +393,96 @@ san_sv_adopt(void *addr, size_t length, int *fd)
 
 		if (m.end <= at)
 			continue;
-		if (m.from > at)
+		if (m.from > at || (is_written && m.flags[1] != 'w'))
 			break;
 		if (!is_adopted(&m))
-			rc = is_private(&m) ? adopt_pages(at, until, prot_of(&m)) : -EOPNOTSUPP;
+			rc = is_private(&m) ? adopt_pages(at, until, &m) : -EOPNOTSUPP;
 		at = until;
 	}
 	fclose(maps);
-	*fd = store.fd;
 	return rc == 0 && at < end ? -EFAULT : rc;
+}
+
+static void
+pages_of(const void *addr, size_t length, uintptr_t *from, uintptr_t *end)
+{
+	uintptr_t page = (uintptr_t)getpagesize();
+
+	*from = (uintptr_t)addr & ~(page - 1);
+	*end = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
+}
+
+/* Return the pages of a range that no region has. */
+static void
+return_unused(uintptr_t at, uintptr_t end)
+{
+	const struct adopted *r;
+
+	while (at < end) {
+		uintptr_t until = end;
+		bool is_used = false;
+
+		LIST_FOREACH(r, &store.regions, link) {
+			if (r->from <= at && at < r->end) {
+				at = r->end;
+				is_used = true;
+				break;
+			}
+			if (r->from > at && r->from < until)
+				until = r->from;
+		}
+		if (is_used)
+			continue;
+		return_range(at, until);
+		at = until;
+	}
+}
+
+int
+san_sv_adopt(void *addr, size_t length, bool is_written, int *fd)
+{
+	struct adopted *r = calloc(1, sizeof(*r));
+	sigset_t all, before;
+	int rc;
+	SAN_LOCKED(&store.lock);
+
+	if (r == NULL)
+		return -ENOMEM;
+	pages_of(addr, length, &r->from, &r->end);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = create_store();
+	if (rc == 0)
+		rc = adopt_range(r->from, r->end, is_written);
+	if (rc == 0)
+		LIST_INSERT_HEAD(&store.regions, r, link);
+	else if (store.fd >= 0)
+		return_unused(r->from, r->end);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc != 0)
+		free(r);
+	*fd = store.fd;
+	return rc;
+}
+
+void
+san_sv_return(void *addr, size_t length)
+{
+	uintptr_t from, end;
+	sigset_t all, before;
+	struct adopted *r;
+	SAN_LOCKED(&store.lock);
+
+	pages_of(addr, length, &from, &end);
+	LIST_FOREACH(r, &store.regions, link)
+		if (r->from == from && r->end == end)
+			break;
+	if (r == NULL) /* in a child */
+		return;
+	LIST_REMOVE(r, link);
+	free(r);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	return_unused(from, end);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -5,6 +5,8 @@
  */
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -84,21 +86,38 @@ owner_of(const struct rdma_cm_event *event)
 	return (struct sv_id *)(event->listen_id != NULL ? event->listen_id : event->id);
 }
 
+static bool
+take_event(struct sv_cm_channel *c, struct rdma_cm_event **event)
+{
+	struct sv_cm_event *e;
+	eventfd_t value;
+	SAN_LOCKED(&san_sv_cm_lock);
+
+	e = STAILQ_FIRST(&c->events);
+	if (e == NULL)
+		return false;
+	STAILQ_REMOVE_HEAD(&c->events, link);
+	eventfd_read(c->ch.fd, &value);
+	owner_of(&e->ev)->nb_taken++;
+	*event = &e->ev;
+	return true;
+}
+
 int
 rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct sv_cm_channel *c = (struct sv_cm_channel *)channel;
-	struct sv_cm_event *e;
-	eventfd_t value;
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 
 	SV_CM_ELSE_NEXT(rdma_get_cm_event, channel, event);
-	if (eventfd_read(channel->fd, &value) != 0)
-		return -1;
-	SAN_LOCKED(&san_sv_cm_lock);
-	e = STAILQ_FIRST(&c->events);
-	STAILQ_REMOVE_HEAD(&c->events, link);
-	owner_of(&e->ev)->nb_taken++;
-	*event = &e->ev;
+	while (!take_event(c, event)) {
+		if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) {
+			errno = EAGAIN;
+			return -1;
+		}
+		if (poll(&fd, 1, -1) < 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -162,6 +181,18 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	return 0;
 }
 
+/* A request that the program never learns of is rejected. */
+static void
+drop_child(const struct sv_cm_event *e)
+{
+	struct sv_id *child = (struct sv_id *)e->ev.id;
+
+	if (e->ev.event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		return;
+	rtsan_reject(child->dev->rt, child->request, NULL, 0);
+	free(child);
+}
+
 /* Move the events of *id* to another channel; NULL: drop them. With the lock. */
 static void
 move_events(struct sv_id *id, struct sv_cm_channel *to)
@@ -170,6 +201,8 @@ move_events(struct sv_id *id, struct sv_cm_channel *to)
 	struct sv_cm_event *e, *next;
 	eventfd_t value;
 
+	if (to == c)
+		return;
 	for (e = STAILQ_FIRST(&c->events); e != NULL; e = next) {
 		next = STAILQ_NEXT(e, link);
 		if (owner_of(&e->ev) != id && e->ev.id != &id->id)
@@ -177,6 +210,7 @@ move_events(struct sv_id *id, struct sv_cm_channel *to)
 		STAILQ_REMOVE(&c->events, e, sv_cm_event, link);
 		eventfd_read(c->ch.fd, &value);
 		if (to == NULL) {
+			drop_child(e);
 			free(e);
 			continue;
 		}
@@ -194,9 +228,14 @@ rdma_destroy_id(struct rdma_cm_id *cm_id)
 	SV_CM_ELSE_NEXT(rdma_destroy_id, cm_id);
 	if (cm_id->event != NULL)
 		rdma_ack_cm_event(cm_id->event);
-	for (i = 0; i < SV_DEVICES; i++)
-		if (id->listeners[i] != NULL)
-			rtsan_listener_destroy(id->listeners[i]);
+	/* with these locks no request to it is being handled */
+	for (i = 0; i < SV_DEVICES; i++) {
+		if (id->listeners[i] == NULL)
+			continue;
+		SAN_LOCKED(&san_sv_device_at(i)->lock);
+		rtsan_listener_destroy(id->listeners[i]);
+		id->listeners[i] = NULL;
+	}
 	if (id->has_request)
 		rtsan_reject(id->dev->rt, id->request, NULL, 0);
 	if (cm_id->qp != NULL) {
@@ -325,14 +364,24 @@ int
 san_sv_cm_bind(struct sv_id *id, struct sv_device *dev)
 {
 	int place = san_sv_device_place(dev);
-	SAN_LOCKED(&san_sv_cm_lock);
+	struct ibv_context *context;
+	struct ibv_pd *pd = NULL;
 
-	if (defaults[place].context == NULL)
-		defaults[place].context = ibv_open_device(&dev->ibv);
-	if (defaults[place].context != NULL && defaults[place].pd == NULL)
-		defaults[place].pd = ibv_alloc_pd(defaults[place].context);
-	if (defaults[place].pd == NULL)
-		return -ENODEV;
+	pthread_mutex_lock(&san_sv_cm_lock);
+	context = defaults[place].context;
+	pthread_mutex_unlock(&san_sv_cm_lock);
+	/* opening takes the lock of the device, which comes first */
+	if (context == NULL) {
+		context = ibv_open_device(&dev->ibv);
+		pd = context != NULL ? ibv_alloc_pd(context) : NULL;
+		if (pd == NULL)
+			return -ENODEV;
+	}
+	SAN_LOCKED(&san_sv_cm_lock);
+	if (defaults[place].context == NULL) {
+		defaults[place].context = context;
+		defaults[place].pd = pd;
+	}
 	id->dev = dev;
 	id->id.verbs = defaults[place].context;
 	id->id.pd = defaults[place].pd;
@@ -344,7 +393,7 @@ struct ibv_context **
 rdma_get_devices(int *nb)
 {
 	struct ibv_context **list;
-	struct sv_id id;
+	struct sv_id id = {0};
 	int i;
 
 	SV_CM_ELSE_NEXT(rdma_get_devices, nb);

@@ -205,7 +205,8 @@ rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 	for (i = 0; i < san_sv_devices() && id->dev == NULL; i++)
 		san_sv_cm_bind(&any, san_sv_device_at(i));
 	pthread_mutex_lock(&san_sv_cm_lock);
-	LIST_INSERT_HEAD(&listening, id, link);
+	if (id->link.le_prev == NULL)
+		LIST_INSERT_HEAD(&listening, id, link);
 	pthread_mutex_unlock(&san_sv_cm_lock);
 	if (*san_sv_cm_port(src) != 0)
 		return san_sv_cm_result(listen_at(id, *san_sv_cm_port(src), nb), "rdma_listen()");
@@ -396,6 +397,12 @@ san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev)
 		free(id);
 	}
 	return true;
+}
+
+void
+san_sv_cm_forget_qp(struct sv_qp *q)
+{
+	q->id->id.qp = NULL;
 }
 
 void

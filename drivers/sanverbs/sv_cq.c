@@ -16,11 +16,15 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "sv_priv.h"
+
+/* Held while a completion queue leaves its channel, or an event is taken. */
+static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const enum ibv_wc_opcode opcodes[] = {
 	[RTSAN_WC_SEND] = IBV_WC_SEND,
@@ -244,25 +248,38 @@ set_member(const struct sv_cq *cq, int op, int fd, uint32_t events)
 }
 
 static int
+enter_channel(const struct sv_cq *cq)
+{
+	int rc = set_member(cq, EPOLL_CTL_ADD, cq->wake_fd, EPOLLONESHOT);
+
+	return rc == 0 ? set_member(cq, EPOLL_CTL_ADD, cq->due_fd, EPOLLIN) : rc;
+}
+
+static int
 join_channel(struct sv_cq *cq)
 {
-	int rc;
-
 	cq->due_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (cq->due_fd < 0)
 		return -errno;
 	cq->wake_fd = rtsan_cq_fd(cq->rt);
 	if (cq->wake_fd < 0)
 		return cq->wake_fd;
-	rc = set_member(cq, EPOLL_CTL_ADD, cq->wake_fd, EPOLLONESHOT);
-	return rc == 0 ? set_member(cq, EPOLL_CTL_ADD, cq->due_fd, EPOLLIN) : rc;
+	return enter_channel(cq);
+}
+
+static void
+leave_channel(const struct sv_cq *cq)
+{
+	SAN_LOCKED(&channels_lock);
+	if (cq->wake_fd >= 0)
+		set_member(cq, EPOLL_CTL_DEL, cq->wake_fd, 0);
+	if (cq->due_fd >= 0)
+		set_member(cq, EPOLL_CTL_DEL, cq->due_fd, 0);
 }
 
 static void
 cq_free(struct sv_cq *cq)
 {
-	if (cq->ibv.channel != NULL && cq->wake_fd >= 0)
-		set_member(cq, EPOLL_CTL_DEL, cq->wake_fd, 0);
 	if (cq->due_fd >= 0)
 		close(cq->due_fd);
 	if (cq->rt != NULL)
@@ -304,6 +321,8 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	if (rc == 0 && channel != NULL)
 		rc = join_channel(cq);
 	if (rc != 0) {
+		if (channel != NULL)
+			leave_channel(cq);
 		cq_free(cq);
 		san_sv_errno(rc, "ibv_create_cq()");
 		return NULL;
@@ -329,9 +348,14 @@ ibv_destroy_cq(struct ibv_cq *ibcq)
 
 	if (san_sv_device(ibcq->context) == NULL)
 		return SV_NEXT(ibv_destroy_cq, ibcq);
+	if (ibcq->channel != NULL)
+		leave_channel(cq);
 	rc = rtsan_cq_destroy(cq->rt);
-	if (rc != 0)
+	if (rc != 0) {
+		if (ibcq->channel != NULL)
+			enter_channel(cq);
 		return -san_sv_explain(rc, "ibv_destroy_cq()");
+	}
 	cq->rt = NULL;
 	pthread_mutex_lock(&ibcq->mutex);
 	while (ibcq->comp_events_completed != cq->nb_events)
@@ -395,39 +419,45 @@ san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return -rc;
 }
 
-/* The event of *cq* is taken: true if there was one. */
+/* Take an event, if there is one that was asked for. No completion queue leaves meanwhile. */
 static bool
-take_event(struct sv_cq *cq)
+take_event(struct ibv_comp_channel *channel, struct ibv_cq **out)
 {
+	bool was_armed = false;
+	struct epoll_event e;
 	eventfd_t value;
-	bool was_armed;
-	SAN_LOCKED(&cq->lock);
+	SAN_LOCKED(&channels_lock);
 
-	was_armed = cq->is_armed;
-	cq->is_armed = false;
-	eventfd_read(cq->due_fd, &value);
-	set_member(cq, EPOLL_CTL_MOD, cq->wake_fd, EPOLLONESHOT);
-	cq->nb_events += was_armed;
+	while (!was_armed && epoll_wait(channel->fd, &e, 1, 0) == 1) {
+		struct sv_cq *cq = e.data.ptr;
+
+		pthread_mutex_lock(&cq->lock);
+		was_armed = cq->is_armed;
+		cq->is_armed = false;
+		eventfd_read(cq->due_fd, &value);
+		set_member(cq, EPOLL_CTL_MOD, cq->wake_fd, EPOLLONESHOT);
+		cq->nb_events += was_armed;
+		pthread_mutex_unlock(&cq->lock);
+		*out = &cq->ibv;
+	}
 	return was_armed;
 }
 
 int
 ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct epoll_event e;
-	int timeout, n;
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 
 	if (san_sv_device(channel->context) == NULL)
 		return SV_NEXT(ibv_get_cq_event, channel, cq, cq_context);
-	timeout = (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0 ? 0 : -1;
-	do
-		n = epoll_wait(channel->fd, &e, 1, timeout);
-	while (n == 1 && !take_event(e.data.ptr));
-	if (n == 0)
-		errno = EAGAIN;
-	if (n != 1)
-		return -1;
-	*cq = &((struct sv_cq *)e.data.ptr)->ibv;
+	while (!take_event(channel, cq)) {
+		if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) {
+			errno = EAGAIN;
+			return -1;
+		}
+		if (poll(&fd, 1, -1) < 0)
+			return -1;
+	}
 	*cq_context = (*cq)->cq_context;
 	return 0;
 }

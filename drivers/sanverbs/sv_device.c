@@ -24,6 +24,8 @@
 
 static struct sv_device devices[SV_DEVICES];
 static int nb_devices;
+static pid_t owner;                   /* process that opened them */
+static _Thread_local bool is_opening; /* a provider may look for RDMA devices itself */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 _Atomic int san_sv_nb_threads;
 
@@ -32,8 +34,15 @@ _Atomic int san_sv_nb_threads;
 void *
 san_sv_next(const char *name)
 {
-	void *found = dlsym(RTLD_NEXT, name);
+	static const char *const libraries[] = {"libibverbs.so.1", "librdmacm.so.1"};
+	void *found = dlsym(RTLD_NEXT, name), *library;
+	size_t i;
 
+	/* a plugin's libraries are not among the next ones */
+	for (i = 0; found == NULL && i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+		library = dlopen(libraries[i], RTLD_NOLOAD | RTLD_LAZY);
+		found = library != NULL ? dlsym(library, name) : NULL;
+	}
 	if (found == NULL) {
 		fprintf(stderr, "libsanverbs: no library has %s for a device of another kind\n",
 			name);
@@ -124,15 +133,20 @@ find_devices(void)
 	char *copy = strdup(specs != NULL && specs[0] != '\0' ? specs : DEFAULT_SPEC);
 	char *spec, *rest = NULL;
 
+	is_opening = true;
+	owner = getpid();
 	for (spec = copy != NULL ? strtok_r(copy, ";", &rest) : NULL;
 	     spec != NULL && nb_devices < SV_DEVICES; spec = strtok_r(NULL, ";", &rest))
 		add_device(spec);
 	free(copy);
+	is_opening = false;
 }
 
 int
 san_sv_devices(void)
 {
+	if (is_opening)
+		return 0;
 	pthread_once(&once, find_devices);
 	return nb_devices;
 }
@@ -215,6 +229,7 @@ report_failure(struct sv_device *dev)
 	struct sv_context *c;
 
 	dev->has_failed = true;
+	san_sv_qp_fail_all(dev);
 	pthread_cond_broadcast(&dev->ended);
 	for (c = dev->contexts; c != NULL; c = c->next)
 		eventfd_write(c->verbs.context.async_fd, 1);
@@ -287,20 +302,25 @@ open_device(struct sv_device *dev)
 	return rc;
 }
 
-/* Peers learn at once that the process has ended. */
+/*
+ * Peers learn at once that the process has ended. What a child of fork() has of a device is its
+ * parent's.
+ */
 static void __attribute__((destructor))
 close_devices(void)
 {
 	int i;
 
-	for (i = 0; i < nb_devices; i++) {
+	for (i = 0; i < nb_devices && getpid() == owner; i++) {
 		struct sv_device *dev = &devices[i];
 
 		if (dev->is_open) {
 			eventfd_write(dev->stop_fd, 1);
 			pthread_join(dev->thread, NULL);
 		}
-		rtsan_close(dev->rt);
+		/* a daemon learns of the end by itself, and other threads may be running */
+		if (dev->caps.has_mr_reg)
+			rtsan_close(dev->rt);
 	}
 }
 

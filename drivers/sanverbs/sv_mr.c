@@ -46,9 +46,13 @@ register_memory(struct sv_device *dev, void *addr, size_t length, unsigned int a
 
 	if (dev->caps.has_mr_reg)
 		return rtsan_mr_reg(dev->rt, addr, length, rights, mr);
-	rc = san_sv_adopt(addr, length, &fd);
-	return rc == 0 ? rtsan_mr_share(dev->rt, addr, length, fd, (uintptr_t)addr, rights, mr) :
-			 rc;
+	rc = san_sv_adopt(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0, &fd);
+	if (rc != 0)
+		return rc;
+	rc = rtsan_mr_share(dev->rt, addr, length, fd, (uintptr_t)addr, rights, mr);
+	if (rc != 0)
+		san_sv_return(addr, length);
+	return rc;
 }
 
 /* The declaration is that of the functions without iova; *access* has the flags that are known. */
@@ -123,7 +127,10 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 	if (san_sv_device(ibmr->context) == NULL)
 		return SV_NEXT(ibv_dereg_mr, ibmr);
 	rc = rtsan_mr_dereg(mr->rt);
-	if (rc == 0)
-		free(mr);
-	return -rc;
+	if (rc != 0)
+		return -san_sv_explain(rc, "ibv_dereg_mr()");
+	if (!san_sv_device(ibmr->context)->caps.has_mr_reg)
+		san_sv_return(ibmr->addr, ibmr->length);
+	free(mr);
+	return 0;
 }

@@ -35,7 +35,7 @@
 #define SV_DEVICES  8
 #define SV_GIDS     16
 #define SV_QPS      1024 /* of a process on a device: the lower bits of their numbers */
-#define SV_REQUESTS 64   /* connections of queue pairs that wait for their program */
+#define SV_REQUESTS 1024 /* connections of queue pairs that wait for their program */
 #define SV_BURST    32
 #define SV_CQ_MAX   65536
 #define SV_PORT     1
@@ -77,7 +77,6 @@ struct sv_device {
 
 struct sv_context {
 	struct sv_context *next;
-	bool has_failed;            /**< IBV_EVENT_DEVICE_FATAL was reported */
 	struct verbs_context verbs; /**< last: its own last member is the ibv_context */
 };
 
@@ -175,10 +174,12 @@ struct sv_device *san_sv_device(const struct ibv_context *context);
 
 /**
  * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
- * address. Its offset in *fd* is the address. 0; -EFAULT: not mapped; -EOPNOTSUPP: such memory
- * cannot be shared; -ENOMEM.
+ * address. Its offset in *fd* is the address. *is_written*: peers may write. 0; -EFAULT: not mapped,
+ * or read-only; -EOPNOTSUPP: such memory cannot be shared; -ENOMEM.
  */
-int san_sv_adopt(void *addr, size_t length, int *fd);
+int san_sv_adopt(void *addr, size_t length, bool is_written, int *fd);
+/** A region of san_sv_adopt() has ended: pages that no other has become private again. */
+void san_sv_return(void *addr, size_t length);
 
 /* ---- sv_cq.c ---- */
 
@@ -201,6 +202,8 @@ struct ibv_qp *san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_in
 struct sv_qp *san_sv_qp_find(const struct sv_device *dev, uint32_t qp_num);
 /** Its connection has failed or ended: state ERR, all its work completes. With that lock. */
 void san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status);
+/** All connections of the device have ended; with its lock. */
+void san_sv_qp_fail_all(struct sv_device *dev);
 /** Handle an event of the device; with its lock. */
 void san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev);
 /** Its connections are those of *id* from now on: state INIT. */
@@ -219,5 +222,7 @@ int san_sv_wr_init(struct sv_qp *q);
 
 /** A request to connect: true if an identifier listens there, which gets it. */
 bool san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev);
+/** The queue pair of an identifier is destroyed. */
+void san_sv_cm_forget_qp(struct sv_qp *q);
 /** An event of the connection of *q*, which an identifier has. */
 void san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev);

@@ -59,10 +59,10 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 	san_sv_cq_move(recv_cq);
 	q->ibv.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&recv_cq->lock);
-	if (q->link == SV_LINK_UP) {
-		rtsan_disconnect(q->rt); /* its event comes when librtsan has flushed the rest */
-		return;
-	}
+	if (q->link == SV_LINK_UP)
+		rtsan_disconnect(q->rt);
+	if (q->link == SV_LINK_UP || q->link == SV_LINK_WAITS)
+		return; /* an event comes when librtsan has flushed the rest */
 	pthread_mutex_lock(&send_cq->lock);
 	san_sv_complete(&send_cq->ibv, q, &q->early_sends, status);
 	pthread_mutex_unlock(&send_cq->lock);
@@ -73,6 +73,14 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 }
 
 /* ---- connections ---- */
+
+static void
+drop_request(struct sv_device *dev, uint32_t i)
+{
+	dev->nb_requests--;
+	memmove(&dev->requests[i], &dev->requests[i + 1],
+		(dev->nb_requests - i) * sizeof(dev->requests[0]));
+}
 
 /* Accept the waiting request for *q* from the peer that its program has named, if there is one. */
 static void
@@ -89,8 +97,9 @@ accept_request(struct sv_device *dev, struct sv_qp *q)
 			continue;
 		if (rtsan_accept(dev->rt, r->request, q->rt, &param) == 0)
 			q->link = SV_LINK_WAITS;
-		*r = dev->requests[--dev->nb_requests];
-		return;
+		drop_request(dev, i--);
+		if (q->link == SV_LINK_WAITS)
+			return;
 	}
 }
 
@@ -139,9 +148,13 @@ on_request(struct sv_device *dev, const struct rtsan_event *ev)
 	struct sv_request r = {.request = ev->request};
 	struct sv_qp *q;
 
-	if (ev->private_len != sizeof(*hello) || dev->nb_requests == SV_REQUESTS) {
+	if (ev->private_len != sizeof(*hello)) {
 		rtsan_reject(dev->rt, ev->request, NULL, 0);
 		return;
+	}
+	if (dev->nb_requests == SV_REQUESTS) { /* the oldest one's program has likely ended */
+		rtsan_reject(dev->rt, dev->requests[0].request, NULL, 0);
+		drop_request(dev, 0);
 	}
 	r.dest = ntohl(hello->dest);
 	r.src = ntohl(hello->src);
@@ -153,9 +166,49 @@ on_request(struct sv_device *dev, const struct rtsan_event *ev)
 		accept_request(dev, q);
 }
 
+static void
+set_link(struct sv_qp *q, enum sv_link link)
+{
+	struct sv_device *dev = san_sv_device(q->ibv.context);
+	SAN_LOCKED(&q->lock);
+
+	q->link = link;
+	if (link == SV_LINK_UP) /* librtsan completes what was posted before */
+		q->early_sends.nb = q->early_recvs.nb = 0;
+	pthread_cond_broadcast(&dev->ended);
+}
+
+static void
+end_link(struct sv_qp *q, bool was_up)
+{
+	set_link(q, SV_LINK_ENDED);
+	if (q->ibv.state == IBV_QPS_ERR)
+		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
+	else if (!was_up)
+		san_sv_qp_fail(q, IBV_WC_RETRY_EXC_ERR);
+}
+
+void
+san_sv_qp_fail_all(struct sv_device *dev)
+{
+	const struct rtsan_event ev = {.type = RTSAN_EV_DISCONNECTED};
+	uint32_t i;
+
+	for (i = 0; i < SV_QPS; i++) {
+		struct sv_qp *q = dev->qps[i];
+
+		if (q == NULL || q->link == SV_LINK_ENDED)
+			continue;
+		if (q->id != NULL && q->link != SV_LINK_NONE)
+			san_sv_cm_qp_event(q, &ev);
+		end_link(q, false);
+	}
+}
+
 void
 san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 {
+	bool is_up = ev->type == RTSAN_EV_ESTABLISHED;
 	struct sv_qp *q;
 
 	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
@@ -164,20 +217,17 @@ san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 		return;
 	}
 	q = rtsan_qp_context(ev->qp);
-	if (q->id != NULL)
-		san_sv_cm_qp_event(q, ev);
-	if (ev->type == RTSAN_EV_ESTABLISHED) {
-		SAN_LOCKED(&q->lock);
-		q->link = SV_LINK_UP;
-		q->early_sends.nb = q->early_recvs.nb = 0;
+	if (is_up && q->ibv.state == IBV_QPS_ERR) { /* the program has ended it meanwhile */
+		set_link(q, SV_LINK_UP);
+		rtsan_disconnect(q->rt);
 		return;
 	}
-	q->link = SV_LINK_ENDED;
-	pthread_cond_broadcast(&dev->ended);
-	if (q->ibv.state == IBV_QPS_ERR)
-		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
-	else if (ev->type != RTSAN_EV_DISCONNECTED)
-		san_sv_qp_fail(q, IBV_WC_RETRY_EXC_ERR);
+	if (q->id != NULL)
+		san_sv_cm_qp_event(q, ev);
+	if (is_up)
+		set_link(q, SV_LINK_UP);
+	else
+		end_link(q, ev->type == RTSAN_EV_DISCONNECTED);
 }
 
 /* ---- creation ---- */
@@ -354,6 +404,8 @@ ibv_destroy_qp(struct ibv_qp *qp)
 		return SV_NEXT(ibv_destroy_qp, qp);
 	SAN_LOCKED(&dev->lock);
 	end_connection(dev, q);
+	if (q->id != NULL)
+		san_sv_cm_forget_qp(q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
 	destroy_rt(q);
 	san_sv_works_fini(&q->early_sends);

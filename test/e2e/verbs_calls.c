@@ -227,12 +227,23 @@ arrives(void *to, size_t length)
 	free(from);
 }
 
+static void *
+register_stack(void *arg)
+{
+	uint8_t bytes[100];
+
+	(void)arg;
+	CHECK(ibv_reg_mr(pd, bytes, 100, ALL) == NULL || getenv("EMBEDDED") != NULL);
+	return NULL;
+}
+
 static void
 memory(void)
 {
 	uint8_t *p = malloc(100), *big = map_at(NULL, 6 * PAGE);
 	struct ibv_mr *all, *some, *from;
 	uint8_t on_stack[100];
+	pthread_t thread;
 
 	open_pair();
 	memset(p, 9, 100);
@@ -250,6 +261,17 @@ memory(void)
 	CHECK(map_at(big, 6 * PAGE) == big);
 	CHECK(big[PAGE] == 0);
 	arrives(big, 6 * PAGE);
+	/* memory that grows after its region, and other memory at its old place */
+	p = malloc(1 << 20);
+	memset(p, 5, 1 << 20);
+	all = reg(p, 1 << 20, ALL);
+	CHECK(ibv_dereg_mr(all) == 0);
+	p = realloc(p, 8 << 20);
+	memset(p + (1 << 20), 6, 7 << 20);
+	for (int i = 0; i < 4; i++)
+		arrives(malloc(1 << 20), 1 << 20);
+	for (size_t i = 0; i < 8 << 20; i++)
+		CHECK(p[i] == (i < 1 << 20 ? 5 : 6));
 	/* constants can be sent */
 	from = reg((void *)(uintptr_t)constant, sizeof(constant), 0);
 	all = reg(big, sizeof(constant), ALL);
@@ -260,6 +282,8 @@ memory(void)
 	CHECK(ibv_reg_mr(pd, (void *)PAGE, PAGE, 0) == NULL || getenv("EMBEDDED") != NULL);
 	CHECK(ibv_reg_mr(pd, p, 100, IBV_ACCESS_REMOTE_WRITE) == NULL && errno == EINVAL);
 	CHECK(ibv_reg_mr(pd, on_stack, 100, ALL) == NULL || getenv("EMBEDDED") != NULL);
+	CHECK(pthread_create(&thread, NULL, register_stack, NULL) == 0 &&
+	      pthread_join(thread, NULL) == 0);
 	puts("memory: ok");
 }
 
@@ -311,6 +335,7 @@ static void
 threads(void)
 {
 	pthread_t thread[WRITERS];
+	struct ibv_mr *mr;
 
 	open_first();
 	for (int i = 0; i < AREAS; i++)
@@ -319,7 +344,10 @@ threads(void)
 		CHECK(pthread_create(&thread[i], NULL, writer, (void *)i) == 0);
 	for (int i = 0; i < AREAS; i++) {
 		usleep(5000);
-		reg(areas[i], AREA, ALL);
+		mr = reg(areas[i], AREA, ALL);
+		usleep(1000);
+		if (i % 3 != 0)
+			CHECK(ibv_dereg_mr(mr) == 0);
 	}
 	is_over = true;
 	for (int i = 0; i < WRITERS; i++)
