@@ -278,7 +278,7 @@ put_pages(void *pages, size_t bytes, uintptr_t from)
 	abort();
 }
 
-/* True if the program has one thread. Those of the library change no file's pages of the program. */
+/* True if the program has one thread. Those of the library change no globals of the program. */
 static bool
 is_single_threaded(void)
 {

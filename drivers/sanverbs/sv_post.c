@@ -200,7 +200,7 @@ san_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 /* ---- ibv_wr_*() ---- */
 
-/* Requests are staged until ibv_wr_complete(), which posts all or none. */
+/* Requests are staged until ibv_wr_complete(). If the queue has room for some, these are posted. */
 
 static void
 wr_start(struct ibv_qp_ex *ex)
@@ -302,17 +302,26 @@ wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 	wr_set_sge_list(ex, 1, &(struct ibv_sge){.addr = addr, .length = length, .lkey = lkey});
 }
 
+/* The bytes are copied now: the program may change them before ibv_wr_complete(). */
 static void
 wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_data_buf *list)
 {
-	struct ibv_sge sges[RTSAN_SGE_MAX];
 	struct sv_qp *q = (struct sv_qp *)ex;
-	size_t i;
+	uint8_t *to = &q->staged_bytes[(q->nb_staged - 1) * RTSAN_INLINE_MAX];
+	struct rtsan_send_wr *wr = &q->staged[q->nb_staged - 1];
+	size_t i, length = 0;
 
-	for (i = 0; i < nb && i < RTSAN_SGE_MAX; i++)
-		sges[i] = (struct ibv_sge){(uintptr_t)list[i].addr, (uint32_t)list[i].length, 0};
-	wr_set_sge_list(ex, nb, sges);
-	q->staged[q->nb_staged - 1].flags |= RTSAN_WR_INLINE;
+	for (i = 0; i < nb; i++) {
+		if (list[i].length > RTSAN_INLINE_MAX - length) {
+			q->staged_rc = EINVAL;
+			return;
+		}
+		memcpy(to + length, list[i].addr, list[i].length);
+		length += list[i].length;
+	}
+	*(struct rtsan_sge *)wr->sge = (struct rtsan_sge){.addr = to, .length = (uint32_t)length};
+	wr->nb_sge = 1;
+	wr->flags |= RTSAN_WR_INLINE;
 }
 
 static void
@@ -350,6 +359,7 @@ san_sv_wr_init(struct sv_qp *q)
 	q->init.cap.max_send_wr = depth;
 	q->staged = calloc(depth, sizeof(*q->staged));
 	q->staged_sges = calloc(depth * RTSAN_SGE_MAX, sizeof(*q->staged_sges));
+	q->staged_bytes = calloc(depth, RTSAN_INLINE_MAX);
 	q->ex.wr_start = wr_start;
 	q->ex.wr_send = wr_send;
 	q->ex.wr_rdma_write = wr_rdma_write;
@@ -363,5 +373,5 @@ san_sv_wr_init(struct sv_qp *q)
 	q->ex.wr_set_inline_data_list = wr_set_inline_data_list;
 	q->ex.wr_complete = wr_complete;
 	q->ex.wr_abort = wr_abort;
-	return q->staged != NULL && q->staged_sges != NULL ? 0 : -ENOMEM;
+	return q->staged != NULL && q->staged_sges != NULL && q->staged_bytes != NULL ? 0 : -ENOMEM;
 }

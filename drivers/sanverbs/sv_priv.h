@@ -143,6 +143,7 @@ struct sv_qp {
 	/* the requests between ibv_wr_start() and ibv_wr_complete(), with their elements */
 	struct rtsan_send_wr *staged;
 	struct rtsan_sge *staged_sges; /**< RTSAN_SGE_MAX for each */
+	uint8_t *staged_bytes;         /**< RTSAN_INLINE_MAX for each */
 	uint32_t nb_staged;
 	int staged_rc;
 };
@@ -174,8 +175,8 @@ struct sv_device *san_sv_device(const struct ibv_context *context);
 
 /**
  * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
- * address. Its offset in *fd* is the address. *is_written*: peers may write. 0; -EFAULT: not mapped,
- * or read-only; -EOPNOTSUPP: such memory cannot be shared; -ENOMEM.
+ * address. Its offset in *fd* is the address. *is_written*: peers may write. 0; -EFAULT: not
+ * mapped, or read-only; -EOPNOTSUPP: such memory cannot be shared; -ENOMEM.
  */
 int san_sv_adopt(void *addr, size_t length, bool is_written, int *fd);
 /** A region of san_sv_adopt() has ended: pages that no other has become private again. */

@@ -290,6 +290,18 @@ destroy_rt(struct sv_qp *q)
 	}
 }
 
+static void
+qp_free(struct sv_qp *q)
+{
+	san_sv_works_fini(&q->early_sends);
+	san_sv_works_fini(&q->early_recvs);
+	san_sv_works_fini(&q->late_recvs);
+	free(q->staged);
+	free(q->staged_sges);
+	free(q->staged_bytes);
+	free(q);
+}
+
 /* Give *q* a place and its number; with the lock of the device. 0 or -ENOSPC. */
 static int
 choose_place(struct sv_device *dev, struct sv_qp *q)
@@ -344,9 +356,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 		return &q->ibv;
 	if (q->rt != NULL)
 		rtsan_qp_destroy(q->rt);
-	free(q->staged);
-	free(q->staged_sges);
-	free(q);
+	qp_free(q);
 	san_sv_errno(rc, "ibv_create_qp()");
 	return NULL;
 }
@@ -408,12 +418,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 		san_sv_cm_forget_qp(q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
 	destroy_rt(q);
-	san_sv_works_fini(&q->early_sends);
-	san_sv_works_fini(&q->early_recvs);
-	san_sv_works_fini(&q->late_recvs);
-	free(q->staged);
-	free(q->staged_sges);
-	free(q);
+	qp_free(q);
 	return 0;
 }
 
