@@ -15,7 +15,7 @@ for layer in "$@"; do
 	case $folder in
 	# These must do without DPDK.
 	lib/abi | lib/base | lib/rtsan | lib/stream | lib/sansock | apps/common) outside= ;;
-	drivers/san/stream | drivers/san/verbs) outside= ;;
+	drivers/san/stream | drivers/san/verbs | drivers/sanverbs) outside= ;;
 	esac
 	for header in "$folder"/*.h; do
 		[ -e "$header" ] || continue
