@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory that a program registers is adopted, so that a daemon can map it.
+ * Memory that a program registers is adopted, so that a daemon can map it. (RDMA-2)
  *
  * DESIGN NOTES
  *

@@ -4,7 +4,7 @@
 /**
  * @file
  * The functions of librdmacm on devices of the library. If there is a device, all identifiers are
- * ours; otherwise all calls go to the next library.
+ * ours; otherwise all calls go to the next library. (RDMA-3)
  *
  * One lock protects channels and identifiers; that of a device comes before it.
  */

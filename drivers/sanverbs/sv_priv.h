@@ -6,7 +6,7 @@
  * libsanverbs: devices for programs of rdma-core, by the public interface of libibverbs alone. The
  * library is preloaded in front of libibverbs. It defines the same functions; those whose object
  * belongs to another device call the next library. An object here begins with its struct of
- * <infiniband/verbs.h>.
+ * <infiniband/verbs.h>. (RDMA-1)
  *
  * Locks, in this order: of a device, of a queue pair, of a completion queue.
  */

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Unmodified programs of rdma-core and perftest on the devices of libsanverbs."""
+"""Unmodified programs of rdma-core and perftest on the devices of libsanverbs. (RDMA-1, RDMA-2,
+RDMA-3)"""
 
 import os
 import re
