@@ -118,19 +118,51 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return reg_mr(pd, addr, length, iova, access);
 }
 
+/* 0, or -EBUSY: posted work names it. */
+static int
+deregister(struct sv_device *dev, struct sv_mr *mr)
+{
+	int rc = rtsan_mr_dereg(mr->rt);
+
+	if (rc != 0)
+		return rc;
+	if (!dev->caps.has_mr_reg)
+		san_sv_return(mr->ibv.addr, mr->ibv.length);
+	free(mr);
+	return 0;
+}
+
+void
+san_sv_mr_retry(struct sv_device *dev)
+{
+	struct sv_mr **at = &dev->waiting_mrs, *mr;
+
+	while ((mr = *at) != NULL) {
+		struct sv_mr *next = mr->next;
+
+		if (deregister(dev, mr) == 0)
+			*at = next;
+		else
+			at = &mr->next;
+	}
+}
+
+/* Programs deregister memory of receives before they destroy the queue pair that has them. */
 int
 ibv_dereg_mr(struct ibv_mr *ibmr)
 {
+	struct sv_device *dev = san_sv_device(ibmr->context);
 	struct sv_mr *mr = (struct sv_mr *)ibmr;
 	int rc;
 
-	if (san_sv_device(ibmr->context) == NULL)
+	if (dev == NULL)
 		return SV_NEXT(ibv_dereg_mr, ibmr);
-	rc = rtsan_mr_dereg(mr->rt);
-	if (rc != 0)
-		return -san_sv_explain(rc, "ibv_dereg_mr()");
-	if (!san_sv_device(ibmr->context)->caps.has_mr_reg)
-		san_sv_return(ibmr->addr, ibmr->length);
-	free(mr);
-	return 0;
+	rc = deregister(dev, mr);
+	if (rc == -EBUSY) {
+		SAN_LOCKED(&dev->lock);
+		mr->next = dev->waiting_mrs;
+		dev->waiting_mrs = mr;
+		return 0;
+	}
+	return -san_sv_explain(rc, "ibv_dereg_mr()");
 }

@@ -51,9 +51,11 @@ static int
 post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb)
 {
 	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_recv(q->rt, wr, nb);
+	int room = (int)q->init.cap.max_recv_wr - (int)q->early_recvs.nb;
 
-	if (n == -ENOTCONN)
-		n = nb;
+	if (n == -ENOTCONN) /* the peer has gone, which the program learns when it sends */
+		n = nb <= room ? nb : room > 0 ? room :
+						 0;
 	else if (q->link == SV_LINK_UP)
 		return n;
 	for (i = 0; i < n; i++)

@@ -73,6 +73,7 @@ struct sv_device {
 	struct sv_request requests[SV_REQUESTS];
 	uint32_t nb_requests;
 	struct sv_context *contexts;
+	struct sv_mr *waiting_mrs; /**< deregistered, while posted work names them */
 };
 
 struct sv_context {
@@ -83,6 +84,7 @@ struct sv_context {
 struct sv_mr {
 	struct ibv_mr ibv;
 	struct rtsan_mr *rt;
+	struct sv_mr *next; /**< in the list of those that wait for the end of posted work */
 };
 
 struct sv_channel {
@@ -181,6 +183,11 @@ struct sv_device *san_sv_device(const struct ibv_context *context);
 int san_sv_adopt(void *addr, size_t length, bool is_written, int *fd);
 /** A region of san_sv_adopt() has ended: pages that no other has become private again. */
 void san_sv_return(void *addr, size_t length);
+
+/* ---- sv_mr.c ---- */
+
+/** A queue pair has gone, and with it work that named regions; with the lock of the device. */
+void san_sv_mr_retry(struct sv_device *dev);
 
 /* ---- sv_cq.c ---- */
 

@@ -419,6 +419,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
 	destroy_rt(q);
 	qp_free(q);
+	san_sv_mr_retry(dev);
 	return 0;
 }
 
@@ -536,6 +537,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	} else if (to == IBV_QPS_RESET && from != IBV_QPS_RESET) {
 		end_connection(dev, q);
 		destroy_rt(q);
+		san_sv_mr_retry(dev);
 		rc = create_rt(dev, q);
 	} else if (to == IBV_QPS_RTR) {
 		qp->state = to; /* a request may be accepted from now on */

@@ -393,6 +393,7 @@ states(void)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
+	struct ibv_mr *mr;
 	struct ibv_qp *q;
 
 	open_first();
@@ -421,6 +422,9 @@ states(void)
 	CHECK(ibv_query_qp(q, &attr, IBV_QP_STATE | IBV_QP_CAP, &init) == 0);
 	CHECK(attr.qp_state == IBV_QPS_INIT && attr.cap.max_send_wr >= DEPTH && init.send_cq == cq);
 	CHECK(ibv_destroy_cq(cq) == EBUSY);
+	/* memory of a receive may go before its queue pair */
+	mr = reg(global, 100, ALL);
+	CHECK(post_recv(q, 5, mr) == 0 && ibv_dereg_mr(mr) == 0);
 	CHECK(ibv_destroy_qp(q) == 0);
 	CHECK(ibv_destroy_cq(cq) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
 	puts("states: ok");
