@@ -270,7 +270,7 @@ choose_number(struct sv_device *dev)
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -errno;
 	for (i = 0; i < NUMBER_TRIES && rc == -EADDRINUSE; i++) {
-		dev->number = (number + i) % NUMBERS;
+		dev->number = 1 + (number + i) % (NUMBERS - 1); /* 0 has special queue pairs */
 		rc = rtsan_listen(dev->rt, san_sv_service(dev->number), 0, BACKLOG, &dev->listener);
 	}
 	return rc;
