@@ -37,7 +37,6 @@
 #define SV_QPS      1024 /* of a process on a device: the lower bits of their numbers */
 #define SV_REQUESTS 1024 /* connections of queue pairs that wait for their program */
 #define SV_BURST    32
-#define SV_CQ_MAX   65536
 #define SV_PORT     1
 
 /** Call the function of that name of the next library. */
