@@ -211,7 +211,7 @@ def refused(work):
             (mr_body(8192), [short], 'fewer bytes'),
             (mr_body(8192), [holes], 'has holes'),
             (mr_body(4096, 2 ** 63), [good], 'fewer bytes'),
-            (mr_body(100, 100), [good], 'multiple of a page'),
+            (mr_body(8100, 100), [good], 'fewer bytes'),
             (mr_body(0), [good], 'bytes'),
             (mr_body(2 ** 20 + 1), [good], 'left of its limit'),
             (mr_body(2 ** 64 - 1), [good], 'left of its limit'),
