@@ -138,14 +138,19 @@ def cm_pair(place, server_words, client_words):
         if server_words.startswith('fio'):      # its client reports no failure
             server.wait_text('waiting for connection')
 
+        clients = []
+
+        def said():
+            return f'client: {clients[-1].tail()}\nserver: {server.tail()}'
+
         def succeeds():
-            client = start(work, 'client', client_words, specs[1])
             is_over = not server.is_alive()
-            if client.wait() == 0:
+            clients.append(start(work, 'client', client_words, specs[1]))
+            if clients[-1].wait() == 0:
                 return True
-            check(not is_over, f'client: {client.tail()}\nserver: {server.tail()}')
+            check(not is_over, said())
             return False
-        until_true(server.tail, succeeds)
+        until_true(said, succeeds)
         if server_words.startswith(SERVES_ON):
             server.kill()
         else:
