@@ -288,6 +288,8 @@ serve_mr_add(struct app *a, const struct shmq_req *req)
 	rc = san_app_check_one(a, USERS_MRS, "region", a->port->conf->app_regions);
 	if (rc == 0)
 		rc = check_bytes(a, "region", req->mr.length);
+	if (rc == 0 && skipped(req) != 0) /* the sum cannot wrap: the length is within the limit */
+		rc = check_bytes(a, "region", req->mr.length + skipped(req));
 	if (rc == 0 && p->why[0] != '\0')
 		return san_app_refuse(a, -EINVAL, "region: its memory %s", p->why);
 	if (rc == 0 && p->memory < 0)
