@@ -148,7 +148,9 @@ copy_for_child(const struct mapping *m)
 	for (; done < bytes && n > 0; done += (size_t)n)
 		n = pread(store.fd, p + done, bytes - done, (off_t)(m->from + done));
 	mprotect(p, bytes, prot_of(m));
-	mremap(p, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, m->from);
+	if (done < bytes ||
+	    mremap(p, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, m->from) == MAP_FAILED)
+		abort();
 }
 
 static void
@@ -320,7 +322,7 @@ adopt_pages(uintptr_t from, uintptr_t end, const struct mapping *m)
 
 /*
  * The reverse. A private mapping of the file replaces the shared one at once; when all its pages
- * are its own, they are moved like others. Without memory they stay adopted.
+ * are its own, they are moved like others. Without memory for that, bytes stay in the file.
  */
 static void
 return_pages(uintptr_t from, uintptr_t end, int prot)
