@@ -5,8 +5,6 @@
  */
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -107,17 +105,11 @@ int
 rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
 	struct sv_cm_channel *c = (struct sv_cm_channel *)channel;
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 
 	SV_CM_ELSE_NEXT(rdma_get_cm_event, channel, event);
-	while (!take_event(c, event)) {
-		if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) {
-			errno = EAGAIN;
+	while (!take_event(c, event))
+		if (san_sv_wait(channel->fd) != 0)
 			return -1;
-		}
-		if (poll(&fd, 1, -1) < 0)
-			return -1;
-	}
 	return 0;
 }
 

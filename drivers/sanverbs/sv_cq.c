@@ -15,8 +15,6 @@
  */
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -446,18 +444,11 @@ take_event(struct ibv_comp_channel *channel, struct ibv_cq **out)
 int
 ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
-
 	if (san_sv_device(channel->context) == NULL)
 		return SV_NEXT(ibv_get_cq_event, channel, cq, cq_context);
-	while (!take_event(channel, cq)) {
-		if ((fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0) {
-			errno = EAGAIN;
+	while (!take_event(channel, cq))
+		if (san_sv_wait(channel->fd) != 0)
 			return -1;
-		}
-		if (poll(&fd, 1, -1) < 0)
-			return -1;
-	}
 	*cq_context = (*cq)->cq_context;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -64,6 +65,17 @@ san_sv_errno(int rc, const char *what)
 {
 	san_sv_explain(rc, what);
 	errno = -rc;
+	return -1;
+}
+
+int
+san_sv_wait(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if ((fcntl(fd, F_GETFL) & O_NONBLOCK) == 0)
+		return poll(&p, 1, -1) < 0 ? -1 : 0;
+	errno = EAGAIN;
 	return -1;
 }
 

@@ -161,6 +161,8 @@ int san_sv_device_place(const struct sv_device *dev);
 
 /** Explain a negative *rc* if SANVERBS_DEBUG is set. Returns *rc*. */
 int san_sv_explain(int rc, const char *what);
+/** Sleep until *fd* is readable. -1 with errno: EAGAIN, if it is non-blocking; or EINTR. */
+int san_sv_wait(int fd);
 /** Set errno for a negative *rc* of librtsan, and explain it. Returns -1. */
 int san_sv_errno(int rc, const char *what);
 
