@@ -56,6 +56,8 @@ static const struct wire_sample wire_samples[] = {
 	{"push_unslctd_data_empty", SAN_OP_PUSH_UNSLCTD_DATA, SAN_F_LAST},
 	{"push_unslctd_data_send", SAN_OP_PUSH_UNSLCTD_DATA,
 		SAN_F_LAST | WIRE_SAMPLE_KIND(SEND), .payload = 62, .length = 62},
+	{"push_unslctd_data_send_imm", SAN_OP_PUSH_UNSLCTD_DATA,
+		SAN_F_LAST | WIRE_SAMPLE_KIND(SEND_IMM), .payload = 20, .length = 16},
 	{"push_unslctd_data_imm", SAN_OP_PUSH_UNSLCTD_DATA,
 		SAN_F_LAST | WIRE_SAMPLE_KIND(PUSH_IMM), .payload = 20, .length = 16},
 	{"pull_data", SAN_OP_PULL_DATA, .payload = 1000, .offset = 0x01020304},
@@ -80,7 +82,7 @@ static const struct wire_sample wire_samples[] = {
 	{"cm_reset", SAN_OP_CM, .cm_msg = SAN_CM_RESET, .cm_reason = RTSAN_R_STALE},
 	{"probe", SAN_OP_PROBE},
 	{"probe_long", SAN_OP_PROBE, .payload = 1200},
-	{"push_packed", SAN_OP_PUSH_PACKED, .payload = 60, .length = 3},
+	{"push_packed", SAN_OP_PUSH_PACKED, .payload = 72, .length = 4},
 	{"push_packed_empty", SAN_OP_PUSH_PACKED, .payload = 256, .length = SAN_WIRE_PACK_MAX},
 	{"cnp", SAN_OP_CNP},
 };
@@ -240,6 +242,7 @@ static const struct san_wire_msg wire_sample_msgs[] = {
 	 .key = 0xa1a2a3a4,
 	 .addr = 0xb1b2b3b4b5b6b7b8,
 	 .imm = 0x51525354},
+	{.kind = SAN_KIND_SEND_IMM, .length = 3, .imm = 0x61626364},
 };
 
 /** The s->payload bytes of payload. */

@@ -28,7 +28,7 @@ local op_names = {
 	[0xC7] = "ACK", [0xC8] = "NACK", [0xC9] = "RESYNC", [0xCA] = "CM", [0xCB] = "PROBE",
 	[0xCC] = "PUSH_PACKED",
 }
-local kind_names = {[0] = "push", [1] = "send", [2] = "push with immediate"}
+local kind_names = {[0] = "push", [1] = "send", [2] = "push with immediate", [3] = "send with immediate"}
 local status_names = {
 	[0] = "ok", [1] = "rnr", [2] = "access", [5] = "length",
 	[6] = "revoked", [7] = "align", [8] = "resource", [9] = "refused", [10] = "aborted",
@@ -743,7 +743,7 @@ local function add_sm(tree, r, whole)
 end
 
 -- Header of a message of PUSH_PACKED: bytes by kind.
-local msg_hdr_len = {[0] = 16, [1] = 4, [2] = 20}
+local msg_hdr_len = {[0] = 16, [1] = 4, [2] = 20, [3] = 8}
 
 -- One message at *at* of *range*; how many bytes it takes, or nil if it is none, and text for the
 -- summary. *stream*: sends are session messages.
@@ -763,12 +763,12 @@ local function add_msg(tree, range, at, rsn, stream)
 	t:add(f.pack_kind, range(at, 1))
 	zero(t:add(f.pack_rsvd, range(at + 1, 1)), range(at + 1, 1))
 	t:add(f.pack_length, range(at + 2, 2))
-	if kind ~= 1 then
+	if kind == 0 or kind == 2 then
 		t:add(f.key, range(at + 4, 4))
 		t:add(f.addr, range(at + 8, 8))
 	end
-	if kind == 2 then
-		t:add(f.imm, range(at + 16, 4))
+	if kind >= 2 then
+		t:add(f.imm, range(at + hdr_len - 4, 4))
 	end
 	local text = ""
 	if length > 0 and stream and kind == 1 then
@@ -829,7 +829,7 @@ local function add_payload(tree, tvb, op, off, len, last, kind)
 		return ""
 	end
 	local range = len > 0 and tvb(off, len) or nil
-	local imm, stream, text = last and kind == 2, is_stream(tvb), ""
+	local imm, stream, text = last and kind >= 2, is_stream(tvb), ""
 	if op == 0xC7 then
 		add_bitmaps(tree, range, tvb(BTH_LEN + RT_LEN, 20), len)
 	elseif op == 0xCA then

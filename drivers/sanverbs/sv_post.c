@@ -20,6 +20,7 @@ static const struct {
 	[IBV_WR_RDMA_WRITE] = {RTSAN_WR_PUSH, IBV_WC_RDMA_WRITE},
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RTSAN_WR_PUSH_IMM, IBV_WC_RDMA_WRITE},
 	[IBV_WR_SEND] = {RTSAN_WR_SEND, IBV_WC_SEND},
+	[IBV_WR_SEND_WITH_IMM] = {RTSAN_WR_SEND_IMM, IBV_WC_SEND},
 	[IBV_WR_RDMA_READ] = {RTSAN_WR_PULL, IBV_WC_RDMA_READ},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {RTSAN_WR_CMP_SWAP, IBV_WC_COMP_SWAP},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {RTSAN_WR_FETCH_ADD, IBV_WC_FETCH_ADD},
@@ -252,6 +253,12 @@ wr_send(struct ibv_qp_ex *ex)
 }
 
 static void
+wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	stage(ex, RTSAN_WR_SEND_IMM)->imm = ntohl(imm);
+}
+
+static void
 wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 {
 	stage_remote(ex, RTSAN_WR_PUSH, rkey, addr);
@@ -364,6 +371,7 @@ san_sv_wr_init(struct sv_qp *q)
 	q->staged_bytes = calloc(depth, RTSAN_INLINE_MAX);
 	q->ex.wr_start = wr_start;
 	q->ex.wr_send = wr_send;
+	q->ex.wr_send_imm = wr_send_imm;
 	q->ex.wr_rdma_write = wr_rdma_write;
 	q->ex.wr_rdma_write_imm = wr_rdma_write_imm;
 	q->ex.wr_rdma_read = wr_rdma_read;

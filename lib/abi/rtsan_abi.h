@@ -85,6 +85,7 @@ enum rtsan_wr_opcode {
 	RTSAN_WR_PULL = 4,      /**< from the peer's memory (RDMA read) */
 	RTSAN_WR_FETCH_ADD = 5, /**< on 8 bytes; the old value is placed in sge[0] (RT-30) */
 	RTSAN_WR_CMP_SWAP = 6,
+	RTSAN_WR_SEND_IMM = 7, /**< into the peer's next posted receive, with 32 bits */
 };
 
 enum rtsan_wr_flags {

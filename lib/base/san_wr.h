@@ -47,6 +47,26 @@ enum san_stream_option {
 	SAN_STREAM_OPT_GATHER_NS = 4,
 };
 
+static inline bool
+san_wr_is_atomic(uint8_t op)
+{
+	return op == RTSAN_WR_FETCH_ADD || op == RTSAN_WR_CMP_SWAP;
+}
+
+/** True if the request sends bytes, which may be inline. *op*: enum rtsan_wr_opcode. */
+static inline bool
+san_wr_is_push(uint8_t op)
+{
+	return op != RTSAN_WR_PULL && !san_wr_is_atomic(op);
+}
+
+/** True if the request uses a receive of the peer. */
+static inline bool
+san_wr_takes_recv(uint8_t op)
+{
+	return san_wr_is_push(op) && op != RTSAN_WR_PUSH;
+}
+
 /** A work request for the lcore: two cache lines, of which most need only the first. */
 struct san_ulp_wr {
 	uint64_t wr_id;

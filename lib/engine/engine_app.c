@@ -90,7 +90,7 @@ take_sges(const struct san_engine *e, uint16_t app, struct rtsan_sge *sge, uint8
 static const char *
 take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_ulp_wr *wr)
 {
-	bool atomic = wr->op == RTSAN_WR_FETCH_ADD || wr->op == RTSAN_WR_CMP_SWAP;
+	bool atomic = san_wr_is_atomic(wr->op);
 	const char *why = NULL;
 	uint64_t length;
 
@@ -106,13 +106,13 @@ take_send(const struct san_engine *e, const struct san_engine_qp *q, struct san_
 			return "unknown flags";
 		return wr->nb_sge != 0 || wr->length != 0 ? "no parts belong to that" : NULL;
 	}
-	if (!q->is_stream && (wr->op < RTSAN_WR_SEND || wr->op > RTSAN_WR_CMP_SWAP))
+	if (!q->is_stream && (wr->op < RTSAN_WR_SEND || wr->op > RTSAN_WR_SEND_IMM))
 		return "unknown operation";
 	if ((wr->flags & ~(q->is_stream ? STREAM_FLAGS : FLAGS_ALL)) != 0 ||
 	    (wr->flags & FORCED) == FORCED)
 		return "unknown flags";
 	if ((wr->flags & RTSAN_WR_INLINE) != 0) {
-		if (wr->op > RTSAN_WR_PUSH_IMM || wr->inline_len > RTSAN_INLINE_MAX)
+		if (!san_wr_is_push(wr->op) || wr->inline_len > RTSAN_INLINE_MAX)
 			return "no inline data of that kind";
 		length = wr->inline_len;
 	} else {

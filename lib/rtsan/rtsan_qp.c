@@ -131,12 +131,12 @@ check_sges(const struct rtsan_qp *qp, const struct rtsan_sge *sge, uint8_t nb_sg
 static int
 qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_t *length)
 {
-	bool atomic = wr->opcode == RTSAN_WR_FETCH_ADD || wr->opcode == RTSAN_WR_CMP_SWAP;
+	bool atomic = san_wr_is_atomic(wr->opcode);
 	bool is_inline = (wr->flags & RTSAN_WR_INLINE) != 0;
 	uint32_t max = is_inline ? RTSAN_INLINE_MAX : RTSAN_LENGTH_MAX;
 	int rc;
 
-	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_CMP_SWAP)
+	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_SEND_IMM)
 		return rtsan_fail(-EINVAL, "opcode %u is unknown", wr->opcode);
 	if (qp->is_stream && wr->opcode != RTSAN_WR_SEND)
 		return rtsan_fail(-EINVAL, "opcode %u: a stream only sends", wr->opcode);
@@ -144,7 +144,7 @@ qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_
 		return rtsan_fail(-EINVAL, "flags 0x%x has unknown bits", wr->flags);
 	if ((wr->flags & RTSAN_WR_SOLICITED) != 0 && (wr->flags & RTSAN_WR_UNSOLICITED) != 0)
 		return rtsan_fail(-EINVAL, "flags: solicited and unsolicited");
-	if (is_inline && wr->opcode > RTSAN_WR_PUSH_IMM)
+	if (is_inline && !san_wr_is_push(wr->opcode))
 		return rtsan_fail(-EINVAL, "RTSAN_WR_INLINE is for sends and pushes");
 	rc = is_inline ? check_sges(qp, wr->sge, wr->nb_sge, true, length) :
 			 check_sges(qp, wr->sge, wr->nb_sge, false, length);
@@ -188,7 +188,7 @@ qp_fill_send(const struct rtsan_ctx *ctx, struct san_ulp_wr *e, const struct rts
 	e->op = wr->opcode;
 	e->flags = wr->flags;
 	e->length = length;
-	if (wr->opcode >= RTSAN_WR_FETCH_ADD) {
+	if (san_wr_is_atomic(wr->opcode)) {
 		e->operand = wr->operand;
 		e->swap = wr->swap;
 	}

@@ -243,7 +243,7 @@ initiator_advance(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 		  struct san_pdl_entry *e)
 {
 	uint32_t left = t->req.length - t->sent;
-	uint32_t imm_len = t->req.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+	uint32_t imm_len = san_wire_has_imm(t->req.kind) ? SAN_WIRE_IMM_LEN : 0;
 	uint32_t may = unlikely(t->solicited) ? t->granted - t->sent : left;
 	bool last = may == left && left + imm_len <= mtu;
 	uint32_t len = likely(last) ? left : RTE_MIN(may, mtu);
@@ -368,7 +368,7 @@ static inline void
 push_fill(struct san_tl *tl, const struct san_pdl_conn *c, const struct san_tl_txn *t,
 	  const struct san_pdl_entry *e, struct rte_mbuf *m, struct san_wire_pkt *p)
 {
-	uint16_t imm_len = san_tl_imm_len(e->flags);
+	uint16_t imm_len = san_wire_imm_len(e->flags);
 	rte_be32_t imm;
 	char *dst;
 

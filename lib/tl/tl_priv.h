@@ -95,21 +95,11 @@ san_tl_is_push_data(uint8_t op)
 		op == SAN_OP_PUSH_PACKED;
 }
 
-/** Bytes of an immediate in a packet with these flags. */
-static inline uint16_t
-san_tl_imm_len(uint8_t flags)
-{
-	return (flags & (SAN_F_KIND | SAN_F_LAST)) ==
-			(SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST) ?
-		SAN_WIRE_IMM_LEN :
-		0;
-}
-
 /** Bytes of push data in a packet: its payload without the immediate. */
 static inline uint32_t
 san_tl_data_len(const struct san_wire_pkt *p)
 {
-	return p->payload_len - (uint32_t)san_tl_imm_len(p->flags);
+	return p->payload_len - (uint32_t)san_wire_imm_len(p->flags);
 }
 
 /** True if *rsn* has its turn: it need not wait for any RSN below. */

@@ -99,7 +99,7 @@ static enum put
 put_packet(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, struct rte_mbuf *m)
 {
 	const struct san_wire_pkt *p = &san_wire_pkt(m)->w;
-	uint16_t imm_len = san_tl_imm_len(p->flags);
+	uint16_t imm_len = san_wire_imm_len(p->flags);
 	uint16_t len = p->payload_len - imm_len;
 	rte_be32_t copy;
 	const void *imm;

@@ -106,12 +106,12 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 		ulp->stats.nb_rnr++;
 		return SAN_ST_RNR;
 	}
-	if (r->kind == SAN_KIND_SEND && r->length > e->room && r->packed) {
+	if (san_wire_is_send(r->kind) && r->length > e->room && r->packed) {
 		/* the send is repeated alone, and then the receive completes in error (RT-34) */
 		san_ulp_qp_return_recv(qp, e);
 		return SAN_ST_LENGTH;
 	}
-	if (r->kind == SAN_KIND_SEND && r->length > e->room) {
+	if (san_wire_is_send(r->kind) && r->length > e->room) {
 		struct san_ulp_wc wc = {
 			.op = RTSAN_WC_RECV,
 			.status = RTSAN_WC_LOC_LENGTH,
@@ -136,7 +136,7 @@ san_tl_ulp_push_check(void *arg, struct san_tl_rxn *r)
 	r->ulp_gen = 0;
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
-	if (r->kind == SAN_KIND_SEND)
+	if (san_wire_is_send(r->kind))
 		return SAN_ST_OK;
 	return open_region(ulp, qp, r, RTSAN_REMOTE_PUSH);
 }
@@ -157,7 +157,7 @@ san_tl_ulp_push_req(void *arg, struct san_tl_rxn *r)
 		san_tl_ulp_unreserve(ulp, r->slot);
 		r->reserved = false;
 	}
-	if (r->kind != SAN_KIND_SEND) {
+	if (!san_wire_is_send(r->kind)) {
 		status = open_region(ulp, qp, r, RTSAN_REMOTE_PUSH);
 		if (status != SAN_ST_OK)
 			return status;
@@ -181,7 +181,7 @@ san_tl_ulp_push_place(void *arg, struct san_tl_rxn *r, uint32_t offset, struct r
 	/* push_req checked *length* bytes; the packet may claim more. */
 	if (unlikely(offset > r->length || len > r->length - offset))
 		return SAN_ST_LENGTH;
-	if (r->kind == SAN_KIND_SEND) {
+	if (san_wire_is_send(r->kind)) {
 		struct san_ulp_rqe *e = recv_of(san_ulp_qp_at(ulp, r->slot), r);
 
 		if (unlikely(e == NULL))
@@ -223,8 +223,9 @@ san_tl_ulp_push_done(void *arg, struct san_tl_rxn *r)
 	if (unlikely(e == NULL))
 		return SAN_ST_REFUSED;
 	san_ulp_count_rx(qp, r->length);
-	if (r->kind == SAN_KIND_PUSH_IMM) {
+	if (r->kind == SAN_KIND_PUSH_IMM)
 		wc.op = RTSAN_WC_RECV_PUSH_IMM;
+	if (san_wire_has_imm(r->kind)) {
 		wc.imm = r->imm;
 		wc.has_imm = true;
 	}
@@ -290,7 +291,7 @@ san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 		return may_push(ulp, p, x);
 	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_has(qp->recv_cq, 0))
 		return false;
-	if (x->kind != SAN_KIND_SEND)
+	if (!san_wire_is_send(x->kind))
 		return may_push(ulp, p, x);
 	return p->length <= qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]].room;
 }
@@ -319,14 +320,17 @@ ulp_place_take(struct san_ulp *ulp, const struct san_ulp_express *x, const struc
 		return;
 	}
 	e = san_ulp_qp_take_recv(x->qp);
-	if (x->kind == SAN_KIND_SEND) {
-		san_ulp_sgl_scatter(&e->sgl, 0, data, p->length);
-	} else {
+	if (san_wire_has_imm(x->kind)) {
 		memcpy(&imm, data, sizeof(imm));
-		ulp_place_copy(x->dst, data + sizeof(imm), p->length);
-		wc.op = RTSAN_WC_RECV_PUSH_IMM;
+		data += sizeof(imm);
 		wc.imm = rte_be_to_cpu_32(imm);
 		wc.has_imm = true;
+	}
+	if (san_wire_is_send(x->kind)) {
+		san_ulp_sgl_scatter(&e->sgl, 0, data, p->length);
+	} else {
+		ulp_place_copy(x->dst, data, p->length);
+		wc.op = RTSAN_WC_RECV_PUSH_IMM;
 	}
 	san_ulp_qp_complete_recv(ulp, x->qp, e, &wc);
 }
@@ -366,7 +370,7 @@ has_recv(const struct san_ulp_qp *qp, uint32_t n, const struct san_wire_msg *msg
 	uint32_t at = (qp->rq_head + n) & (qp->rq_depth - 1);
 
 	return san_ulp_qp_nb_posted(qp) > n && san_ulp_cq_has(qp->recv_cq, n) &&
-		(msg->kind != SAN_KIND_SEND || msg->length <= qp->rqes[qp->rq[at]].room);
+		(!san_wire_is_send(msg->kind) || msg->length <= qp->rqes[qp->rq[at]].room);
 }
 
 /* True if all messages of *m* can be taken: then *msgs* has them. */
@@ -385,11 +389,11 @@ packed_check(const struct san_ulp *ulp, const struct rte_mbuf *m, const struct s
 		q.key = msg.key;
 		q.addr = msg.addr;
 		q.length = msg.length;
-		if (msg.kind != SAN_KIND_SEND && !may_push(ulp, &q, x))
+		if (!san_wire_is_send(msg.kind) && !may_push(ulp, &q, x))
 			return false;
 		msgs[i].dst = x->dst;
 		/* the immediate is before the data, as in a packet of its own */
-		msgs[i].off = msg.off - (msg.kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0);
+		msgs[i].off = msg.off - (san_wire_has_imm(msg.kind) ? SAN_WIRE_IMM_LEN : 0);
 		msgs[i].length = msg.length;
 		msgs[i].kind = msg.kind;
 	}

@@ -47,8 +47,9 @@ static const struct wr_op {
 	[RTSAN_WR_PULL] = {{SAN_TL_PULL}, RTSAN_WC_PULL},
 	[RTSAN_WR_FETCH_ADD] = {{SAN_TL_ATOMIC, 0, 0, SAN_ATOMIC_FETCH_ADD}, RTSAN_WC_ATOMIC},
 	[RTSAN_WR_CMP_SWAP] = {{SAN_TL_ATOMIC, 0, 0, SAN_ATOMIC_CMP_SWAP}, RTSAN_WC_ATOMIC},
+	[RTSAN_WR_SEND_IMM] = {{SAN_TL_PUSH, SAN_KIND_SEND_IMM}, RTSAN_WC_SEND},
 };
-_Static_assert(RTE_DIM(ops) == RTSAN_WR_CMP_SWAP + 1, "one row per operation");
+_Static_assert(RTE_DIM(ops) == RTSAN_WR_SEND_IMM + 1, "one row per operation");
 
 static struct san_ulp_wqe *
 wqe_of(struct san_ulp *ulp, uint64_t cookie, struct san_ulp_qp **qp)
@@ -92,7 +93,7 @@ wqe_init(struct san_ulp_wqe *e, const struct san_ulp_wr *wr, uint64_t cookie, bo
 {
 	const struct wr_op *op = &ops[wr->op];
 	/* A send names no memory of the peer, so the contents of these fields must not be sent. */
-	bool names = wr->op != RTSAN_WR_SEND;
+	bool names = op->wc_op != RTSAN_WC_SEND;
 	uint8_t flags = wr->flags; /* once: for the compiler, a write to *e may change *wr */
 	uint32_t n;
 
@@ -154,7 +155,7 @@ post_run(struct san_ulp *ulp, struct san_ulp_qp *qp, const struct san_ulp_wr *wr
 		at = *--free;
 		e = &wqes[at];
 		reqs[i] = &e->req;
-		SAN_ASSERT(wr[i].op >= RTSAN_WR_SEND && wr[i].op <= RTSAN_WR_CMP_SWAP);
+		SAN_ASSERT(wr[i].op >= RTSAN_WR_SEND && wr[i].op <= RTSAN_WR_SEND_IMM);
 		wqe_init(e, &wr[i], cookie | (uint64_t)at << COOKIE_WQE_SHIFT, room != 0);
 	}
 	i = room != 0 ? san_tl_initiator_plain_submit(ulp->tl, qp->slot, reqs, room) : 0;

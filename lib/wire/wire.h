@@ -68,16 +68,37 @@ enum san_wire_flag {
 };
 #define SAN_F_KIND_SHIFT 2
 
-/** How the target executes a push. */
+/**
+ * How the target executes a push: two bits, for a send and for an immediate. An immediate is the
+ * first 4 payload bytes of LAST.
+ */
 enum san_wire_kind {
-	SAN_KIND_PUSH = 0, /**< to an address and key */
-	SAN_KIND_SEND = 1, /**< into the next posted receive */
-	/**
-	 * To an address and key; consumes a receive. The immediate is the first 4 payload bytes of
-	 * LAST.
-	 */
-	SAN_KIND_PUSH_IMM = 2,
+	SAN_KIND_PUSH = 0,     /**< to an address and key */
+	SAN_KIND_SEND = 1,     /**< into the next posted receive */
+	SAN_KIND_PUSH_IMM = 2, /**< to an address and key; consumes a receive */
+	SAN_KIND_SEND_IMM = 3,
 };
+
+static inline bool
+san_wire_is_send(uint8_t kind)
+{
+	return (kind & SAN_KIND_SEND) != 0;
+}
+
+static inline bool
+san_wire_has_imm(uint8_t kind)
+{
+	return (kind & SAN_KIND_PUSH_IMM) != 0;
+}
+
+/** Bytes before the data in a push packet with these flags: the immediate, in the last packet. */
+static inline uint16_t
+san_wire_imm_len(uint8_t flags)
+{
+	const uint8_t last = SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST;
+
+	return (flags & last) == last ? SAN_WIRE_IMM_LEN : 0;
+}
 
 enum san_wire_atomic {
 	SAN_ATOMIC_FETCH_ADD = 1,

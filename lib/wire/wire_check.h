@@ -163,9 +163,8 @@ static inline enum san_drop
 san_wire_check_type(const struct san_wire_pkt *p)
 {
 	const struct wire_op *desc = san_wire_op_get(p->op);
-	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
 
-	if ((p->flags & ~desc->flags) != 0 || kind > SAN_KIND_PUSH_IMM)
+	if ((p->flags & ~desc->flags) != 0)
 		return SAN_DROP_FIELD;
 	if (desc->payload != WIRE_ANY_LEN && p->payload_len != desc->payload)
 		return SAN_DROP_FIELD;
@@ -208,20 +207,11 @@ san_wire_check_parse_ack(const struct wire_ack *x, const struct san_wire_pkt *p,
 		SAN_DROP_FIELD;
 }
 
-/** Bytes before the data: the immediate, in the last packet. */
-static inline uint32_t
-san_wire_check_imm_len(const struct san_wire_pkt *p)
-{
-	const uint8_t last = SAN_KIND_PUSH_IMM << SAN_F_KIND_SHIFT | SAN_F_LAST;
-
-	return (p->flags & (SAN_F_KIND | SAN_F_LAST)) == last ? SAN_WIRE_IMM_LEN : 0;
-}
-
 /** The payload has its immediate, and the data is within *length*; nothing here can wrap. */
 static inline enum san_drop
 san_wire_check_parse_offset(rte_be32_t offset, struct san_wire_pkt *p, uint32_t length)
 {
-	uint32_t imm_len = san_wire_check_imm_len(p);
+	uint32_t imm_len = san_wire_imm_len(p->flags);
 
 	p->offset = rte_be_to_cpu_32(offset);
 	if (p->payload_len < imm_len || (uint64_t)p->offset + p->payload_len - imm_len > length)

@@ -119,7 +119,7 @@ express_numbers(const struct wire_bth *bth, uint32_t len, struct san_wire_pkt *p
 	 * begins at 0 and ends at the length, and no packet reaches the limit of lengths.
 	 */
 	return san_wire_check_payload(bth, len, p) == SAN_DROP_NONE && x->number == 0 &&
-		p->payload_len == length + san_wire_check_imm_len(p);
+		p->payload_len == length + san_wire_imm_len(p->flags);
 }
 
 bool

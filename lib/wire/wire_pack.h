@@ -24,14 +24,15 @@ struct wire_msg {
 	uint8_t kind; /**< enum san_wire_kind */
 	uint8_t rsvd;
 	rte_be16_t length;
+	rte_be32_t key; /**< a send's immediate, if it has one */
 	/* pushes, with and without an immediate */
-	rte_be32_t key;
 	rte_be64_t addr;
 	/* pushes with an immediate */
 	rte_be32_t imm;
 } __rte_packed;
 static_assert(sizeof(struct wire_msg) == 20, "message of PUSH_PACKED");
 static_assert(offsetof(struct wire_msg, key) == 4, "a send ends here");
+static_assert(offsetof(struct wire_msg, addr) == 8, "a send with an immediate ends here");
 static_assert(offsetof(struct wire_msg, imm) == 16, "a push ends here");
 
 /** A message in host order; *kind* decides which fields are valid. */
@@ -56,6 +57,7 @@ san_wire_pack_hdr_len(uint8_t kind)
 {
 	static const uint8_t len[4] = {
 		[SAN_KIND_SEND] = offsetof(struct wire_msg, key),
+		[SAN_KIND_SEND_IMM] = offsetof(struct wire_msg, addr),
 		[SAN_KIND_PUSH] = offsetof(struct wire_msg, imm),
 		[SAN_KIND_PUSH_IMM] = sizeof(struct wire_msg),
 	};
@@ -84,11 +86,13 @@ san_wire_pack_put(void *dst, const struct san_wire_msg *msg)
 	x->kind = msg->kind;
 	x->rsvd = 0;
 	x->length = rte_cpu_to_be_16(msg->length);
-	if (msg->kind != SAN_KIND_SEND) {
+	if (!san_wire_is_send(msg->kind)) {
 		x->key = rte_cpu_to_be_32(msg->key);
 		x->addr = rte_cpu_to_be_64(msg->addr);
 		if (msg->kind == SAN_KIND_PUSH_IMM)
 			x->imm = rte_cpu_to_be_32(msg->imm);
+	} else if (msg->kind == SAN_KIND_SEND_IMM) {
+		x->key = rte_cpu_to_be_32(msg->imm);
 	}
 	if (msg->length % 4 != 0)
 		memset(data + RTE_ALIGN_FLOOR(msg->length, 4u), 0, 4);
@@ -110,13 +114,16 @@ san_wire_pack_get(const struct rte_mbuf *m, uint32_t off, struct san_wire_msg *m
 	msg->kind = x->kind;
 	msg->length = rte_be_to_cpu_16(x->length);
 	hdr_len = san_wire_pack_hdr_len(msg->kind);
-	if (msg->kind != SAN_KIND_SEND) {
+	if (msg->kind != SAN_KIND_SEND)
 		x = rte_pktmbuf_read(m, off, hdr_len, &copy);
+	if (!san_wire_is_send(msg->kind)) {
 		msg->key = rte_be_to_cpu_32(x->key);
 		msg->addr = rte_be_to_cpu_64(x->addr);
 		if (msg->kind == SAN_KIND_PUSH_IMM)
 			msg->imm = rte_be_to_cpu_32(x->imm);
 	} else {
+		if (msg->kind == SAN_KIND_SEND_IMM)
+			msg->imm = rte_be_to_cpu_32(x->key);
 		msg->key = 0;
 		msg->addr = 0;
 	}

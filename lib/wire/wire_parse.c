@@ -222,7 +222,7 @@ check_msg(const struct rte_mbuf *m, uint32_t off, uint32_t left, uint32_t *len)
 	x = rte_pktmbuf_read(m, off, offsetof(struct wire_msg, key), &copy);
 	if (x->rsvd != 0)
 		return SAN_DROP_RESERVED;
-	if (x->kind > SAN_KIND_PUSH_IMM)
+	if (x->kind > SAN_KIND_SEND_IMM)
 		return SAN_DROP_FIELD;
 	length = rte_be_to_cpu_16(x->length);
 	*len = san_wire_pack_len(x->kind, length);

@@ -115,6 +115,8 @@ EXPECTED = {
     "push_unslctd_data_empty": ("0xc5", size(0, 0, REMOTE, LAST, {"san.offset": "0"})),
     "push_unslctd_data_send": ("0xc5", size(62, 62, REMOTE, LAST, SEND, {
         "san.bth.padcnt": "2", "san.pad": "00:00", "san.payload": payload(62)})),
+    "push_unslctd_data_send_imm": ("0xc5", size(16, 20, REMOTE, LAST, {
+        "san.flags.kind": "3", "san.imm": payload(4), "san.payload": payload(20, 4)})),
     "push_unslctd_data_imm": ("0xc5", size(16, 20, REMOTE, LAST, IMM, {
         "san.imm": payload(4), "san.payload": payload(20, 4)})),
     "pull_data": ("0xc6", size(None, 1000, {"san.offset": "16909060", "san.status": "0"})),
@@ -142,12 +144,13 @@ EXPECTED = {
                           "san.rsn": str(0xd1d2d3)}),
     "probe": ("0xcb", {"san.payload_len": "0"}),
     "probe_long": ("0xcb", {"san.payload_len": "1200"}),
-    "push_packed": ("0xcc", size(None, 60, {
-        "san.pack.count": "3", "san.pack.rsn": [str(0xd1d2d3d4 + i) for i in range(3)],
-        "san.pack.kind": ["1", "0", "2"], "san.pack.length": ["5", "8", "2"],
+    "push_packed": ("0xcc", size(None, 72, {
+        "san.pack.count": "4", "san.pack.rsn": [str(0xd1d2d3d4 + i) for i in range(4)],
+        "san.pack.kind": ["1", "0", "2", "3"], "san.pack.length": ["5", "8", "2", "3"],
         "san.key": ["0x91929394", "0xa1a2a3a4"],
-        "san.addr": ["0x8182838485868788", "0xb1b2b3b4b5b6b7b8"], "san.imm": "51:52:53:54",
-        "san.payload": [payload(5), payload(8), payload(2)], "san.pad": ["00:00:00", "00:00"]})),
+        "san.addr": ["0x8182838485868788", "0xb1b2b3b4b5b6b7b8"], "san.imm": ["51:52:53:54", "61:62:63:64"],
+        "san.payload": [payload(5), payload(8), payload(2), payload(3)],
+        "san.pad": ["00:00:00", "00:00", "00"]})),
     "push_packed_empty": ("0xcc", size(None, 256, {
         "san.pack.count": "64", "san.pack.kind": ["1"] * 64, "san.pack.length": ["0"] * 64})),
     "cnp": None,  # Wireshark's own dissector
@@ -422,7 +425,7 @@ EXPERTS = [
     ("probe", 55, 0x40, "reserved"), ("probe", 55, 0x20, "value"), ("probe", 55, 0x01, "value"),
     ("probe", 55, 0x10, "value"),
     ("probe", 43, 0x10, "short"), ("probe", 42, 0xC0, "short"),
-    ("push_slctd_req", 55, 0x0C, "value"), ("push_slctd_req", 82, 0x80, "value"),
+    ("push_slctd_req", 82, 0x80, "value"),
     ("push_grnt", 90, 99, "value"), ("push_grnt", 91, 1, "reserved"),
     ("atomic_add", 82, 3, "value"), ("atomic_add", 83, 1, "reserved"),
     ("pull_data", 86, 11, "value"), ("pull_data", 88, 1, "reserved"),
@@ -434,10 +437,10 @@ EXPERTS = [
     ("cm_req", 82, 9, "value"), ("cm_req", 83, 0x11, "reserved"), ("cm_req", 84, 11, "value"),
     ("cm_req", 82 + 64, 1, "reserved"), ("cm_req", 82 + 163, 1, "reserved"),
     ("cm_req", 82 + 98, 1, "reserved"),
-    ("push_packed", 82, 2, "value"), ("push_packed", 82, 4, "value"), ("push_packed", 82, 1, "value"),
+    ("push_packed", 82, 3, "value"), ("push_packed", 82, 5, "value"), ("push_packed", 82, 1, "value"),
     ("push_packed_empty", 82, 65, "value"), ("push_packed", 83, 1, "reserved"),
-    ("push_packed", 86, 3, "value"), ("push_packed", 87, 1, "reserved"),
-    ("push_packed", 86 + 9, 1, "reserved"), ("push_packed", 86 + 39, 5, "value"),
+    ("push_packed", 86, 4, "value"), ("push_packed", 87, 1, "reserved"),
+    ("push_packed", 86 + 9, 1, "reserved"), ("push_packed", 86 + 39, 17, "value"),
 ]
 
 

@@ -120,7 +120,7 @@ model_target(struct model_host *h, const struct san_tl_rxn *r, struct model_dir 
 	x = &d->txns[id];
 	PROP_CHECK(r->type == x->req.type);
 	/* a send names no memory, and in a packed packet it has no place for that */
-	if (!r->packed || r->kind != SAN_KIND_SEND)
+	if (!r->packed || !san_wire_is_send(r->kind))
 		PROP_CHECK(r->key == x->req.key && r->addr == x->req.addr);
 	*dir = d;
 	return x;
@@ -246,7 +246,7 @@ san_tl_ulp_push_done(void *ulp, struct san_tl_rxn *r)
 	struct model_txn *x = model_target(ulp, r, &d);
 
 	PROP_CHECK(x->begun && x->nb_covered == x->req.length);
-	PROP_CHECK(r->kind != SAN_KIND_PUSH_IMM || r->imm == x->req.imm);
+	PROP_CHECK(!san_wire_has_imm(r->kind) || r->imm == x->req.imm);
 	if (x->fate == FATE_REFUSE_DONE) {
 		x->refused = true;
 		return x->code;

@@ -30,9 +30,8 @@ below(uint32_t n)
 static void
 draw_pkt(struct san_wire_pkt *p, uint16_t payload)
 {
-	static const uint8_t kinds[] = {SAN_KIND_SEND, SAN_KIND_PUSH, SAN_KIND_PUSH_IMM};
-	uint8_t kind = kinds[below(RTE_DIM(kinds))];
-	uint32_t imm = kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+	uint8_t kind = (uint8_t)below(SAN_KIND_SEND_IMM + 1);
+	uint32_t imm = san_wire_has_imm(kind) ? SAN_WIRE_IMM_LEN : 0;
 
 	*p = (struct san_wire_pkt){
 		.op = below(8) == 0 ? SAN_OP_PUSH_SLCTD_DATA : SAN_OP_PUSH_UNSLCTD_DATA,
@@ -59,9 +58,7 @@ draw_pkt(struct san_wire_pkt *p, uint16_t payload)
 static void
 draw_next(struct san_wire_pkt *p, uint16_t payload)
 {
-	uint32_t imm = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT == SAN_KIND_PUSH_IMM ?
-		SAN_WIRE_IMM_LEN :
-		0;
+	uint32_t imm = san_wire_imm_len(p->flags | SAN_F_LAST);
 
 	p->psn += 1 + below(3);
 	p->rsn++;
@@ -109,9 +106,7 @@ static bool
 is_ordinary(const struct rte_mbuf *m, const struct san_wire_path *path,
 	    const struct san_wire_pkt *p)
 {
-	uint32_t imm = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT == SAN_KIND_PUSH_IMM ?
-		SAN_WIRE_IMM_LEN :
-		0;
+	uint32_t imm = san_wire_imm_len(p->flags | SAN_F_LAST);
 
 	return p->op == SAN_OP_PUSH_UNSLCTD_DATA && (p->flags & SAN_F_PIECE) == 0 &&
 		(p->flags & SAN_F_LAST) != 0 && p->offset == 0 &&

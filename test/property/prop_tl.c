@@ -73,9 +73,9 @@ draw_txn(struct model_dir *d, uint32_t id, uint32_t mix)
 		x->req.length = chance(600) ? below(600) : below(MODEL_LEN);
 	}
 	if (x->req.type == SAN_TL_PUSH) {
-		x->req.kind = (uint8_t)below(3);
+		x->req.kind = (uint8_t)below(SAN_KIND_SEND_IMM + 1);
 		x->req.imm = (uint32_t)san_prng_u64(&w.cable.net.prng);
-		x->req.solicit = (uint8_t)below(3);
+		x->req.solicit = (uint8_t)below(SAN_KIND_SEND_IMM + 1);
 	}
 	if (chance(60))
 		x->fate = (uint8_t)(1 + below(3));

@@ -85,7 +85,7 @@ UNIT_CASE(san_engine_app_drain__malformed)
 {
 #define BAD(change, text) BAD_OF(good_push(), change, text)
 	BAD(wr.op = 0, "unknown operation");
-	BAD(wr.op = RTSAN_WR_CMP_SWAP + 1, "unknown operation");
+	BAD(wr.op = RTSAN_WR_SEND_IMM + 1, "unknown operation");
 	BAD(wr.flags = 0x10, "unknown flags");
 	BAD(wr.flags = RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED, "unknown flags");
 	BAD(wr.op = SAN_WR_WAIT, "unknown operation");

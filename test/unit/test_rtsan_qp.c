@@ -43,7 +43,7 @@ TEST(rtsan_post_send__malformed)
 		const char *text;
 	} cases[] = {
 		{{.opcode = 0}, "opcode 0"},
-		{{.opcode = RTSAN_WR_CMP_SWAP + 1}, "opcode 7"},
+		{{.opcode = RTSAN_WR_SEND_IMM + 1}, "opcode 8"},
 		{{.opcode = RTSAN_WR_SEND, .flags = 0x10}, "flags 0x10"},
 		{{.opcode = RTSAN_WR_PUSH, .flags = RTSAN_WR_SOLICITED | RTSAN_WR_UNSOLICITED},
 		 "solicited and unsolicited"},

@@ -247,7 +247,7 @@ UNIT_CASE_IN(san_tl_target_rx_push__relaxed, pair_setup_relaxed)
 /* The immediate is the first 4 bytes of LAST, in front of its data. */
 UNIT_CASE(san_tl_target_rx_push__immediate)
 {
-	pair.f[1].nb_recvs = 3;
+	pair.f[1].nb_recvs = 4;
 	/* 1000, 998: 4 too many */
 	assert_int_equal(pair_push(1, SAN_KIND_PUSH_IMM, NEVER, 1998), 0);
 	assert_int_equal(pair_tx(0), 3);
@@ -263,7 +263,11 @@ UNIT_CASE(san_tl_target_rx_push__immediate)
 	pair_settle();
 	assert_int_equal(pair.f[1].imm, 0xabcd0003);
 	assert_true(pair_has_bytes(2, 996));
-	assert_int_equal(pair.f[0].nb_cmpl, 3);
+	assert_int_equal(pair_push(4, SAN_KIND_SEND_IMM, NEVER, 5), 0);
+	pair_settle();
+	assert_int_equal(pair.f[1].imm, 0xabcd0004);
+	assert_true(pair_has_bytes(4, 5));
+	assert_int_equal(pair.f[0].nb_cmpl, 4);
 	assert_int_equal(pair.f[1].nb_recvs, 0);
 }
 

@@ -366,6 +366,27 @@ UNIT_CASE(push_imm__key_before_receive)
 	assert_int_equal(test_poll_one(t.recv_cq).wr_id, 3);
 }
 
+UNIT_CASE(send_imm__into_the_receive)
+{
+	struct san_tl_rxn r = test_push(SAN_KIND_SEND_IMM, 40, 0, 0);
+	struct san_ulp_wc wc;
+
+	assert_int_equal(push_req(&r), SAN_ST_RNR);
+	test_post_recv(3, mem, 40);
+	assert_int_equal(push_req(&r), SAN_ST_OK);
+	assert_int_equal(place(&r, 0, 0, 40), SAN_ST_OK);
+	r.imm = 0xdeadbeef;
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r), SAN_ST_OK);
+	assert_memory_equal(mem, data, 40);
+	wc = test_poll_one(t.recv_cq);
+	assert_int_equal(wc.op, RTSAN_WC_RECV);
+	assert_int_equal(wc.byte_len, 40);
+	assert_true(wc.has_imm && wc.imm == 0xdeadbeef);
+	test_post_recv(4, mem, 39);
+	r = test_push(SAN_KIND_SEND_IMM, 40, 0, 0);
+	assert_int_equal(push_req(&r), SAN_ST_LENGTH);
+}
+
 /* ---- pulls ---- */
 
 UNIT_CASE(pull__reads_the_region_each_time)
@@ -542,6 +563,8 @@ UNIT_CASE(express__only_what_can_be_taken)
 	test_post_recv(1, mem, 8);
 	assert_true(express(SAN_KIND_SEND, 0, 0, 8));
 	assert_false(express(SAN_KIND_SEND, 0, 0, 9));
+	assert_true(express(SAN_KIND_SEND_IMM, 0, 0, 8));
+	assert_false(express(SAN_KIND_SEND_IMM, 0, 0, 9));
 	assert_true(express(SAN_KIND_PUSH_IMM, key, BASE, 100));
 	assert_false(express(SAN_KIND_PUSH_IMM, no_right, BASE, 8));
 }
@@ -626,32 +649,36 @@ push_packed(const struct san_wire_msg *msgs, uint32_t n)
 UNIT_CASE(push_packed__each_length)
 {
 	uint32_t key = add_region(RTSAN_REMOTE_PUSH);
-	struct san_ulp_wc wc[3];
+	struct san_ulp_wc wc[4];
 
 	for (uint16_t len = 0; len < 70; len++) {
 		struct san_wire_msg msgs[] = {
 			{.kind = SAN_KIND_PUSH, .length = len, .key = key, .addr = BASE},
 			{.kind = SAN_KIND_SEND, .length = len},
 			{.kind = SAN_KIND_PUSH_IMM, .length = len, .key = key, .addr = BASE + 99},
+			{.kind = SAN_KIND_SEND_IMM, .length = len, .imm = 8},
 		};
 
 		msgs[2].imm = 7;
 		memset(words, 0, sizeof(words));
 		test_post_recv(1, mem + 198, len);
 		test_post_recv(2, mem, 0);
+		test_post_recv(3, mem + 297, len);
 		assert_true(push_packed(msgs, RTE_DIM(msgs)));
-		for (uint32_t at = 0; at < 3 * 99; at += 99) {
+		for (uint32_t at = 0; at < 4 * 99; at += 99) {
 			assert_memory_equal(mem + at, data, len);
 			assert_int_equal(mem[at + len], 0);
 		}
-		assert_int_equal(san_ulp_cq_poll(t.recv_cq, wc, 3), 2);
+		assert_int_equal(san_ulp_cq_poll(t.recv_cq, wc, 4), 3);
 		assert_true(wc[0].wr_id == 1 && wc[0].byte_len == len && !wc[0].has_imm);
 		assert_true(wc[1].wr_id == 2 && wc[1].byte_len == len && wc[1].has_imm);
 		assert_int_equal(wc[1].imm, 7);
+		assert_true(wc[2].wr_id == 3 && wc[2].byte_len == len && wc[2].has_imm);
+		assert_int_equal(wc[2].imm, 8);
 	}
 	assert_int_equal(san_ulp_stats(t.ulp)->nb_express_rx, 70);
-	assert_int_equal(san_ulp_stats(t.ulp)->nb_placed_bytes, 3 * 69 * 70 / 2);
-	assert_int_equal(t.ulp->qps[0]->nb_rx, 3 * 70);
+	assert_int_equal(san_ulp_stats(t.ulp)->nb_placed_bytes, 4 * 69 * 70 / 2);
+	assert_int_equal(t.ulp->qps[0]->nb_rx, 4 * 70);
 }
 
 /* RT-34: all messages are taken, or nothing changes. */

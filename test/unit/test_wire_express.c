@@ -29,7 +29,8 @@ static const struct at at_of[] = {
 	{.ip_len = 18, .udp_len = 58, .bth = 62, .rt = 74, .ext = 102, .payload = 122},
 };
 
-static const uint8_t kinds[] = {SAN_KIND_PUSH, SAN_KIND_SEND, SAN_KIND_PUSH_IMM};
+static const uint8_t kinds[] = {SAN_KIND_PUSH, SAN_KIND_SEND, SAN_KIND_PUSH_IMM,
+				SAN_KIND_SEND_IMM};
 static const uint16_t payloads[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 64};
 
 /* Values around each bound of a 32-bit number; the data is added to half of them. */
@@ -118,7 +119,7 @@ seal(struct frame *f)
 static void
 frame_init(struct frame *f, uint8_t kind, uint16_t payload, uint32_t n)
 {
-	uint16_t imm = kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+	uint16_t imm = san_wire_has_imm(kind) ? SAN_WIRE_IMM_LEN : 0;
 	const struct wire_sample s = {
 		.op = SAN_OP_PUSH_UNSLCTD_DATA,
 		.flags = SAN_F_LAST | (uint8_t)(kind << SAN_F_KIND_SHIFT),
@@ -161,7 +162,7 @@ static bool
 is_ordinary(const struct san_wire_pkt *p)
 {
 	uint8_t kind = (p->flags & SAN_F_KIND) >> SAN_F_KIND_SHIFT;
-	uint32_t imm = kind == SAN_KIND_PUSH_IMM ? SAN_WIRE_IMM_LEN : 0;
+	uint32_t imm = san_wire_has_imm(kind) ? SAN_WIRE_IMM_LEN : 0;
 
 	return p->op == SAN_OP_PUSH_UNSLCTD_DATA && (p->flags & SAN_F_PIECE) == 0 &&
 		(p->flags & SAN_F_LAST) != 0 && p->offset == 0 &&
@@ -231,7 +232,7 @@ static void
 ordinary(void)
 {
 	uint8_t kind = last.b[at_of[v6].rt + 1] >> SAN_F_KIND_SHIFT;
-	bool has_imm = kind == SAN_KIND_PUSH_IMM;
+	bool has_imm = san_wire_has_imm(kind);
 	struct frame f;
 
 	for (uint32_t i = 0; i < RTE_DIM(payloads); i++) {

@@ -180,14 +180,14 @@ static const struct refusal refusals[] = {
 	{"pull_data_last", BOTH | SEAL, RT, 1, 0, 0x09, SAN_DROP_FIELD}, /* KIND */
 	{"push_packed", BOTH | SEAL, EXT, 0, 0, 0, SAN_DROP_FIELD},
 	{"push_packed", BOTH | SEAL, EXT, 0, 0, 1, SAN_DROP_FIELD},
-	{"push_packed", BOTH | SEAL, EXT, 0, 0, 2, SAN_DROP_FIELD}, /* one message too many */
-	{"push_packed", BOTH | SEAL, EXT, 0, 0, 4, SAN_DROP_FIELD}, /* one is missing */
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 3, SAN_DROP_FIELD}, /* one message too many */
+	{"push_packed", BOTH | SEAL, EXT, 0, 0, 5, SAN_DROP_FIELD}, /* one is missing */
 	{"push_packed_empty", BOTH | SEAL, EXT, 0, 0, 65, SAN_DROP_FIELD},
 	{"push_packed_empty", BOTH | SEAL, EXT, 0, 0, 255, SAN_DROP_FIELD},
-	{"push_packed", BOTH | SEAL, PAY, 0, 0, 3, SAN_DROP_FIELD},         /* kind */
+	{"push_packed", BOTH | SEAL, PAY, 0, 0, 4, SAN_DROP_FIELD},         /* kind */
 	{"push_packed_empty", BOTH | SEAL, PAY, 252, 0, 0, SAN_DROP_FIELD}, /* header too long */
 	{"push_packed_empty", BOTH | SEAL, PAY, 252, 0, 2, SAN_DROP_FIELD}, /* likewise */
-	{"push_packed", BOTH | SEAL, PAY, 39, 0, 5, SAN_DROP_FIELD},        /* beyond the packet */
+	{"push_packed", BOTH | SEAL, PAY, 39, 0, 17, SAN_DROP_FIELD},       /* beyond the packet */
 	{"push_packed", BOTH | SEAL, PAY, 38, 0, 0xff, SAN_DROP_FIELD},     /* likewise */
 	{"nack_unpack", BOTH | SEAL, EXT, 4, 0, SAN_ST_RESOURCE, SAN_DROP_FIELD},
 	{"nack_unpack", BOTH | SEAL, RT, 1, 0, 0x10, SAN_DROP_FIELD}, /* a request */
@@ -398,7 +398,7 @@ UNIT_CASE(parse__every_flag_of_every_type)
 			want = SAN_DROP_NONE;
 			if (flags > 0x3f)
 				want = SAN_DROP_RESERVED;
-			else if ((flags & ~allowed) != 0 || (flags & 0x0c) == 0x0c)
+			else if ((flags & ~allowed) != 0)
 				want = SAN_DROP_FIELD;
 			else if ((flags & SAN_F_PIECE) && !is_like_a_piece(s))
 				want = SAN_DROP_FIELD;
@@ -421,7 +421,7 @@ UNIT_CASE(parse__flags_of_types_without_payload)
 			m = wire_sample_build(test_pool(), s, true);
 			*byte_at(m, 75) = (uint8_t)flags;
 			san_wire_icrc_seal(m);
-			want = (flags & ~flags_of[s->op - 0xc0]) != 0 || (flags & 0x0c) == 0x0c ?
+			want = (flags & ~flags_of[s->op - 0xc0]) != 0 ?
 				SAN_DROP_FIELD :
 				SAN_DROP_NONE;
 			/* a packed packet cannot be a request */

@@ -44,9 +44,9 @@ status_of(enum ibv_wc_status status, uint8_t op)
 	if (status == IBV_WC_SUCCESS)
 		return RTSAN_WC_SUCCESS;
 	/* the peer's device has refused the request as invalid */
-	if (status == IBV_WC_REM_INV_REQ_ERR && op >= RTSAN_WR_FETCH_ADD)
+	if (status == IBV_WC_REM_INV_REQ_ERR && san_wr_is_atomic(op))
 		return RTSAN_WC_REM_ALIGN;
-	if (status == IBV_WC_REM_INV_REQ_ERR && (op == RTSAN_WR_SEND || op == RTSAN_WR_PUSH_IMM))
+	if (status == IBV_WC_REM_INV_REQ_ERR && san_wr_takes_recv(op))
 		return RTSAN_WC_REM_LENGTH;
 	if (status < sizeof(statuses) && statuses[status] != 0)
 		return statuses[status];
@@ -60,6 +60,7 @@ static const uint8_t ops[] = {
 	[RTSAN_WR_PULL] = RTSAN_WC_PULL,
 	[RTSAN_WR_FETCH_ADD] = RTSAN_WC_ATOMIC,
 	[RTSAN_WR_CMP_SWAP] = RTSAN_WC_ATOMIC,
+	[RTSAN_WR_SEND_IMM] = RTSAN_WC_SEND,
 };
 
 /* Deregister memory of one request. */

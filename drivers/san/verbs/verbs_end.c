@@ -227,7 +227,7 @@ verbs_end_watch_qp(struct verbs_qp *q, uint64_t now_ns)
 		const struct san_ulp_wr *e = &q->sqe[at & (q->sq_depth - 1)];
 
 		bytes += e->length;
-		needs |= e->op == RTSAN_WR_SEND || e->op == RTSAN_WR_PUSH_IMM; /* a receive */
+		needs |= san_wr_takes_recv(e->op); /* a receive */
 	}
 	more_ns = bytes / BYTES_PER_US * SAN_NS_PER_US;
 	has_sends = q->sq_posted != sq_head;

@@ -280,11 +280,12 @@ fill_op(struct ibv_send_wr *w, const struct san_ulp_wr *e)
 		[RTSAN_WR_PULL] = IBV_WR_RDMA_READ,
 		[RTSAN_WR_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
 		[RTSAN_WR_CMP_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+		[RTSAN_WR_SEND_IMM] = IBV_WR_SEND_WITH_IMM,
 	};
 
 	w->opcode = ops[e->op];
 	w->imm_data = htonl(e->imm);
-	if (e->op < RTSAN_WR_FETCH_ADD) {
+	if (!san_wr_is_atomic(e->op)) {
 		w->wr.rdma.remote_addr = e->remote_addr;
 		w->wr.rdma.rkey = e->rkey;
 		return;
