@@ -486,6 +486,28 @@ check_pcb_conn(struct sim_world *w, const struct sim_host *h, const struct san_p
 				  c->slot, c->pcb.inflight, vwin);
 }
 
+/* The packet at the start of a window, if it is in flight; else 0. */
+static uint64_t
+oldest_of(const struct san_pdl_conn *c, enum san_win win)
+{
+	const struct san_pdl_txw *tx = &c->tx[win];
+
+	if (c->state == SAN_CONN_FREE || c->txb == NULL || tx->base == tx->next)
+		return 0;
+	return san_bitmap_test(&c->txb->flight[win], tx->base) ? UINT64_C(1) << 32 | tx->base : 0;
+}
+
+/* True if a packet was in flight all the time since the last round. */
+static bool
+stayed_active(const struct san_pdl_conn *c, const struct sim_before *b)
+{
+	uint64_t req = oldest_of(c, SAN_WIN_REQ), data = oldest_of(c, SAN_WIN_DATA);
+
+	return c->cid == b->cid && c->nb_rtx == b->nb_rtx &&
+		((req != 0 && req == b->oldest[SAN_WIN_REQ]) ||
+		 (data != 0 && data == b->oldest[SAN_WIN_DATA]));
+}
+
 void
 san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 {
@@ -502,10 +524,9 @@ san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 		b = h->before = calloc(pdl->conf.max_conns, sizeof(*b));
 	if (b == NULL)
 		return;
-	/* connections that stayed active: shares were at most those among them */
+	/* shares were at most those among the connections that stayed active */
 	for (slot = 0; slot < pdl->conf.max_conns; slot++)
-		nb_active += pdl->conns[slot].state != SAN_CONN_FREE && pdl->conns[slot].active &&
-			b[slot].active && b[slot].cid == pdl->conns[slot].cid;
+		nb_active += stayed_active(&pdl->conns[slot], &b[slot]);
 	share = pdl->conf.budget_pkts / RTE_MAX(1u, nb_active);
 	for (slot = 0; slot < pdl->conf.max_conns; slot++) {
 		const struct san_pdl_conn *c = &pdl->conns[slot];
@@ -513,7 +534,7 @@ san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 		if (c->state == SAN_CONN_OPEN)
 			check_pcb_conn(w, h, c, &b[slot], share);
 		b[slot] = (struct sim_before){
-			c->nb_rtx, c->cid, c->pcb.inflight, c->active};
+			c->nb_rtx, c->cid, c->pcb.inflight, {oldest_of(c, SAN_WIN_REQ), oldest_of(c, SAN_WIN_DATA)}};
 	}
 }
 

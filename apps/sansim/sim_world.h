@@ -59,7 +59,7 @@ struct sim_before {
 	uint64_t nb_rtx;
 	uint32_t cid;
 	uint32_t inflight;
-	bool active;
+	uint64_t oldest[SAN_WIN_MAX]; /**< packet in flight; 0: none, or it is not known */
 };
 
 struct sim_host {
