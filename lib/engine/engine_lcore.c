@@ -261,6 +261,17 @@ san_engine_lcore_rest(struct san_engine *e)
 
 /* ---- queue pairs ---- */
 
+/* An application may share receives of its own, which are not those of a stream. */
+static bool
+may_share(const struct san_engine *e, const struct san_engine_qp_conf *conf)
+{
+	uint32_t from = conf->core.qp.recv_from, at = san_ulp_qp_index(&e->conf.ulp, from);
+	const struct san_engine_qp *q = at < e->conf.ulp.max_qps ? &e->qps[at] : NULL;
+
+	return q != NULL && q->wq.wq != NULL && q->qpn == from && q->app == conf->app &&
+		!q->is_stream && !conf->is_stream;
+}
+
 int
 san_engine_lcore_qp_add(struct san_engine *e, const struct san_engine_qp_conf *conf, uint32_t *qp)
 {
@@ -268,6 +279,8 @@ san_engine_lcore_qp_add(struct san_engine *e, const struct san_engine_qp_conf *c
 	struct san_engine_qp *q;
 	int rc;
 
+	if (own.qp.shares_recvs && !may_share(e, conf))
+		return -EINVAL;
 	own.qp.owner = conf->app;
 	own.user = e->apps[conf->app].user;
 	rc = conf->is_stream ? san_core_stream_create(e->core, &own, e->now_ns, qp) :

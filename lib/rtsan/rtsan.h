@@ -98,6 +98,7 @@ struct rtsan_caps {
 	/** A request that the target refuses ends its connection, as on RDMA devices. */
 	bool ends_on_error;
 	char provider[32];
+	bool has_recv_from; /**< queue pairs can share receives */
 };
 /**
  * Query the features and limits of a context. What a release adds to the library has a member here:
@@ -280,13 +281,19 @@ struct rtsan_qp_attr {
 	void *context;     /**< returned by rtsan_qp_context() */
 	/** Not NULL: a stream, which sends bytes instead of messages. Copied. */
 	const struct rtsan_stream_attr *stream;
-	uint64_t reserved[4]; /**< 0 */
+	/**
+	 * Not NULL: messages use the receives that are posted to this other queue pair, as many
+	 * queue pairs may. It uses receives of its own, and need not be connected. Completions come
+	 * to the queue pair that got the message. Once *recv_from* is destroyed no receive is left.
+	 */
+	struct rtsan_qp *recv_from;
+	uint64_t reserved[3]; /**< 0 */
 };
 /**
  * Create a queue pair. Its queues are *sq_depth* and *rq_depth* deep, rounded up to powers of two.
  *
  * @return
- *   0, -EINVAL, -ENOMEM, -ENOSPC (no more of them).
+ *   0, -EINVAL, -ENOMEM, -ENOSPC (no more of them), -EOPNOTSUPP (*recv_from*; see has_recv_from).
  */
 int rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **qp);
 /**
@@ -470,7 +477,7 @@ int rtsan_post_send(struct rtsan_qp *qp, const struct rtsan_send_wr *wr, int nb_
 
 /**
  * Post receives, like rtsan_post_send(). They are consumed in order. -EOPNOTSUPP: RTSAN_RECV_LOAN,
- * and the provider has no loans (see has_loan).
+ * and the provider has no loans (see has_loan). -EINVAL: also if the queue pair has a *recv_from*.
  */
 int rtsan_post_recv(struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, int nb_wr);
 

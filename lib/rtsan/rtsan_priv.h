@@ -77,6 +77,7 @@ struct rtsan_qp {
 	struct rtsan_stream *sync; /**< stream that owns it, or NULL */
 	uint32_t qpn;
 	bool is_stream;
+	bool shares_recvs;
 	_Atomic bool busy;  /**< connecting or connected, until the end was reported */
 	_Atomic bool ended; /**< the connection has ended, and that was reported */
 };

@@ -33,6 +33,21 @@ rtsan_qp_find(const struct rtsan_ctx *ctx, uint32_t qpn)
 	return atomic_load(&place->qpn) == qpn ? qp : NULL;
 }
 
+static int
+check_recv_from(const struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr)
+{
+	const struct rtsan_qp *from = attr->recv_from;
+
+	if (from == NULL)
+		return 0;
+	if (!ctx->caps.has_recv_from)
+		return rtsan_fail(-EOPNOTSUPP, "queue pair: the provider has no recv_from");
+	if (from->ctx != ctx || from->is_stream || from->shares_recvs || attr->stream != NULL)
+		return rtsan_fail(-EINVAL, "queue pair: recv_from is of another context, a stream, "
+					   "for a stream, or has a recv_from itself");
+	return 0;
+}
+
 int
 rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct rtsan_qp **out)
 {
@@ -49,6 +64,9 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	if (attr->sq_depth > ctx->caps.max_wr || attr->rq_depth > ctx->caps.max_wr)
 		return rtsan_fail(-EINVAL, "queue pair: depths %u, %u, at most %u", attr->sq_depth,
 				  attr->rq_depth, ctx->caps.max_wr);
+	rc = check_recv_from(ctx, attr);
+	if (rc != 0)
+		return rc;
 	req.qp.sq_depth = san_spsc_size(attr->sq_depth != 0 ? attr->sq_depth : DEPTH_DEFAULT);
 	req.qp.rq_depth = san_spsc_size(attr->rq_depth != 0 ? attr->rq_depth : DEPTH_DEFAULT);
 	qp = calloc(1, sizeof(*qp));
@@ -57,6 +75,9 @@ rtsan_qp_create(struct rtsan_ctx *ctx, const struct rtsan_qp_attr *attr, struct 
 	qp->ctx = ctx;
 	qp->context = attr->context;
 	qp->is_stream = attr->stream != NULL;
+	qp->shares_recvs = attr->recv_from != NULL;
+	req.qp.shares_recvs = qp->shares_recvs;
+	req.qp.recv_from = qp->shares_recvs ? attr->recv_from->qpn : 0;
 	req.qp.is_stream = qp->is_stream;
 	if (qp->is_stream)
 		req.qp.stream = *attr->stream;
@@ -269,6 +290,8 @@ qp_post_control(struct rtsan_qp *qp, uint8_t op, uint32_t imm, uint64_t value, u
 static int
 check_recv(const struct rtsan_qp *qp, const struct rtsan_recv_wr *wr, uint64_t *length)
 {
+	if (qp->shares_recvs)
+		return rtsan_fail(-EINVAL, "its receives are those of another queue pair");
 	if (!qp->is_stream && wr->flags != 0)
 		return rtsan_fail(-EINVAL, "receive: flags 0x%x are for streams", wr->flags);
 	if ((wr->flags & ~FLAGS_RECV) != 0)

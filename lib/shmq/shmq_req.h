@@ -14,7 +14,7 @@
 #include "rtsan_abi.h"
 
 #define SHMQ_MAGIC  0x716d6873u /* "shmq" */
-#define SHMQ_ABI    10          /**< changes with any layout here, in shmq.h or in included files */
+#define SHMQ_ABI    11          /**< changes with any layout here, in shmq.h or in included files */
 #define SHMQ_PORT   32          /* bytes of a port's name, with the final NUL */
 #define SHMQ_NAME   16          /* bytes of a program's name, with the final NUL */
 #define SHMQ_LAYOUT 40          /* bytes of the layout text that SHMQ_TAKEOVER compares */
@@ -61,7 +61,10 @@ struct shmq_qp {
 	uint32_t send_cq, recv_cq;   /**< ids of completion queues; the unix provider enters them */
 	uint32_t sq_depth, rq_depth; /**< powers of two */
 	uint8_t is_stream;           /**< otherwise *stream* is not used */
-	uint8_t pad[3];
+	uint8_t shares_recvs;        /**< otherwise *recv_from* is not used */
+	uint8_t pad[2];
+	uint32_t recv_from; /**< number of a queue pair */
+	uint32_t pad_recv;
 	struct rtsan_stream_attr stream;
 };
 

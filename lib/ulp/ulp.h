@@ -189,7 +189,13 @@ struct san_ulp_qp_conf {
 	uint32_t sq_depth, rq_depth; /**< powers of two */
 	/** Application whose regions the peer may access; see san_ulp_mr_give(). */
 	uint16_t owner;
+	bool shares_recvs;  /**< it uses the receive queue of *recv_from*, not its own */
+	uint32_t recv_from; /**< a queue pair that uses its own */
 };
+/**
+ * -EINVAL, also without such a *recv_from*; -ENOSPC, -ENOMEM. If *recv_from* is destroyed first, no
+ * receive is left to take.
+ */
 int san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *qpn);
 /** Bytes of a queue pair with these depths. */
 size_t san_ulp_qp_bytes(uint32_t sq_depth, uint32_t rq_depth);

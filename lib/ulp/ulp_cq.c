@@ -337,7 +337,7 @@ san_ulp_cq_check(const struct san_ulp *ulp, const struct san_ulp_cq *cq)
 		if (qp->recv_cq == cq) {
 			nb_qps++;
 			nb_recv_qps++;
-			nb_reserved += qp->rq_depth - qp->nb_rq_free - san_ulp_qp_nb_posted(qp);
+			nb_reserved += san_ulp_qp_nb_taken(qp);
 		}
 	}
 	SAN_VERIFY(nb_qps + cq->nb_holds == cq->nb_qps);

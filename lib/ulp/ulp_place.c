@@ -40,11 +40,11 @@ recv_of(const struct san_ulp_qp *qp, const struct san_tl_rxn *r)
 {
 	uint32_t at = r->ulp_ref >> REF_RECV_SHIFT;
 
-	if (qp == NULL || at >= qp->rq_depth)
+	if (qp == NULL || at >= qp->rq->depth)
 		return NULL;
-	if (qp->rqes[at].state != SAN_RQE_TAKEN || qp->rqes[at].gen != (uint32_t)r->ulp_gen)
+	if (qp->rq->rqes[at].state != SAN_RQE_TAKEN || qp->rq->rqes[at].gen != (uint32_t)r->ulp_gen)
 		return NULL;
-	return &qp->rqes[at];
+	return &qp->rq->rqes[at];
 }
 
 /** Check access to a region; a transfer of no bytes with key 0 needs none. */
@@ -72,8 +72,15 @@ san_tl_ulp_reserve(void *arg, uint16_t slot)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_at(arg, slot);
 
-	if (qp == NULL || san_ulp_qp_nb_posted(qp) <= qp->nb_set_aside)
+	if (qp == NULL)
 		return false;
+	if (san_ulp_qp_nb_posted(qp) <= qp->rq->nb_set_aside) {
+		if (qp->rq != &qp->own_rq && !qp->is_hungry)
+			TAILQ_INSERT_TAIL(&qp->rq->hungry, qp, hungry_link);
+		qp->is_hungry = qp->rq != &qp->own_rq;
+		return false;
+	}
+	qp->rq->nb_set_aside++;
 	qp->nb_set_aside++;
 	return true;
 }
@@ -86,8 +93,10 @@ san_tl_ulp_unreserve(void *arg, uint16_t slot)
 	if (qp == NULL)
 		return;
 	SAN_ASSERT(qp->nb_set_aside > 0);
-	if (qp->nb_set_aside > 0)
-		qp->nb_set_aside--;
+	if (qp->nb_set_aside == 0)
+		return;
+	qp->rq->nb_set_aside--;
+	qp->nb_set_aside--;
 }
 
 /* ---- pushes ---- */
@@ -121,7 +130,7 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 		return SAN_ST_LENGTH;
 	}
-	r->ulp_ref |= (uint32_t)(e - qp->rqes) << REF_RECV_SHIFT;
+	r->ulp_ref |= (uint32_t)(e - qp->rq->rqes) << REF_RECV_SHIFT;
 	r->ulp_gen |= e->gen;
 	return SAN_ST_OK;
 }
@@ -293,7 +302,7 @@ san_ulp_place_express(const struct san_ulp *ulp, const struct san_wire_pkt *p,
 		return false;
 	if (!san_wire_is_send(x->kind))
 		return may_push(ulp, p, x);
-	return p->length <= qp->rqes[qp->rq[qp->rq_head & (qp->rq_depth - 1)]].room;
+	return p->length <= qp->rq->rqes[qp->rq->queue[qp->rq->head & (qp->rq->depth - 1)]].room;
 }
 
 /* For a push of no bytes *dst* is invalid: it needs no region. */
@@ -367,10 +376,10 @@ struct packed_msg {
 static inline bool
 has_recv(const struct san_ulp_qp *qp, uint32_t n, const struct san_wire_msg *msg)
 {
-	uint32_t at = (qp->rq_head + n) & (qp->rq_depth - 1);
+	uint32_t at = (qp->rq->head + n) & (qp->rq->depth - 1);
 
 	return san_ulp_qp_nb_posted(qp) > n && san_ulp_cq_has(qp->recv_cq, n) &&
-		(!san_wire_is_send(msg->kind) || msg->length <= qp->rqes[qp->rq[at]].room);
+		(!san_wire_is_send(msg->kind) || msg->length <= qp->rq->rqes[qp->rq->queue[at]].room);
 }
 
 /* True if all messages of *m* can be taken: then *msgs* has them. */

@@ -184,10 +184,23 @@ struct san_ulp_rqe {
 	uint64_t wr_id;
 	struct rtsan_sge sge[RTSAN_SGE_MAX];
 	struct san_ulp_sgl sgl;
-	uint64_t room; /**< bytes */
-	uint32_t seq;  /**< order of posting */
-	uint32_t gen;  /**< counts uses; not 0 while taken */
-	uint8_t state; /**< enum san_ulp_rqe_state */
+	uint64_t room;  /**< bytes */
+	uint32_t seq;   /**< order of posting */
+	uint32_t gen;   /**< counts uses; not 0 while taken */
+	uint16_t taker; /**< while taken: SAN_QPN_INDEX() of the queue pair */
+	uint8_t state;  /**< enum san_ulp_rqe_state */
+};
+
+/** A receive queue: posted and unused receives, in order of posting. */
+struct san_ulp_rq {
+	struct san_ulp_rqe *rqes;
+	uint16_t *queue;
+	uint16_t *free;
+	uint32_t head, tail, depth;
+	uint32_t nb_free;
+	uint32_t seq;
+	uint32_t nb_set_aside;     /**< receives reserved for solicited sends (RULE-4) */
+	struct san_ulp_qps hungry; /**< if it is shared: those that got no reservation */
 };
 
 enum san_ulp_qp_state {
@@ -224,14 +237,12 @@ struct san_ulp_qp {
 	uint32_t sq_head, sq_tail, sq_depth;
 	uint32_t nb_sq_free;
 	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic, next to fields used with it */
-	/* receive queue: posted and unused receives, in order of posting */
-	struct san_ulp_rqe *rqes;
-	uint16_t *rq;
-	uint16_t *rq_free;
-	uint32_t rq_head, rq_tail, rq_depth;
-	uint32_t nb_rq_free;
-	uint32_t rq_seq;
-	uint32_t nb_set_aside; /**< receives reserved for solicited sends (RULE-4) */
+	struct san_ulp_rq *rq;    /**< its own one, or that of another queue pair */
+	struct san_ulp_rq own_rq;
+	uint32_t nb_set_aside; /**< of those of *rq* */
+	bool is_shared;        /**< others use *own_rq* */
+	bool is_hungry;
+	TAILQ_ENTRY(san_ulp_qp) hungry_link; /**< in rq->hungry */
 	uint64_t nb_rx, rx_bytes;
 	/* see ulp_guess.c */
 	struct san_ip peer;
@@ -409,7 +420,7 @@ san_ulp_qp_at(const struct san_ulp *ulp, uint16_t slot)
 static inline uint32_t
 san_ulp_qp_nb_posted(const struct san_ulp_qp *qp)
 {
-	return qp->rq_tail - qp->rq_head;
+	return qp->rq->tail - qp->rq->head;
 }
 
 /**
@@ -426,6 +437,8 @@ void san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e);
 /** Complete a taken receive: *wc* needs op, status, byte_len, imm. */
 void san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e,
 			      struct san_ulp_wc *wc);
+/** Number of receives that pushes of *qp* use. */
+uint32_t san_ulp_qp_nb_taken(const struct san_ulp_qp *qp);
 void san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp);
 
 /* ---- ulp_wr.c ---- */

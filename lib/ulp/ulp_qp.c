@@ -46,37 +46,44 @@ qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 {
 	uint32_t nb_sq = conf->sq_depth, nb_rq = conf->rq_depth;
 	struct san_ulp_qp *qp = san_mem_calloc(mem, 1, san_ulp_qp_bytes(nb_sq, nb_rq));
+	struct san_ulp_rq *rq;
 	uint32_t i;
 
 	if (qp == NULL)
 		return NULL;
+	rq = qp->rq = &qp->own_rq;
 	qp->send_cq = conf->send_cq;
 	qp->recv_cq = conf->recv_cq;
 	qp->owner = conf->owner;
 	qp->sq_depth = conf->sq_depth;
-	qp->rq_depth = conf->rq_depth;
 	qp->wqes = (struct san_ulp_wqe *)(qp + 1);
-	qp->rqes = (struct san_ulp_rqe *)(qp->wqes + nb_sq);
-	qp->sq = (uint16_t *)(qp->rqes + nb_rq);
+	rq->rqes = (struct san_ulp_rqe *)(qp->wqes + nb_sq);
+	qp->sq = (uint16_t *)(rq->rqes + nb_rq);
 	qp->sq_free = qp->sq + nb_sq;
-	qp->rq = qp->sq_free + nb_sq;
-	qp->rq_free = qp->rq + nb_rq;
+	rq->queue = qp->sq_free + nb_sq;
+	rq->free = rq->queue + nb_rq;
 	/* stacks: lowest index on top */
 	for (i = 0; i < qp->sq_depth; i++)
 		qp->sq_free[i] = (uint16_t)(qp->sq_depth - 1 - i);
-	for (i = 0; i < qp->rq_depth; i++)
-		qp->rq_free[i] = (uint16_t)(qp->rq_depth - 1 - i);
+	for (i = 0; i < nb_rq; i++)
+		rq->free[i] = (uint16_t)(nb_rq - 1 - i);
 	qp->nb_sq_free = qp->sq_depth;
-	qp->nb_rq_free = qp->rq_depth;
+	rq->nb_free = rq->depth = nb_rq;
+	TAILQ_INIT(&rq->hungry);
 	return qp;
 }
 
 int
 san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint32_t *out)
 {
-	struct san_ulp_qp *qp;
+	struct san_ulp_qp *qp, *from = NULL;
 	uint32_t index;
 
+	if (conf->shares_recvs) {
+		from = san_ulp_qp_get(ulp, conf->recv_from);
+		if (from == NULL || from->rq != &from->own_rq)
+			return -EINVAL;
+	}
 	if (conf->send_cq == NULL || conf->recv_cq == NULL || !ulp_qp_is_depth(conf->sq_depth) ||
 	    !ulp_qp_is_depth(conf->rq_depth))
 		return -EINVAL;
@@ -85,6 +92,10 @@ san_ulp_qp_create(struct san_ulp *ulp, const struct san_ulp_qp_conf *conf, uint3
 	qp = qp_alloc(ulp->conf.mem, conf);
 	if (qp == NULL)
 		return -ENOMEM;
+	if (from != NULL) {
+		qp->rq = &from->own_rq;
+		from->is_shared = true;
+	}
 	/* Round-robin, so that an index rests before it is used again. */
 	while (ulp->qps[ulp->next_qp] != NULL)
 		ulp->next_qp = (ulp->next_qp + 1) % ulp->conf.max_qps;
@@ -172,7 +183,7 @@ san_ulp_qp_is_idle(const struct san_ulp *ulp, uint32_t qpn)
 		return true;
 	if (qp->nb_sq_free < qp->sq_depth)
 		return false;
-	return qp->state != SAN_ULP_QP_ENDED || qp->nb_rq_free == qp->rq_depth;
+	return qp->state != SAN_ULP_QP_ENDED || qp->own_rq.nb_free == qp->own_rq.depth;
 }
 
 int
@@ -193,7 +204,7 @@ san_ulp_qp_bind(struct san_ulp *ulp, uint32_t qpn, uint16_t slot, uint16_t pkey,
 	qp->pkey = pkey;
 	qp->blocked = false;
 	qp->ends = qp->failed = qp->is_known = false;
-	qp->nb_set_aside = qp->nb_guesses = 0;
+	qp->nb_guesses = 0;
 	qp->peer = *peer;
 	ulp->qp_of_slot[slot] = qp;
 	san_ulp_qp_mark(ulp, qp);
@@ -257,9 +268,10 @@ san_ulp_qp_take_recv(struct san_ulp_qp *qp)
 
 	if (san_ulp_qp_nb_posted(qp) == 0 || !san_ulp_cq_reserve_recv(qp->recv_cq))
 		return NULL;
-	e = &qp->rqes[qp->rq[qp->rq_head++ & (qp->rq_depth - 1)]];
+	e = &qp->rq->rqes[qp->rq->queue[qp->rq->head++ & (qp->rq->depth - 1)]];
 	SAN_ASSERT(e->state == SAN_RQE_POSTED);
 	e->state = SAN_RQE_TAKEN;
+	e->taker = SAN_QPN_INDEX(qp->qpn);
 	if (++e->gen == 0)
 		e->gen = 1;
 	return e;
@@ -268,18 +280,18 @@ san_ulp_qp_take_recv(struct san_ulp_qp *qp)
 static void
 return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
 {
-	uint32_t mask = qp->rq_depth - 1;
-	uint32_t at = --qp->rq_head;
+	uint32_t mask = qp->rq->depth - 1;
+	uint32_t at = --qp->rq->head;
 
 	/* Unordered: receives posted earlier may have returned after later ones. */
-	for (; at + 1 != qp->rq_tail; at++) {
-		uint16_t next = qp->rq[(at + 1) & mask];
+	for (; at + 1 != qp->rq->tail; at++) {
+		uint16_t next = qp->rq->queue[(at + 1) & mask];
 
-		if (san_seq_lt(e->seq, qp->rqes[next].seq))
+		if (san_seq_lt(e->seq, qp->rq->rqes[next].seq))
 			break;
-		qp->rq[at & mask] = next;
+		qp->rq->queue[at & mask] = next;
 	}
-	qp->rq[at & mask] = (uint16_t)(e - qp->rqes);
+	qp->rq->queue[at & mask] = (uint16_t)(e - qp->rq->rqes);
 	e->state = SAN_RQE_POSTED;
 }
 
@@ -301,10 +313,10 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 	san_ulp_cq_put(qp->recv_cq, wc);
 	ulp->stats.nb_wcs++;
 	e->state = SAN_RQE_FREE;
-	qp->rq_free[qp->nb_rq_free++] = (uint16_t)(e - qp->rqes);
+	qp->rq->free[qp->rq->nb_free++] = (uint16_t)(e - qp->rq->rqes);
 }
 
-/** Complete posted receives as flushed; if the CQ is full, the rest waits for room. */
+/** Complete posted receives as flushed, but not shared ones; without room the rest waits. */
 static void
 ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
@@ -313,6 +325,8 @@ ulp_qp_flush_recvs(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	struct san_ulp_rqe *e;
 
 	ulp_qp_unlist(ulp, qp);
+	if (qp->rq != &qp->own_rq)
+		return;
 	while ((e = san_ulp_qp_take_recv(qp)) != NULL)
 		san_ulp_qp_complete_recv(ulp, qp, e, &wc);
 	if (san_ulp_qp_nb_posted(qp) == 0)
@@ -332,11 +346,33 @@ ulp_qp_flush_work(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	ulp_qp_flush_recvs(ulp, qp);
 }
 
+static bool
+is_taken_by(const struct san_ulp_rqe *e, const struct san_ulp_qp *qp)
+{
+	return e->state == SAN_RQE_TAKEN && e->taker == SAN_QPN_INDEX(qp->qpn);
+}
+
+/* Return what pushes of *qp* use of its receive queue: receives, in their order, and reservations. */
+static void
+leave_rq(struct san_ulp_qp *qp)
+{
+	struct san_ulp_rq *rq = qp->rq;
+	uint32_t i;
+
+	for (i = 0; i < rq->depth; i++)
+		if (is_taken_by(&rq->rqes[i], qp))
+			san_ulp_qp_return_recv(qp, &rq->rqes[i]);
+	rq->nb_set_aside -= qp->nb_set_aside;
+	qp->nb_set_aside = 0;
+	if (qp->is_hungry)
+		TAILQ_REMOVE(&rq->hungry, qp, hungry_link);
+	qp->is_hungry = false;
+}
+
 void
 san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
-	uint32_t i;
 
 	if (qp == NULL || qp->state == SAN_ULP_QP_ENDED)
 		return;
@@ -345,12 +381,24 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 		ulp->qp_of_slot[qp->slot] = NULL;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
-	qp->nb_set_aside = 0;
-	/* Receives in use by a push are included, in their order. */
-	for (i = 0; i < qp->rq_depth; i++)
-		if (qp->rqes[i].state == SAN_RQE_TAKEN)
-			san_ulp_qp_return_recv(qp, &qp->rqes[i]);
+	leave_rq(qp);
 	ulp_qp_flush_work(ulp, qp);
+}
+
+/* Queue pairs that share the receives of *qp* go on without any. */
+static void
+end_sharing(struct san_ulp *ulp, const struct san_ulp_qp *qp)
+{
+	struct san_ulp_qp *other;
+	uint32_t i;
+
+	for (i = 0; i < ulp->conf.max_qps; i++) {
+		other = ulp->qps[i];
+		if (other == NULL || other == qp || other->rq != &qp->own_rq)
+			continue;
+		leave_rq(other);
+		other->rq = &other->own_rq;
+	}
 }
 
 int
@@ -363,6 +411,8 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 		return -EINVAL;
 	if (qp->state == SAN_ULP_QP_BOUND)
 		return -EBUSY;
+	if (qp->is_shared)
+		end_sharing(ulp, qp);
 	ulp_qp_flush_work(ulp, qp);
 	/* Work that finds the CQ full is dropped with the queue pair. */
 	for (i = qp->nb_sq_free; i < qp->sq_depth; i++)
@@ -373,7 +423,7 @@ san_ulp_qp_destroy(struct san_ulp *ulp, uint32_t qpn)
 	qp->recv_cq->nb_recv_qps--;
 	ulp->qps[san_ulp_qp_index(&ulp->conf, qpn)] = NULL;
 	ulp->nb_qps--;
-	san_mem_free(ulp->conf.mem, qp, san_ulp_qp_bytes(qp->sq_depth, qp->rq_depth));
+	san_mem_free(ulp->conf.mem, qp, san_ulp_qp_bytes(qp->sq_depth, qp->own_rq.depth));
 	return 0;
 }
 
@@ -402,12 +452,26 @@ san_ulp_qp_names_key(const struct san_ulp *ulp, uint32_t key)
 		for (i = 0; i < qp->sq_depth; i++)
 			if (qp->wqes[i].used && sgl_names_key(&qp->wqes[i].sgl, key))
 				return true;
-		for (i = 0; i < qp->rq_depth; i++)
-			if (qp->rqes[i].state != SAN_RQE_FREE &&
-			    sgl_names_key(&qp->rqes[i].sgl, key))
+		for (i = 0; i < qp->own_rq.depth; i++)
+			if (qp->own_rq.rqes[i].state != SAN_RQE_FREE &&
+			    sgl_names_key(&qp->own_rq.rqes[i].sgl, key))
 				return true;
 	}
 	return false;
+}
+
+/* Wake those that wait for a receive, while one is left. */
+static void
+feed_hungry(struct san_ulp *ulp, struct san_ulp_rq *rq, uint64_t now_ns)
+{
+	struct san_ulp_qp *qp;
+
+	while ((qp = TAILQ_FIRST(&rq->hungry)) != NULL &&
+	       san_ulp_qp_nb_posted(qp) > rq->nb_set_aside) {
+		TAILQ_REMOVE(&rq->hungry, qp, hungry_link);
+		qp->is_hungry = false;
+		san_tl_on_recv_posted(ulp->tl, qp->slot, now_ns);
+	}
 }
 
 uint32_t
@@ -415,21 +479,23 @@ san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_rec
 		     uint64_t now_ns)
 {
 	struct san_ulp_qp *qp = san_ulp_qp_get(ulp, qpn);
+	struct san_ulp_rq *rq;
 	uint32_t i;
 
 	if (qp == NULL)
 		return 0;
-	n = RTE_MIN(n, qp->nb_rq_free);
+	rq = &qp->own_rq;
+	n = RTE_MIN(n, rq->nb_free);
 	for (i = 0; i < n; i++) {
-		uint16_t at = qp->rq_free[--qp->nb_rq_free];
-		struct san_ulp_rqe *e = &qp->rqes[at];
+		uint16_t at = rq->free[--rq->nb_free];
+		struct san_ulp_rqe *e = &rq->rqes[at];
 
 		e->wr_id = r[i].wr_id;
 		san_ulp_sgl_copy(&e->sgl, e->sge, r[i].sge, r[i].nb_sge);
 		e->room = san_ulp_sgl_len(&e->sgl);
-		e->seq = qp->rq_seq++;
+		e->seq = rq->seq++;
 		e->state = SAN_RQE_POSTED;
-		qp->rq[qp->rq_tail++ & (qp->rq_depth - 1)] = at;
+		rq->queue[rq->tail++ & (rq->depth - 1)] = at;
 	}
 	if (n == 0)
 		return 0;
@@ -437,6 +503,8 @@ san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_rec
 		san_tl_on_recv_posted(ulp->tl, qp->slot, now_ns);
 	else if (qp->state == SAN_ULP_QP_ENDED)
 		ulp_qp_flush_recvs(ulp, qp);
+	if (unlikely(qp->is_shared))
+		feed_hungry(ulp, rq, now_ns);
 	return n;
 }
 
@@ -476,10 +544,21 @@ san_ulp_qp_has_work(const struct san_ulp *ulp)
 	return !TAILQ_EMPTY(&ulp->pump) || !TAILQ_EMPTY(&ulp->failed);
 }
 
+uint32_t
+san_ulp_qp_nb_taken(const struct san_ulp_qp *qp)
+{
+	uint32_t i, nb = 0;
+
+	for (i = 0; i < qp->rq->depth; i++)
+		nb += is_taken_by(&qp->rq->rqes[i], qp);
+	return nb;
+}
+
 void
 san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 {
 	uint32_t nb_queued = qp->sq_tail - qp->sq_head;
+	const struct san_ulp_rq *rq = &qp->own_rq;
 	uint32_t nb_taken = 0, nb_used = 0, i;
 
 	SAN_VERIFY(san_ulp_qp_get(ulp, qp->qpn) == qp);
@@ -496,15 +575,15 @@ san_ulp_qp_check(const struct san_ulp *ulp, const struct san_ulp_qp *qp)
 	for (i = 0; i < qp->sq_depth; i++)
 		nb_used += qp->wqes[i].used;
 	SAN_VERIFY(qp->nb_sq_free + nb_used == qp->sq_depth);
-	for (i = 0; i < qp->rq_depth; i++)
-		nb_taken += qp->rqes[i].state == SAN_RQE_TAKEN;
-	SAN_VERIFY(qp->nb_rq_free + san_ulp_qp_nb_posted(qp) + nb_taken == qp->rq_depth);
-	for (i = qp->rq_head; i != qp->rq_tail; i++) {
-		const struct san_ulp_rqe *e = &qp->rqes[qp->rq[i & (qp->rq_depth - 1)]];
-		const struct san_ulp_rqe *next = &qp->rqes[qp->rq[(i + 1) & (qp->rq_depth - 1)]];
+	for (i = 0; i < rq->depth; i++)
+		nb_taken += rq->rqes[i].state == SAN_RQE_TAKEN;
+	SAN_VERIFY(rq->nb_free + (rq->tail - rq->head) + nb_taken == rq->depth);
+	for (i = rq->head; i != rq->tail; i++) {
+		const struct san_ulp_rqe *e = &rq->rqes[rq->queue[i & (rq->depth - 1)]];
+		const struct san_ulp_rqe *next = &rq->rqes[rq->queue[(i + 1) & (rq->depth - 1)]];
 
 		SAN_VERIFY(e->state == SAN_RQE_POSTED);
-		SAN_VERIFY(i + 1 == qp->rq_tail || san_seq_lt(e->seq, next->seq));
+		SAN_VERIFY(i + 1 == rq->tail || san_seq_lt(e->seq, next->seq));
 	}
 }
 
@@ -517,7 +596,7 @@ san_ulp_qp_view(const struct san_ulp *ulp, uint32_t qpn, struct san_ulp_qp_view 
 		return false;
 	*out = (struct san_ulp_qp_view){
 		.sq_depth = qp->sq_depth,
-		.rq_depth = qp->rq_depth,
+		.rq_depth = qp->rq->depth,
 		.nb_requests = qp->sq_depth - qp->nb_sq_free,
 		.nb_waiting = qp->sq_tail - qp->sq_head,
 		.nb_recvs = san_ulp_qp_nb_posted(qp),

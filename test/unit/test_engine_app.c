@@ -245,6 +245,32 @@ UNIT_CASE(san_engine_app_refill__many)
 		free(san_engine_lcore_qp_del(e, qps[i]));
 }
 
+/* RT-44: not those of another application or of a stream. */
+UNIT_CASE(san_engine_lcore_qp_add__recv_from)
+{
+	struct san_engine_qp_conf conf_qp = {
+		.app = 1,
+		.core.qp = {apps[0].ulp_cq, apps[0].ulp_cq, .sq_depth = DEPTH, .rq_depth = DEPTH},
+	};
+	uint32_t qp, bad[] = {apps[1].qp, 99, UINT32_MAX};
+
+	conf_qp.core.qp.shares_recvs = true;
+	conf_qp.wq = zeroed(san_wr_wq_bytes(DEPTH, DEPTH));
+	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
+		conf_qp.core.qp.recv_from = bad[i];
+		assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qp), -EINVAL);
+	}
+	conf_qp.core.qp.recv_from = apps[0].qp;
+	conf_qp.is_stream = true;
+	assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qp), -EINVAL);
+	conf_qp.is_stream = false;
+	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[0].qp)].is_stream = true;
+	assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qp), -EINVAL);
+	e->qps[san_ulp_qp_index(&e->conf.ulp, apps[0].qp)].is_stream = false;
+	assert_int_equal(san_engine_lcore_qp_add(e, &conf_qp, &qp), 0);
+	free(san_engine_lcore_qp_del(e, qp));
+}
+
 /* If an application claims to have taken completions that never existed, only it gets none. */
 UNIT_CASE(san_ulp_cq__head_beyond)
 {

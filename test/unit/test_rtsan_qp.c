@@ -6,7 +6,8 @@ TEST(rtsan_qp_create__arguments)
 {
 	struct rtsan_qp_attr attr = {0};
 	struct rtsan_cq *cq;
-	struct rtsan_qp *qp;
+	struct rtsan_qp *qp, *sharer;
+	struct rtsan_recv_wr recv = {0};
 
 	assert_int_equal(rtsan_cq_create(ctx, 16, &cq), 0);
 	assert_error(rtsan_qp_create(ctx, NULL, &qp), -EINVAL, "send_cq");
@@ -22,6 +23,16 @@ TEST(rtsan_qp_create__arguments)
 	assert_int_equal(fake->qp_req[qp->qpn].qp.sq_depth, 16);
 	assert_int_equal(fake->qp_req[qp->qpn].qp.rq_depth, 64);
 	assert_ptr_equal(rtsan_qp_context(qp), &attr);
+	attr.recv_from = qp;
+	assert_error(rtsan_qp_create(ctx, &attr, &qp), -EOPNOTSUPP, "recv_from");
+	ctx->caps.has_recv_from = true;
+	assert_int_equal(rtsan_qp_create(ctx, &attr, &sharer), 0);
+	assert_true(fake->qp_req[sharer->qpn].qp.shares_recvs);
+	assert_int_equal(fake->qp_req[sharer->qpn].qp.recv_from, qp->qpn);
+	assert_error(rtsan_post_recv(sharer, &recv, 1), -EINVAL, "of another queue pair");
+	attr.recv_from = sharer;
+	assert_error(rtsan_qp_create(ctx, &attr, &qp), -EINVAL, "recv_from");
+	attr.recv_from = NULL;
 	fake->qp_rc = -ENOSPC;
 	assert_error(rtsan_qp_create(ctx, &attr, &qp), -ENOSPC, "queue pair");
 	rtsan_qp_destroy(NULL);

@@ -398,7 +398,7 @@ UNIT_CASE(san_ulp_qp_post_recv__takes_what_fits)
 
 UNIT_CASE(san_ulp_qp_take_recv__in_posting_order)
 {
-	t.ulp->qps[t.qp]->rq_seq = 0xfffffffa; /* and over the wrap */
+	t.ulp->qps[t.qp]->own_rq.seq = 0xfffffffa; /* and over the wrap */
 	for (uint32_t round = 0; round < 5; round++) {
 		post_recvs(round * 10, 5);
 		for (uint32_t i = 0; i < 5; i++)
@@ -452,4 +452,114 @@ UNIT_CASE(san_ulp_qp_pump__visits_each_once)
 	assert_false(san_ulp_qp_has_work(t.ulp));
 	assert_int_equal(fake.nb_txns, 1);
 	fake_cmpl(0, SAN_ST_OK);
+}
+
+/* ---- shared receives (RT-44) ---- */
+
+static uint32_t sharers[2];
+
+/* t.qp has receives for two queue pairs, in slots SLOT and SLOT + 1. */
+static void
+open_shared(void)
+{
+	struct san_ulp_qp_conf conf = {.sq_depth = 4, .rq_depth = 1, .shares_recvs = true};
+
+	test_ulp_open(4, 4, 16);
+	conf.send_cq = t.send_cq;
+	conf.recv_cq = t.recv_cq;
+	conf.recv_from = t.qp;
+	for (uint16_t i = 0; i < 2; i++) {
+		assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &sharers[i]), 0);
+		assert_int_equal(san_ulp_qp_bind(t.ulp, sharers[i], SLOT + i, PKEY, &peer), 0);
+	}
+}
+
+static uint8_t
+take_of(uint16_t i, struct san_tl_rxn *r)
+{
+	uint8_t status;
+
+	*r = test_push(SAN_KIND_SEND, 8, 0, 0);
+	r->slot = SLOT + i;
+	status = san_tl_ulp_push_req(t.ulp, r);
+	san_ulp_check(t.ulp);
+	return status;
+}
+
+static void
+finish(struct san_tl_rxn *r, uint64_t wr_id, uint32_t qp)
+{
+	struct san_ulp_wc wc;
+
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, r), SAN_ST_OK);
+	wc = test_poll_one(t.recv_cq);
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.qp, qp);
+}
+
+UNIT_CASE_IN(recv_from__in_order_for_who_comes, open_shared)
+{
+	struct san_tl_rxn r[3];
+
+	assert_int_equal(take_of(0, &r[0]), SAN_ST_RNR);
+	post_recvs(1, 3);
+	assert_int_equal(take_of(1, &r[0]), SAN_ST_OK);
+	assert_int_equal(take_of(0, &r[1]), SAN_ST_OK);
+	/* what is taken returns to its place when its connection ends, and the rest stays */
+	san_ulp_qp_unbind(t.ulp, sharers[1]);
+	san_ulp_check(t.ulp);
+	test_poll_none(t.recv_cq);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r[0]), SAN_ST_REFUSED);
+	assert_int_equal(take_of(0, &r[2]), SAN_ST_OK);
+	finish(&r[2], 1, sharers[0]);
+	finish(&r[1], 2, sharers[0]);
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, sharers[1]), 0);
+	assert_int_equal(take_of(0, &r[2]), SAN_ST_OK);
+	finish(&r[2], 3, sharers[0]);
+	assert_int_equal(take_of(0, &r[0]), SAN_ST_RNR);
+}
+
+UNIT_CASE_IN(recv_from__reservations_are_of_all, open_shared)
+{
+	post_recvs(1, 2);
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT + 1));
+	assert_false(san_tl_ulp_reserve(t.ulp, SLOT));
+	assert_false(san_tl_ulp_reserve(t.ulp, SLOT));
+	/* a receive wakes who waits for one, once */
+	assert_int_equal(fake.nb_recv_posted, 0);
+	post_recvs(3, 1);
+	assert_int_equal(fake.nb_recv_posted, 1);
+	post_recvs(4, 1);
+	assert_int_equal(fake.nb_recv_posted, 1);
+	/* with its connection a queue pair loses its own reservations */
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT));
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT));
+	san_ulp_qp_unbind(t.ulp, sharers[0]);
+	for (int i = 0; i < 3; i++)
+		assert_true(san_tl_ulp_reserve(t.ulp, SLOT + 1));
+	assert_false(san_tl_ulp_reserve(t.ulp, SLOT + 1));
+	san_ulp_qp_unbind(t.ulp, sharers[1]);
+	post_recvs(5, 0);
+	assert_int_equal(fake.nb_recv_posted, 1);
+}
+
+UNIT_CASE_IN(recv_from__destroyed_first, open_shared)
+{
+	struct san_ulp_qp_conf conf = {t.send_cq, t.recv_cq, 4, 1, 0, true, sharers[0]};
+	struct san_tl_rxn r[2];
+	uint32_t qp;
+
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp), -EINVAL);
+	conf.recv_from = 0x7fff0000;
+	assert_int_equal(san_ulp_qp_create(t.ulp, &conf, &qp), -EINVAL);
+	post_recvs(1, 2);
+	assert_int_equal(take_of(0, &r[0]), SAN_ST_OK);
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT + 1));
+	assert_int_equal(san_ulp_qp_destroy(t.ulp, t.qp), 0);
+	san_ulp_check(t.ulp);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 2);
+	assert_int_equal(san_tl_ulp_push_done(t.ulp, &r[0]), SAN_ST_REFUSED);
+	san_tl_ulp_unreserve(t.ulp, SLOT + 1);
+	assert_int_equal(take_of(1, &r[1]), SAN_ST_RNR);
 }

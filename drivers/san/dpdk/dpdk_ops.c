@@ -65,6 +65,7 @@ dpdk_ops_query(void *priv, struct rtsan_caps *caps)
 		.has_mr_reg = true,
 		.has_unordered = true,
 		.has_atomic = true,
+		.has_recv_from = true,
 		.has_loan = true,
 		.provider = "dpdk",
 	};
@@ -445,14 +446,16 @@ dpdk_ops_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 
 /*
  * Choose the engine of a new queue pair. A completion queue has one producer, so all of its queue
- * pairs live on one lcore: that of its first one. Without such a queue pair, the engine with the
- * fewest queue pairs is chosen.
+ * pairs live on one lcore: that of its first one. So do those that share receives. Otherwise the
+ * engine with the fewest queue pairs is chosen.
  */
 static uint32_t
 choose_engine(struct dpdk_ctx *ctx, const struct rtsan_provider_qp *conf)
 {
 	uint32_t i, best;
 
+	if (conf->req->qp.shares_recvs)
+		return ops_lcore_of(ctx, conf->req->qp.recv_from);
 	if (san_ulp_cq_nb_qps(conf->send_cq) != 0)
 		return cq_engine(ctx, conf->send_cq);
 	if (san_ulp_cq_nb_qps(conf->recv_cq) != 0)
@@ -491,6 +494,8 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 				.recv_cq = conf->recv_cq,
 				.sq_depth = qp->sq_depth,
 				.rq_depth = qp->rq_depth,
+				.shares_recvs = qp->shares_recvs != 0,
+				.recv_from = qp->recv_from,
 			},
 		},
 	};
@@ -500,18 +505,22 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 	if (rc != 0)
 		return rc;
 	id = choose_engine(ctx, conf);
+	if (id >= ctx->nb_engines)
+		return ctx->host->fail(-EINVAL, "queue pair: no such recv_from");
 	rc = cq_move(ctx, conf->send_cq, id);
 	if (rc == 0)
 		rc = cq_move(ctx, conf->recv_cq, id);
 	if (rc == -EBUSY)
 		return ctx->host->fail(-EINVAL,
-				       "queue pair: its completion queues serve different lcores; "
-				       "use them only together, or one for both");
+				       "queue pair: its completion queues serve different lcores, "
+				       "or another one than recv_from; use them only together");
 	if (rc != 0)
 		return rc;
 	rc = ops_call_lcore(ctx, id, &c);
 	conf->qp = c.id;
 	ctx->nb_qps[id] += rc == 0;
+	if (rc == -EINVAL)
+		return ctx->host->fail(rc, "queue pair: no such recv_from");
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
 				       san_engine_conf_of(ctx->port)->core.ulp.max_qps);

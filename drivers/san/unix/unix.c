@@ -203,6 +203,7 @@ unix_hello(struct unix_ctx *ctx, const char port[SHMQ_PORT])
 		.max_msg = rep.hello.max_msg,
 		.has_unordered = true,
 		.has_atomic = true,
+		.has_recv_from = true,
 		.provider = "unix",
 	};
 	ctx->ctl = unix_map_mem(ctx, fd, ctx->ctl_bytes);
