@@ -367,6 +367,7 @@ ibv_open_device(struct ibv_device *device)
 	v->ops.req_notify_cq = san_sv_req_notify_cq;
 	v->ops.post_send = san_sv_post_send;
 	v->ops.post_recv = san_sv_post_recv;
+	v->ops.post_srq_recv = san_sv_post_srq_recv;
 	v->cmd_fd = -1;
 	v->num_comp_vectors = 1;
 	v->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -455,6 +456,9 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 			.max_qp_init_rd_atom = 16,
 			.atomic_cap = dev->caps.has_atomic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
 			.max_pkeys = 1,
+			.max_srq = dev->caps.has_recv_from ? (int)dev->caps.max_qps : 0,
+			.max_srq_wr = dev->caps.has_recv_from ? (int)dev->caps.max_wr : 0,
+			.max_srq_sge = dev->caps.has_recv_from ? (int)dev->caps.max_sge : 0,
 			.phys_port_cnt = 1,
 		},
 		.comp_mask = 0,

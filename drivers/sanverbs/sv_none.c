@@ -17,10 +17,10 @@
 		return value;                              \
 	} while (0)
 
-struct ibv_srq *
-ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	HAS_NOT(pd->context, NULL, ibv_create_srq, pd, attr);
+	HAS_NOT(srq->context, EOPNOTSUPP, ibv_modify_srq, srq, attr, mask);
 }
 
 struct ibv_ah *
@@ -89,12 +89,6 @@ ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t fl
 		errno = EOPNOTSUPP;                        \
 		return -1;                                 \
 	} while (0)
-
-int
-rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	CM_HAS_NOT(rdma_create_srq, id, pd, attr);
-}
 
 int
 rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)

@@ -49,8 +49,9 @@ post_sends(struct sv_qp *q, const struct rtsan_send_wr *wr, int nb)
 }
 
 static int
-post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb)
+post_recvs(void *arg, const struct rtsan_recv_wr *wr, int nb)
 {
+	struct sv_qp *q = arg;
 	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_recv(q->rt, wr, nb);
 	int room = (int)q->init.cap.max_recv_wr - (int)q->early_recvs.nb;
 
@@ -160,20 +161,18 @@ san_sv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	return rc;
 }
 
-static int
-post_recv_list(struct sv_qp *q, struct ibv_recv_wr **wr)
+int
+san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr, int nb), void *arg,
+		      uint32_t max_sge, struct ibv_recv_wr **wr)
 {
 	struct rtsan_recv_wr burst[SV_BURST];
-	SAN_LOCKED(&q->lock);
 
-	if (q->ibv.state == IBV_QPS_RESET)
-		return EINVAL;
 	while (*wr != NULL) {
 		struct ibv_recv_wr *at = *wr;
 		int nb, n;
 
 		for (nb = 0; nb < SV_BURST && at != NULL; nb++, at = at->next) {
-			if ((uint32_t)at->num_sge > q->init.cap.max_recv_sge)
+			if ((uint32_t)at->num_sge > max_sge)
 				break;
 			burst[nb] = (struct rtsan_recv_wr){
 				.wr_id = at->wr_id,
@@ -181,7 +180,7 @@ post_recv_list(struct sv_qp *q, struct ibv_recv_wr **wr)
 				.nb_sge = (uint8_t)at->num_sge,
 			};
 		}
-		n = nb > 0 ? post_recvs(q, burst, nb) : -EINVAL;
+		n = nb > 0 ? post(arg, burst, nb) : -EINVAL;
 		SKIP(*wr, n);
 		if (n != nb)
 			return errno_of(n, nb);
@@ -193,10 +192,13 @@ int
 san_sv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct sv_qp *q = (struct sv_qp *)qp;
-	int rc;
+	int rc = EINVAL;
 
 	*bad = wr;
-	rc = post_recv_list(q, bad);
+	pthread_mutex_lock(&q->lock);
+	if (q->ibv.state != IBV_QPS_RESET && q->ibv.srq == NULL)
+		rc = san_sv_post_recv_list(post_recvs, q, q->init.cap.max_recv_sge, bad);
+	pthread_mutex_unlock(&q->lock);
 	complete_failed(q);
 	return rc;
 }

@@ -114,6 +114,15 @@ struct sv_works {
 	uint32_t nb, max;
 };
 
+struct sv_srq {
+	struct ibv_srq ibv;
+	struct rtsan_qp *rt; /**< never connected; *cq* has its completions, which nobody polls */
+	struct rtsan_cq *cq;
+	uint32_t max_wr, max_sge;
+	uint32_t nb_qps;      /**< that use it; under the lock of the device */
+	pthread_mutex_t lock; /**< protects posting */
+};
+
 enum sv_link {
 	SV_LINK_NONE = 0,
 	SV_LINK_WAITS = 1, /**< requested or to be accepted; not established */
@@ -224,8 +233,15 @@ uint64_t san_sv_service(uint32_t number);
 
 int san_sv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int san_sv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/** Post a list by *post*, a call like rtsan_post_recv(); *wr* becomes the rest. 0 or an errno. */
+int san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr, int nb), void *arg,
+			  uint32_t max_sge, struct ibv_recv_wr **wr);
 /** Set the functions of ibv_wr_*(). 0 or -ENOMEM. */
 int san_sv_wr_init(struct sv_qp *q);
+
+/* ---- sv_srq.c ---- */
+
+int san_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* ---- sv_cm_conn.c; with the lock of the device ---- */
 

@@ -237,7 +237,7 @@ check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
 {
 	const struct rtsan_caps *caps = &dev->caps;
 
-	if (a->qp_type != IBV_QPT_RC || a->srq != NULL)
+	if (a->qp_type != IBV_QPT_RC)
 		return -EOPNOTSUPP;
 	if (a->send_cq == NULL || a->recv_cq == NULL || a->cap.max_send_wr > caps->max_wr ||
 	    a->cap.max_recv_wr > caps->max_wr || a->cap.max_send_sge > caps->max_sge ||
@@ -261,6 +261,7 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 		.sq_depth = sends < dev->caps.max_wr ? sends : dev->caps.max_wr,
 		.rq_depth = q->init.cap.max_recv_wr,
 		.context = q,
+		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : NULL,
 	};
 
 	q->link = SV_LINK_NONE;
@@ -333,6 +334,8 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 		return NULL;
 	}
 	memcpy(&q->init, a, sizeof(q->init));
+	if (a->srq != NULL)
+		q->init.cap.max_recv_wr = 1;
 	q->init.cap.max_inline_data = dev->caps.max_inline;
 	a->cap = q->init.cap;
 	q->is_ex = (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
@@ -341,6 +344,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	q->ibv.pd = a->pd;
 	q->ibv.send_cq = a->send_cq;
 	q->ibv.recv_cq = a->recv_cq;
+	q->ibv.srq = a->srq;
 	q->ibv.qp_type = a->qp_type;
 	q->ibv.state = IBV_QPS_RESET;
 	pthread_mutex_init(&q->ibv.mutex, NULL);
@@ -352,6 +356,8 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 		rc = create_rt(dev, q);
 	if (rc == 0)
 		rc = choose_place(dev, q);
+	if (rc == 0 && a->srq != NULL)
+		((struct sv_srq *)a->srq)->nb_qps++;
 	if (rc == 0)
 		return &q->ibv;
 	if (q->rt != NULL)
@@ -418,6 +424,8 @@ ibv_destroy_qp(struct ibv_qp *qp)
 		san_sv_cm_forget_qp(q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
 	destroy_rt(q);
+	if (qp->srq != NULL)
+		((struct sv_srq *)qp->srq)->nb_qps--;
 	qp_free(q);
 	san_sv_mr_retry(dev);
 	return 0;

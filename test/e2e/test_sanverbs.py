@@ -55,6 +55,7 @@ QUICK = (
     f'{PINGPONG} -e -s 65536',
     f'ib_write_lat {PERFTEST} -n 500',
     f'ib_send_bw {PERFTEST} -n 500 -q 8',
+    'ibv_srq_pingpong -g 0 -p PORT -c -e',
 )
 ALL = (
     f'{PINGPONG} -N',
@@ -68,6 +69,9 @@ ALL = (
     f'ib_write_lat {PERFTEST} -n 500 -I 64',
     f'ib_send_bw {PERFTEST} -n 500 --use_old_post_send',
     f'ib_read_bw {PERFTEST} -n 500 -q 8 -b',
+    'ibv_srq_pingpong -g 0 -p PORT -c -q 3 -r 20 -s 100000',
+    f'ib_send_bw {PERFTEST} -n 500 --use-srq -q 4',
+    f'ib_send_lat {PERFTEST} -n 500 --use-srq',
 )
 
 
@@ -175,7 +179,7 @@ def listed():
         check('is sanstack-daemon running?' in none.err(), none.tail())
 
 
-CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends')
+CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared')
 
 
 def calls(place, name):

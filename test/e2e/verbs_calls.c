@@ -38,6 +38,7 @@
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
+static struct ibv_srq *srq; /* of queue pairs created next; NULL: none */
 static struct ibv_qp *qp[2];
 
 /* ---- a pair of queue pairs ---- */
@@ -63,6 +64,7 @@ create(void)
 	struct ibv_qp_init_attr init = {
 		.send_cq = cq,
 		.recv_cq = cq,
+		.srq = srq,
 		.cap = {DEPTH, DEPTH, 1, 1, 0},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
@@ -128,9 +130,8 @@ to_state(struct ibv_qp *q, enum ibv_qp_state state)
 }
 
 static void
-open_pair(void)
+connect_pair(void)
 {
-	open_first();
 	qp[0] = create();
 	qp[1] = create();
 	for (int i = 0; i < 2; i++)
@@ -139,6 +140,13 @@ open_pair(void)
 		CHECK(to_rtr(qp[i], qp[1 - i]->qp_num, TO_RTR) == 0);
 	for (int i = 0; i < 2; i++)
 		CHECK(to_rts(qp[i]) == 0);
+}
+
+static void
+open_pair(void)
+{
+	open_first();
+	connect_pair();
 }
 
 static struct ibv_wc
@@ -464,6 +472,63 @@ ends(void)
 	puts("ends: ok");
 }
 
+/* Receives shared by two queue pairs, and immediates. */
+static void
+shared(void)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = DEPTH, .max_sge = 1}};
+	uint8_t *p = calloc(2, 100);
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = 7,
+				 .opcode = IBV_WR_SEND_WITH_IMM,
+				 .imm_data = 0x12345678,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .sg_list = &sge,
+				 .num_sge = 1};
+	struct ibv_send_wr *bad;
+	struct ibv_recv_wr recv = {.num_sge = 1}, *bad_recv;
+	struct ibv_srq_attr attr;
+	struct ibv_sge to;
+
+	open_first();
+	srq = ibv_create_srq(pd, &init);
+	CHECK(srq != NULL && ibv_query_srq(srq, &attr) == 0 && attr.max_wr >= DEPTH);
+	mr = reg(p, 200, IBV_ACCESS_LOCAL_WRITE);
+	sge = (struct ibv_sge){(uintptr_t)p, 100, mr->lkey};
+	to = (struct ibv_sge){(uintptr_t)p + 100, 100, mr->lkey};
+	recv.sg_list = &to;
+	connect_pair();
+	CHECK(post_recv(qp[0], 1, mr) == EINVAL && ibv_destroy_srq(srq) == EBUSY);
+	for (uint64_t i = 0; i < 6; i++) {
+		struct ibv_wc wc[2] = {{0}};
+
+		recv.wr_id = i;
+		CHECK(ibv_post_srq_recv(srq, &recv, &bad_recv) == 0);
+		memset(p, (int)i + 1, 100);
+		CHECK(ibv_post_send(qp[i / 2 % 2], &wr, &bad) == 0);
+		for (int k = 0; k < 2; k++) {
+			struct ibv_wc one = completion();
+
+			wc[one.opcode == IBV_WC_RECV] = one;
+		}
+		CHECK(wc[0].wr_id == 7 && wc[0].opcode == IBV_WC_SEND && wc[0].status == 0);
+		CHECK(wc[1].wr_id == i && wc[1].status == 0 && wc[1].byte_len == 100);
+		CHECK(wc[1].wc_flags == IBV_WC_WITH_IMM && wc[1].imm_data == 0x12345678);
+		CHECK(wc[1].qp_num == qp[1 - i / 2 % 2]->qp_num);
+		CHECK(memcmp(p, p + 100, 100) == 0);
+	}
+	/* a receive that nobody used outlives its queue pairs */
+	CHECK(ibv_post_srq_recv(srq, &recv, &bad_recv) == 0);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0);
+	connect_pair();
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
+	CHECK(completion().status == 0 && completion().status == 0);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0);
+	CHECK(ibv_destroy_srq(srq) == 0);
+	puts("shared: ok");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -474,6 +539,7 @@ static const struct {
 	{"forked", forked},
 	{"states", states},
 	{"ends", ends},
+	{"shared", shared},
 };
 
 int

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Shared receive queues. Each is a queue pair of librtsan that is never connected: others take its
+ * receives (recv_from).
+ */
+
+#include "sv_cm.h"
+
+static int
+post(void *rt, const struct rtsan_recv_wr *wr, int nb)
+{
+	return rtsan_post_recv(rt, wr, nb);
+}
+
+int
+san_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct sv_srq *s = (struct sv_srq *)srq;
+	SAN_LOCKED(&s->lock);
+
+	*bad = wr;
+	return san_sv_post_recv_list(post, s->rt, s->max_sge, bad);
+}
+
+static void
+srq_free(struct sv_srq *s)
+{
+	rtsan_qp_destroy(s->rt);
+	if (s->cq != NULL)
+		rtsan_cq_destroy(s->cq);
+	free(s);
+}
+
+struct ibv_srq *
+ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
+{
+	struct sv_device *dev = san_sv_device(pd->context);
+	struct rtsan_qp_attr attr = {.sq_depth = 1};
+	struct sv_srq *s;
+	int rc = -EINVAL;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_create_srq, pd, a);
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return NULL;
+	if (!dev->caps.has_recv_from)
+		rc = -EOPNOTSUPP;
+	else if (a->attr.max_wr != 0 && a->attr.max_wr <= dev->caps.max_wr &&
+		 a->attr.max_sge <= dev->caps.max_sge)
+		rc = rtsan_cq_create(dev->rt, 1, &s->cq);
+	if (rc == 0) {
+		attr.send_cq = attr.recv_cq = s->cq;
+		attr.rq_depth = a->attr.max_wr;
+		rc = rtsan_qp_create(dev->rt, &attr, &s->rt);
+	}
+	if (rc != 0) {
+		srq_free(s);
+		san_sv_errno(rc, "ibv_create_srq()");
+		return NULL;
+	}
+	s->max_wr = a->attr.max_wr;
+	s->max_sge = a->attr.max_sge = dev->caps.max_sge;
+	s->ibv.context = pd->context;
+	s->ibv.srq_context = a->srq_context;
+	s->ibv.pd = pd;
+	pthread_mutex_init(&s->lock, NULL);
+	return &s->ibv;
+}
+
+int
+ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	const struct sv_srq *s = (const struct sv_srq *)srq;
+
+	if (san_sv_device(srq->context) == NULL)
+		return SV_NEXT(ibv_query_srq, srq, attr);
+	*attr = (struct ibv_srq_attr){.max_wr = s->max_wr, .max_sge = s->max_sge};
+	return 0;
+}
+
+int
+ibv_destroy_srq(struct ibv_srq *srq)
+{
+	struct sv_device *dev = san_sv_device(srq->context);
+	struct sv_srq *s = (struct sv_srq *)srq;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_destroy_srq, srq);
+	SAN_LOCKED(&dev->lock);
+	if (s->nb_qps != 0)
+		return EBUSY;
+	srq_free(s);
+	san_sv_mr_retry(dev);
+	return 0;
+}
+
+/* ---- librdmacm ---- */
+
+int
+rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	SV_CM_ELSE_NEXT(rdma_create_srq, id, pd, attr);
+	id->srq = ibv_create_srq(pd != NULL ? pd : id->pd, attr);
+	return id->srq != NULL ? 0 : -1;
+}
+
+void
+rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (san_sv_devices() == 0) {
+		SV_NEXT(rdma_destroy_srq, id);
+		return;
+	}
+	if (ibv_destroy_srq(id->srq) == 0)
+		id->srq = NULL;
+}
