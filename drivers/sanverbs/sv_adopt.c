@@ -261,9 +261,10 @@ move_pages(uintptr_t from, size_t bytes, int *fd)
 		*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
 	if (*fd < 0)
 		return NULL;
-	/* the last argument is a hint, which the kernel checks; glibc does not set it */
+	/* glibc and libraries that replace mremap() do not pass the last argument, a hint */
 	if (ioctl(*fd, UFFDIO_API, &api) == 0 && ioctl(*fd, UFFDIO_REGISTER, &reg) == 0)
-		moved = mremap((void *)from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+		moved = (void *)syscall(SYS_mremap, from, bytes, bytes,
+					MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
 	if (moved != MAP_FAILED)
 		return moved;
 	close(*fd);
