@@ -98,11 +98,30 @@ san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num)
 	cq->nb_own = nb;
 }
 
+void
+san_sv_cqs_lock(const struct sv_qp *q)
+{
+	struct sv_cq *a = (struct sv_cq *)q->ibv.send_cq, *b = (struct sv_cq *)q->ibv.recv_cq;
+
+	pthread_mutex_lock(a < b ? &a->lock : &b->lock);
+	if (a != b)
+		pthread_mutex_lock(a < b ? &b->lock : &a->lock);
+}
+
+void
+san_sv_cqs_unlock(const struct sv_qp *q)
+{
+	pthread_mutex_unlock(&((struct sv_cq *)q->ibv.send_cq)->lock);
+	if (q->ibv.send_cq != q->ibv.recv_cq)
+		pthread_mutex_unlock(&((struct sv_cq *)q->ibv.recv_cq)->lock);
+}
+
 /* True if the program gets this completion. */
 static bool
 convert(const struct rtsan_wc *from, struct ibv_wc *to)
 {
-	struct sv_qp *q = rtsan_qp_context(from->qp);
+	struct sv_end *end = rtsan_qp_context(from->qp);
+	struct sv_qp *q = end->q;
 
 	to->wr_id = from->wr_id;
 	to->status = status_of(from->status);
@@ -113,6 +132,8 @@ convert(const struct rtsan_wc *from, struct ibv_wc *to)
 	to->qp_num = q->ibv.qp_num;
 	to->src_qp = q->attr.dest_qp_num;
 	to->wc_flags = from->has_imm ? IBV_WC_WITH_IMM : 0;
+	if (q->ibv.qp_type == IBV_QPT_UD)
+		return san_sv_ud_convert(end, from, to);
 	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR)
 		return true;
 	/* The peer has gone. Its program's RC learns of that when it sends. */

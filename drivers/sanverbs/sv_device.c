@@ -14,10 +14,12 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sv_priv.h"
 
+#define DEV_NAME     "sanverbs" /* as rdma-core's name for the device of the kernel */
 #define DEFAULT_SPEC "unix:/run/sanstack/sanstack.sock"
 #define NUMBERS      (1 << 14) /* of processes on a port; with SV_QPS they fill 24 bits */
 #define NUMBER_TRIES 100
@@ -87,6 +89,39 @@ san_sv_device(const struct ibv_context *context)
 	return dev >= devices && dev < &devices[nb_devices] ? dev : NULL;
 }
 
+/* ---- the node of a device: UCX skips devices without one that it may open ---- */
+
+static const char *
+node_of(const char *path)
+{
+	static const char ours[] = "/dev/infiniband/" DEV_NAME;
+
+	return strncmp(path, ours, sizeof(ours) - 1) == 0 ? "/dev/null" : path;
+}
+
+/* stat() and stat64(), which take the same struct where int64_t is long. */
+static int
+stat_node(const char *path, struct stat *st)
+{
+	static __typeof__(&stat_node) next;
+
+	if (next == NULL)
+		next = (__typeof__(next))san_sv_next("stat");
+	return next(node_of(path), st);
+}
+extern __typeof__(stat_node) san_sv_stat __asm__("stat") __attribute__((alias("stat_node")));
+extern __typeof__(stat_node) san_sv_stat64 __asm__("stat64") __attribute__((alias("stat_node")));
+
+int
+access(const char *path, int mode)
+{
+	static __typeof__(&access) next;
+
+	if (next == NULL)
+		next = san_sv_next("access");
+	return next(node_of(path), mode);
+}
+
 /* ---- the list ---- */
 
 void
@@ -105,6 +140,18 @@ san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX])
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 
 	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, text, RTSAN_ADDRESS_MAX);
+}
+
+int
+san_sv_gid_like(const struct sv_device *dev, const union ibv_gid *gid)
+{
+	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+	int i;
+
+	for (i = 0; i < dev->nb_gids; i++)
+		if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)dev->gids[i].raw) == v4)
+			return i;
+	return 0;
 }
 
 static void
@@ -132,7 +179,7 @@ add_device(const char *spec)
 	dev->ibv.node_type = IBV_NODE_CA;
 	dev->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "san%d", nb_devices);
-	snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "sanverbs%d", nb_devices);
+	snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), DEV_NAME "%d", nb_devices);
 	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/san%d",
 		 nb_devices);
 	nb_devices++;
@@ -455,6 +502,7 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 			.max_res_rd_atom = 16 * (int)dev->caps.max_qps,
 			.max_qp_init_rd_atom = 16,
 			.atomic_cap = dev->caps.has_atomic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
+			.max_ah = UINT16_MAX,
 			.max_pkeys = 1,
 			.max_srq = dev->caps.has_recv_from ? (int)dev->caps.max_qps : 0,
 			.max_srq_wr = dev->caps.has_recv_from ? (int)dev->caps.max_wr : 0,
@@ -491,7 +539,7 @@ query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr
 	struct ibv_port_attr all = {
 		.state = dev->has_failed ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = IBV_MTU_1024,
+		.active_mtu = IBV_MTU_1024, /* SV_MTU */
 		.gid_tbl_len = dev->nb_gids,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = (uint32_t)dev->caps.max_msg,

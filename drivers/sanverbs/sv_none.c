@@ -23,18 +23,6 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 	HAS_NOT(srq->context, EOPNOTSUPP, ibv_modify_srq, srq, attr, mask);
 }
 
-struct ibv_ah *
-ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	HAS_NOT(pd->context, NULL, ibv_create_ah, pd, attr);
-}
-
-struct ibv_ah *
-ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
-{
-	HAS_NOT(pd->context, NULL, ibv_create_ah_from_wc, pd, wc, grh, port);
-}
-
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

@@ -27,15 +27,45 @@ static const struct {
 };
 #define NB_OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
 
+/* True if it is for datagrams, which have no connection whose state matters. */
+static bool
+is_datagram(const struct sv_qp *q)
+{
+	return q->ibv.qp_type == IBV_QPT_UD && q->ibv.state != IBV_QPS_ERR;
+}
+
+/* rtsan_post_send(), with the bytes of some requests copied first. */
+static int
+post_bounced(struct sv_qp *q, struct rtsan_send_wr *wr, int nb)
+{
+	uint32_t places = san_sv_bounce_nb(q), nb_bounced = q->nb_bounced;
+	struct rtsan_sge sge[SV_BURST];
+	int i, n, rc = 0;
+
+	for (i = 0; i < nb && rc == 0; i++) {
+		rc = san_sv_bounce(q, &wr[i], &sge[i], nb_bounced % places);
+		nb_bounced += wr[i].sge == &sge[i];
+	}
+	n = rc == 0   ? rtsan_post_send(q->rt, wr, nb) :
+		i > 1 ? rtsan_post_send(q->rt, wr, i - 1) :
+			rc;
+	for (i = 0; i < n; i++)
+		q->nb_bounced += wr[i].sge == &sge[i];
+	return n;
+}
+
 /*
- * Post requests. What librtsan may not complete is remembered: work that waits for a connection,
+ * Post at most SV_BURST requests. What librtsan may not complete is remembered: work that waits for a connection,
  * and work after its end. The number, or -errno.
  */
 static int
-post_sends(struct sv_qp *q, const struct rtsan_send_wr *wr, int nb)
+post_sends(struct sv_qp *q, struct rtsan_send_wr *wr, const struct sv_dest *dests, int nb)
 {
-	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_send(q->rt, wr, nb);
+	int i, n;
 
+	if (is_datagram(q))
+		return san_sv_ud_post_sends(q, wr, dests, nb);
+	n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : post_bounced(q, wr, nb);
 	if (n == -ENOTCONN) {
 		q->is_failing = true; /* the peer has gone, and now the program learns of that */
 		n = nb;
@@ -44,7 +74,9 @@ post_sends(struct sv_qp *q, const struct rtsan_send_wr *wr, int nb)
 	}
 	for (i = 0; i < n; i++)
 		san_sv_works_add(&q->early_sends, wr[i].wr_id,
-				 wr[i].opcode == RTSAN_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE);
+				 wr[i].opcode == RTSAN_WR_SEND || wr[i].opcode == RTSAN_WR_SEND_IMM ?
+					 IBV_WC_SEND :
+					 IBV_WC_RDMA_WRITE);
 	return n;
 }
 
@@ -52,9 +84,11 @@ static int
 post_recvs(void *arg, const struct rtsan_recv_wr *wr, int nb)
 {
 	struct sv_qp *q = arg;
-	int i, n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_recv(q->rt, wr, nb);
-	int room = (int)q->init.cap.max_recv_wr - (int)q->early_recvs.nb;
+	int i, n, room = (int)q->init.cap.max_recv_wr - (int)q->early_recvs.nb;
 
+	if (is_datagram(q))
+		return san_sv_ud_post_recvs(q, wr, nb);
+	n = q->ibv.state == IBV_QPS_ERR ? -ENOTCONN : rtsan_post_recv(q->rt, wr, nb);
 	if (n == -ENOTCONN) /* the peer has gone, which the program learns when it sends */
 		n = nb <= room ? nb : room > 0 ? room :
 						 0;
@@ -79,7 +113,8 @@ complete_failed(struct sv_qp *q)
 
 /* 0 or an errno. */
 static int
-convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send_wr *to)
+convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send_wr *to,
+	struct sv_dest *dest)
 {
 	bool is_atomic = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		from->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -103,6 +138,9 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 		to->flags |= RTSAN_WR_SIGNALED;
 	if ((from->send_flags & IBV_SEND_INLINE) != 0)
 		to->flags |= RTSAN_WR_INLINE;
+	if (q->ibv.qp_type == IBV_QPT_UD)
+		*dest = (struct sv_dest){from->wr.ud.ah, from->wr.ud.remote_qpn,
+					 from->wr.ud.remote_qkey};
 	return 0;
 }
 
@@ -114,12 +152,12 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 			(wr) = (wr)->next; \
 	} while (0)
 
-/* What a post that took *n* of *nb* returns: 0 or an errno. */
+/* What a post that took *n* returns. 0: go on with the rest, or an errno. */
 static int
-errno_of(int n, int nb)
+errno_of(int n)
 {
 	if (n >= 0)
-		return n == nb ? 0 : ENOMEM;
+		return n > 0 ? 0 : ENOMEM;
 	return -san_sv_explain(n, "posting");
 }
 
@@ -127,6 +165,7 @@ static int
 post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
 {
 	struct rtsan_send_wr burst[SV_BURST];
+	struct sv_dest dests[SV_BURST];
 	SAN_LOCKED(&q->lock);
 
 	if (q->ibv.state != IBV_QPS_RTS && q->ibv.state != IBV_QPS_ERR)
@@ -136,15 +175,17 @@ post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
 		int nb, n, wrong = 0, rc;
 
 		for (nb = 0; nb < SV_BURST && at != NULL; nb++, at = at->next) {
-			wrong = convert(q, at, &burst[nb]);
+			wrong = convert(q, at, &burst[nb], &dests[nb]);
 			if (wrong != 0)
 				break;
 		}
-		n = nb > 0 ? post_sends(q, burst, nb) : 0;
+		if (nb == 0)
+			return wrong;
+		n = post_sends(q, burst, dests, nb);
 		SKIP(*wr, n);
-		rc = errno_of(n, nb);
-		if (rc != 0 || wrong != 0)
-			return rc != 0 ? rc : wrong;
+		rc = errno_of(n);
+		if (rc != 0)
+			return rc;
 	}
 	return 0;
 }
@@ -166,8 +207,9 @@ san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr, int
 		      uint32_t max_sge, struct ibv_recv_wr **wr)
 {
 	struct rtsan_recv_wr burst[SV_BURST];
+	int rc = 0;
 
-	while (*wr != NULL) {
+	while (rc == 0 && *wr != NULL) {
 		struct ibv_recv_wr *at = *wr;
 		int nb, n;
 
@@ -182,10 +224,9 @@ san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr, int
 		}
 		n = nb > 0 ? post(arg, burst, nb) : -EINVAL;
 		SKIP(*wr, n);
-		if (n != nb)
-			return errno_of(n, nb);
+		rc = errno_of(n);
 	}
-	return 0;
+	return rc;
 }
 
 int
@@ -231,7 +272,7 @@ stage(struct ibv_qp_ex *ex, enum rtsan_wr_opcode opcode)
 	*wr = (struct rtsan_send_wr){
 		.wr_id = ex->wr_id,
 		.opcode = (uint8_t)opcode,
-		.sge = &q->staged_sges[(q->nb_staged - 1) * RTSAN_SGE_MAX],
+		.sge = &q->staged_sges[(q->nb_staged - 1) * SV_SGES],
 	};
 	if (q->init.sq_sig_all || (ex->wr_flags & IBV_SEND_SIGNALED) != 0)
 		wr->flags |= RTSAN_WR_SIGNALED;
@@ -294,6 +335,14 @@ wr_cmp_swap(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare
 }
 
 static void
+wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct sv_qp *q = (struct sv_qp *)ex;
+
+	q->staged_dests[q->nb_staged - 1] = (struct sv_dest){ah, qpn, qkey};
+}
+
+static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_sge *list)
 {
 	struct sv_qp *q = (struct sv_qp *)ex;
@@ -318,12 +367,12 @@ static void
 wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t nb, const struct ibv_data_buf *list)
 {
 	struct sv_qp *q = (struct sv_qp *)ex;
-	uint8_t *to = &q->staged_bytes[(q->nb_staged - 1) * RTSAN_INLINE_MAX];
+	uint8_t *to = &q->staged_bytes[(q->nb_staged - 1) * SV_INLINE];
 	struct rtsan_send_wr *wr = &q->staged[q->nb_staged - 1];
 	size_t i, length = 0;
 
 	for (i = 0; i < nb; i++) {
-		if (list[i].length > RTSAN_INLINE_MAX - length) {
+		if (list[i].length > SV_INLINE - length) {
 			q->staged_rc = EINVAL;
 			return;
 		}
@@ -351,12 +400,15 @@ static int
 wr_complete(struct ibv_qp_ex *ex)
 {
 	struct sv_qp *q = (struct sv_qp *)ex;
-	int nb = (int)q->nb_staged, rc = q->staged_rc;
+	int i, n, nb = (int)q->nb_staged, rc = q->staged_rc;
 
 	if (rc == 0 && q->ibv.state != IBV_QPS_RTS && q->ibv.state != IBV_QPS_ERR)
 		rc = EINVAL;
-	if (rc == 0 && nb > 0)
-		rc = errno_of(post_sends(q, q->staged, nb), nb);
+	for (i = 0; rc == 0 && i < nb; i += n) {
+		n = nb - i < SV_BURST ? nb - i : SV_BURST;
+		n = post_sends(q, &q->staged[i], &q->staged_dests[i], n);
+		rc = errno_of(n);
+	}
 	pthread_mutex_unlock(&q->lock);
 	complete_failed(q);
 	return rc;
@@ -369,8 +421,9 @@ san_sv_wr_init(struct sv_qp *q)
 
 	q->init.cap.max_send_wr = depth;
 	q->staged = calloc(depth, sizeof(*q->staged));
-	q->staged_sges = calloc(depth * RTSAN_SGE_MAX, sizeof(*q->staged_sges));
-	q->staged_bytes = calloc(depth, RTSAN_INLINE_MAX);
+	q->staged_sges = calloc(depth * SV_SGES, sizeof(*q->staged_sges));
+	q->staged_bytes = calloc(depth, SV_INLINE);
+	q->staged_dests = calloc(depth, sizeof(*q->staged_dests));
 	q->ex.wr_start = wr_start;
 	q->ex.wr_send = wr_send;
 	q->ex.wr_send_imm = wr_send_imm;
@@ -379,11 +432,15 @@ san_sv_wr_init(struct sv_qp *q)
 	q->ex.wr_rdma_read = wr_rdma_read;
 	q->ex.wr_atomic_fetch_add = wr_fetch_add;
 	q->ex.wr_atomic_cmp_swp = wr_cmp_swap;
+	q->ex.wr_set_ud_addr = wr_set_ud_addr;
 	q->ex.wr_set_sge = wr_set_sge;
 	q->ex.wr_set_sge_list = wr_set_sge_list;
 	q->ex.wr_set_inline_data = wr_set_inline_data;
 	q->ex.wr_set_inline_data_list = wr_set_inline_data_list;
 	q->ex.wr_complete = wr_complete;
 	q->ex.wr_abort = wr_abort;
-	return q->staged != NULL && q->staged_sges != NULL && q->staged_bytes != NULL ? 0 : -ENOMEM;
+	return q->staged != NULL && q->staged_sges != NULL && q->staged_bytes != NULL &&
+			q->staged_dests != NULL ?
+		0 :
+		-ENOMEM;
 }

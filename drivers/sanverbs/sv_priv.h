@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include <infiniband/verbs.h>
 
@@ -32,12 +33,17 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-#define SV_DEVICES  8
-#define SV_GIDS     16
-#define SV_QPS      1024 /* of a process on a device: the lower bits of their numbers */
-#define SV_REQUESTS 1024 /* connections of queue pairs that wait for their program */
-#define SV_BURST    32
-#define SV_PORT     1
+#define SV_DEVICES   8
+#define SV_GIDS      16
+#define SV_QP_BITS   10                 /* of the number of a queue pair: its index */
+#define SV_QPS       (1u << SV_QP_BITS) /* of a process on a device */
+#define SV_REQUESTS  1024               /* connections of queue pairs that wait for their program */
+#define SV_BURST     32
+#define SV_SGES      16  /* elements of a send; librtsan takes RTSAN_SGE_MAX, see sv_bounce.c */
+#define SV_INLINE    256 /* likewise bytes that are copied, of RTSAN_INLINE_MAX */
+#define SV_PORT      1
+#define SV_MTU       1024 /* bytes of a datagram, and what is reported as the port's MTU */
+#define SV_HELLO_LEN 8    /* private data of a request for an RC queue pair */
 
 /** Call the function of that name of the next library. */
 #define SV_NEXT(name, ...) ((__typeof__(&(name)))san_sv_next(#name))(__VA_ARGS__)
@@ -123,6 +129,42 @@ struct sv_srq {
 	pthread_mutex_t lock; /**< protects posting */
 };
 
+/** An end of a connection: the context of a queue pair of librtsan. */
+struct sv_end {
+	struct sv_qp *q;
+};
+
+struct sv_ah {
+	struct ibv_ah ibv;
+	union ibv_gid dgid;
+};
+
+/** Where a datagram goes. */
+struct sv_dest {
+	const struct ibv_ah *ah;
+	uint32_t qpn, qkey;
+};
+
+/** Connection between two queue pairs for datagrams. */
+struct sv_flow {
+	struct sv_end end; /**< first */
+	struct rtsan_qp *rt;
+	union ibv_gid gid;
+	uint32_t qpn, qkey; /**< of the other one */
+	LIST_ENTRY(sv_flow) link;
+};
+
+/** Posted work of a queue pair for datagrams. */
+struct sv_slots {
+	struct sv_slot {
+		uint64_t wr_id;
+		uint8_t *grh; /**< receives: the 40 bytes in front of the data */
+		bool is_signaled, is_used;
+	} * slot;
+	uint32_t nb, next;
+	pthread_mutex_t lock;
+};
+
 enum sv_link {
 	SV_LINK_NONE = 0,
 	SV_LINK_WAITS = 1, /**< requested or to be accepted; not established */
@@ -135,7 +177,11 @@ struct sv_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	struct rtsan_qp *rt;
+	struct rtsan_qp *rt; /**< datagrams: never connected, has the receives of all flows */
+	struct sv_end end;
+	LIST_HEAD(, sv_flow) flows; /**< datagrams; under *lock* */
+	uint32_t nb_flows;
+	struct sv_slots sends, recvs; /**< datagrams */
 	struct ibv_qp_init_attr init; /**< as created */
 	struct ibv_qp_attr attr;      /**< as modified */
 	pthread_mutex_t lock;         /**< protects posting */
@@ -150,10 +196,14 @@ struct sv_qp {
 	 * the program learns of the end. Protected by the lock of recv_cq.
 	 */
 	struct sv_works late_recvs;
+	/* memory for sends that librtsan does not take as they are; NULL: not needed yet */
+	struct rtsan_mr *bounce;
+	uint32_t nb_bounced; /**< so far; they complete in order */
 	/* the requests between ibv_wr_start() and ibv_wr_complete(), with their elements */
 	struct rtsan_send_wr *staged;
-	struct rtsan_sge *staged_sges; /**< RTSAN_SGE_MAX for each */
-	uint8_t *staged_bytes;         /**< RTSAN_INLINE_MAX for each */
+	struct rtsan_sge *staged_sges; /**< SV_SGES for each */
+	uint8_t *staged_bytes;         /**< SV_INLINE for each */
+	struct sv_dest *staged_dests;  /**< datagrams */
 	uint32_t nb_staged;
 	int staged_rc;
 };
@@ -179,6 +229,9 @@ int san_sv_errno(int rc, const char *what);
 void san_sv_gid(const char *text, union ibv_gid *gid);
 /** The reverse. */
 void san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX]);
+
+/** Index of our first GID of the family of *gid*, or 0. */
+int san_sv_gid_like(const struct sv_device *dev, const union ibv_gid *gid);
 
 /** The device of *context*, or NULL if it is another library's. */
 struct sv_device *san_sv_device(const struct ibv_context *context);
@@ -208,6 +261,9 @@ void san_sv_cq_move(struct sv_cq *cq);
 /** Complete *works* of *q* itself, the first with *status*, the others as flushed; empties them. */
 void san_sv_complete(struct ibv_cq *cq, const struct sv_qp *q, struct sv_works *works,
 		     enum ibv_wc_status status);
+/** Lock both completion queues of *q*, in the order of their addresses, and unlock them. */
+void san_sv_cqs_lock(const struct sv_qp *q);
+void san_sv_cqs_unlock(const struct sv_qp *q);
 /** Remove the completions of queue pair *qp_num*; with the lock of *cq*. */
 void san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num);
 void san_sv_works_add(struct sv_works *works, uint64_t wr_id, enum ibv_wc_opcode opcode);
@@ -238,6 +294,35 @@ int san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr,
 			  uint32_t max_sge, struct ibv_recv_wr **wr);
 /** Set the functions of ibv_wr_*(). 0 or -ENOMEM. */
 int san_sv_wr_init(struct sv_qp *q);
+
+/* ---- sv_bounce.c ---- */
+
+/** Number of places: one for each request that librtsan holds, and for those of a burst. */
+uint32_t san_sv_bounce_nb(const struct sv_qp *q);
+/**
+ * If librtsan does not take *wr* as it is, copy its bytes to a place of *q*, which *sge* names then.
+ * Such a request has at most 4096 bytes. 0 or -errno.
+ */
+int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place);
+/** The queue pair of librtsan is gone. */
+void san_sv_bounce_end(struct sv_qp *q);
+
+/* ---- sv_ud.c ---- */
+
+/** Create what only queue pairs for datagrams have. 0 or -ENOMEM. */
+int san_sv_ud_init(struct sv_qp *q);
+/** Handle a request for a datagram's flow; with the lock of the device. */
+void san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev);
+/** Handle an event of a flow; with that lock. */
+void san_sv_ud_event(struct sv_end *end, const struct rtsan_event *ev);
+/** End all flows of *q*, with its lock. Its receives become early_recvs. */
+void san_sv_ud_end(struct sv_qp *q);
+/** Post, with the lock of *q*: the number, or -errno. */
+int san_sv_ud_post_sends(struct sv_qp *q, struct rtsan_send_wr *wr,
+			 const struct sv_dest *dests, int nb);
+int san_sv_ud_post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb);
+/** Complete *to*, the completion of a flow's work. True if the program gets it. */
+bool san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc *to);
 
 /* ---- sv_srq.c ---- */
 

@@ -20,16 +20,14 @@
 #include "sv_priv.h"
 
 #define SERVICE 0x76657262000000ull /* "verb" */
-#define QP_BITS 10                  /* of a number: the index */
 #define RNR_MS  65535
 #define END_S   1 /* that the end of a connection may take */
-
-static_assert(SV_QPS == 1 << QP_BITS, "the rest of 24 bits is the number of the process");
 
 /** Parameters of the private data. */
 struct hello {
 	uint32_t dest, src; /**< big endian */
 };
+static_assert(sizeof(struct hello) == SV_HELLO_LEN, "SV_HELLO_LEN");
 
 uint64_t
 san_sv_service(uint32_t number)
@@ -59,6 +57,8 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 	san_sv_cq_move(recv_cq);
 	q->ibv.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&recv_cq->lock);
+	if (q->ibv.qp_type == IBV_QPT_UD)
+		san_sv_ud_end(q);
 	if (q->link == SV_LINK_UP)
 		rtsan_disconnect(q->rt);
 	if (q->link == SV_LINK_UP || q->link == SV_LINK_WAITS)
@@ -118,7 +118,7 @@ connect_to_peer(struct sv_qp *q)
 	int rc;
 
 	san_sv_gid_text(gid, peer);
-	rc = rtsan_connect(q->rt, peer, san_sv_service(q->attr.dest_qp_num >> QP_BITS), &param);
+	rc = rtsan_connect(q->rt, peer, san_sv_service(q->attr.dest_qp_num >> SV_QP_BITS), &param);
 	if (rc == 0)
 		q->link = SV_LINK_WAITS;
 	return san_sv_explain(rc, "ibv_modify_qp() to RTR");
@@ -149,7 +149,7 @@ on_request(struct sv_device *dev, const struct rtsan_event *ev)
 	struct sv_qp *q;
 
 	if (ev->private_len != sizeof(*hello)) {
-		rtsan_reject(dev->rt, ev->request, NULL, 0);
+		san_sv_ud_request(dev, ev);
 		return;
 	}
 	if (dev->nb_requests == SV_REQUESTS) { /* the oldest one's program has likely ended */
@@ -209,6 +209,7 @@ void
 san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 {
 	bool is_up = ev->type == RTSAN_EV_ESTABLISHED;
+	struct sv_end *end;
 	struct sv_qp *q;
 
 	if (ev->type == RTSAN_EV_CONNECT_REQUEST) {
@@ -216,7 +217,12 @@ san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 			on_request(dev, ev);
 		return;
 	}
-	q = rtsan_qp_context(ev->qp);
+	end = rtsan_qp_context(ev->qp);
+	q = end->q;
+	if (q->ibv.qp_type == IBV_QPT_UD) {
+		san_sv_ud_event(end, ev);
+		return;
+	}
 	if (is_up && q->ibv.state == IBV_QPS_ERR) { /* the program has ended it meanwhile */
 		set_link(q, SV_LINK_UP);
 		rtsan_disconnect(q->rt);
@@ -237,11 +243,12 @@ check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
 {
 	const struct rtsan_caps *caps = &dev->caps;
 
-	if (a->qp_type != IBV_QPT_RC)
+	if (a->qp_type == IBV_QPT_UD ? a->srq != NULL || !caps->has_recv_from :
+				       a->qp_type != IBV_QPT_RC)
 		return -EOPNOTSUPP;
 	if (a->send_cq == NULL || a->recv_cq == NULL || a->cap.max_send_wr > caps->max_wr ||
-	    a->cap.max_recv_wr > caps->max_wr || a->cap.max_send_sge > caps->max_sge ||
-	    a->cap.max_recv_sge > caps->max_sge || a->cap.max_inline_data > caps->max_inline)
+	    a->cap.max_recv_wr > caps->max_wr || a->cap.max_send_sge > SV_SGES ||
+	    a->cap.max_recv_sge > caps->max_sge || a->cap.max_inline_data > SV_INLINE)
 		return -EINVAL;
 	return 0;
 }
@@ -260,7 +267,7 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 		.recv_cq = ((struct sv_cq *)q->init.recv_cq)->rt,
 		.sq_depth = sends < dev->caps.max_wr ? sends : dev->caps.max_wr,
 		.rq_depth = q->init.cap.max_recv_wr,
-		.context = q,
+		.context = &q->end,
 		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : NULL,
 	};
 
@@ -273,22 +280,17 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 static void
 destroy_rt(struct sv_qp *q)
 {
-	struct sv_cq *cqs[2] = {(struct sv_cq *)q->ibv.send_cq, (struct sv_cq *)q->ibv.recv_cq};
-	int i, nb = cqs[0] == cqs[1] ? 1 : 2;
-
-	if (nb == 2 && cqs[0] > cqs[1]) {
-		cqs[0] = cqs[1];
-		cqs[1] = (struct sv_cq *)q->ibv.send_cq;
-	}
-	for (i = 0; i < nb; i++)
-		pthread_mutex_lock(&cqs[i]->lock);
+	pthread_mutex_lock(&q->lock);
+	san_sv_ud_end(q);
+	pthread_mutex_unlock(&q->lock);
+	san_sv_cqs_lock(q);
 	rtsan_qp_destroy(q->rt);
 	q->rt = NULL;
+	san_sv_bounce_end(q);
 	q->early_sends.nb = q->early_recvs.nb = q->late_recvs.nb = 0;
-	for (i = 0; i < nb; i++) {
-		san_sv_cq_forget(cqs[i], q->ibv.qp_num);
-		pthread_mutex_unlock(&cqs[i]->lock);
-	}
+	san_sv_cq_forget((struct sv_cq *)q->ibv.send_cq, q->ibv.qp_num);
+	san_sv_cq_forget((struct sv_cq *)q->ibv.recv_cq, q->ibv.qp_num);
+	san_sv_cqs_unlock(q);
 }
 
 static void
@@ -300,6 +302,9 @@ qp_free(struct sv_qp *q)
 	free(q->staged);
 	free(q->staged_sges);
 	free(q->staged_bytes);
+	free(q->staged_dests);
+	free(q->sends.slot);
+	free(q->recvs.slot);
 	free(q);
 }
 
@@ -318,7 +323,7 @@ choose_place(struct sv_device *dev, struct sv_qp *q)
 		return -ENOSPC;
 	dev->qp_next = place + 1;
 	dev->qps[place] = q;
-	q->ibv.qp_num = dev->number << QP_BITS | place;
+	q->ibv.qp_num = dev->number << SV_QP_BITS | place;
 	return 0;
 }
 
@@ -336,7 +341,8 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	memcpy(&q->init, a, sizeof(q->init));
 	if (a->srq != NULL)
 		q->init.cap.max_recv_wr = 1;
-	q->init.cap.max_inline_data = dev->caps.max_inline;
+	if (q->init.cap.max_inline_data < dev->caps.max_inline)
+		q->init.cap.max_inline_data = dev->caps.max_inline;
 	a->cap = q->init.cap;
 	q->is_ex = (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 	q->ibv.context = context;
@@ -347,11 +353,14 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	q->ibv.srq = a->srq;
 	q->ibv.qp_type = a->qp_type;
 	q->ibv.state = IBV_QPS_RESET;
+	q->end.q = q;
 	pthread_mutex_init(&q->ibv.mutex, NULL);
 	pthread_cond_init(&q->ibv.cond, NULL);
 	pthread_mutex_init(&q->lock, NULL);
 	SAN_LOCKED(&dev->lock);
 	rc = q->is_ex ? san_sv_wr_init(q) : 0;
+	if (rc == 0 && a->qp_type == IBV_QPT_UD)
+		rc = san_sv_ud_init(q);
 	if (rc == 0)
 		rc = create_rt(dev, q);
 	if (rc == 0)
@@ -444,11 +453,11 @@ san_sv_qp_join(struct sv_qp *q, struct sv_id *id)
 	q->ibv.state = IBV_QPS_INIT;
 }
 
-/** What must and may be set by a change of the state of RC (InfiniBand's table 92). */
-static const struct {
+/** What must and may be set by a change of the state of RC and of UD (InfiniBand's table 92). */
+static const struct change {
 	enum ibv_qp_state from, to;
 	int must, may;
-} changes[] = {
+} rc_changes[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
@@ -464,20 +473,29 @@ static const struct {
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
 		 IBV_QP_PATH_MIG_STATE},
+},
+  ud_changes[] = {
+	  {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	  {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	  {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	  {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	  {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
+#define NB(table) (sizeof(table) / sizeof((table)[0]))
 
 static bool
-is_allowed(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+is_allowed(const struct ibv_qp *qp, enum ibv_qp_state to, int mask)
 {
-	size_t i;
+	bool is_ud = qp->qp_type == IBV_QPT_UD;
+	const struct change *c = is_ud ? ud_changes : rc_changes;
+	const struct change *end = is_ud ? c + NB(ud_changes) : c + NB(rc_changes);
 
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0;
-	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
-		if (changes[i].from == from && changes[i].to == to)
-			return (mask & changes[i].must) == changes[i].must &&
-				(mask & ~(changes[i].must | changes[i].may)) == 0;
+	for (; c < end; c++)
+		if (c->from == qp->state && c->to == to)
+			return (mask & c->must) == c->must && (mask & ~(c->must | c->may)) == 0;
 	return false;
 }
 
@@ -494,6 +512,7 @@ keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 		PART(IBV_QP_ACCESS_FLAGS, qp_access_flags),
 		PART(IBV_QP_PKEY_INDEX, pkey_index),
 		PART(IBV_QP_PORT, port_num),
+		PART(IBV_QP_QKEY, qkey),
 		PART(IBV_QP_AV, ah_attr),
 		PART(IBV_QP_PATH_MTU, path_mtu),
 		PART(IBV_QP_TIMEOUT, timeout),
@@ -509,7 +528,7 @@ keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (i = 0; i < NB(parts); i++)
 		if ((mask & parts[i].mask) != 0)
 			memcpy((char *)to + parts[i].at, (const char *)from + parts[i].at,
 			       parts[i].bytes);
@@ -537,7 +556,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		return SV_NEXT(ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
-	    !is_allowed(from, to, mask) || !is_valid(dev, attr, mask))
+	    !is_allowed(qp, to, mask) || !is_valid(dev, attr, mask))
 		return EINVAL;
 	keep_attr(&q->attr, attr, mask);
 	if (to == IBV_QPS_ERR) {
@@ -547,7 +566,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		destroy_rt(q);
 		san_sv_mr_retry(dev);
 		rc = create_rt(dev, q);
-	} else if (to == IBV_QPS_RTR) {
+	} else if (to == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC) {
 		qp->state = to; /* a request may be accepted from now on */
 		rc = connect_or_accept(dev, q);
 	}

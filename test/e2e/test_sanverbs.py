@@ -56,6 +56,7 @@ QUICK = (
     f'ib_write_lat {PERFTEST} -n 500',
     f'ib_send_bw {PERFTEST} -n 500 -q 8',
     'ibv_srq_pingpong -g 0 -p PORT -c -e',
+    'ibv_ud_pingpong -g 0 -p PORT -c -e',
 )
 ALL = (
     f'{PINGPONG} -N',
@@ -72,6 +73,9 @@ ALL = (
     'ibv_srq_pingpong -g 0 -p PORT -c -q 3 -r 20 -s 100000',
     f'ib_send_bw {PERFTEST} -n 500 --use-srq -q 4',
     f'ib_send_lat {PERFTEST} -n 500 --use-srq',
+    'ibv_ud_pingpong -g 0 -p PORT -c -s 1000',
+    f'ib_send_lat {PERFTEST} -n 500 -c UD -I 64',
+    f'ib_send_bw {PERFTEST} -n 500 -c UD --use_old_post_send',
 )
 
 

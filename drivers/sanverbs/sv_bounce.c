@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Sends with more elements, or more inline bytes, than librtsan takes: their bytes are copied.
+ */
+
+#include "sv_priv.h"
+
+#define BOUNCE 4096 /* bytes of a place */
+
+uint32_t
+san_sv_bounce_nb(const struct sv_qp *q)
+{
+	/* librtsan rounds the depth of a queue up to a power of two: see create_rt() */
+	return 2 * (q->init.cap.max_send_wr + SV_BURST) + SV_BURST;
+}
+
+int
+san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place)
+{
+	struct sv_device *dev = san_sv_device(q->ibv.context);
+	uint64_t length = 0;
+	uint32_t i;
+	uint8_t *to;
+	int rc;
+
+	for (i = 0; i < wr->nb_sge; i++)
+		length += wr->sge[i].length;
+	if (wr->nb_sge <= RTSAN_SGE_MAX &&
+	    ((wr->flags & RTSAN_WR_INLINE) == 0 || length <= RTSAN_INLINE_MAX))
+		return 0;
+	if (wr->opcode == RTSAN_WR_PULL || length > BOUNCE)
+		return -EINVAL;
+	if (q->bounce == NULL) {
+		rc = rtsan_mr_alloc(dev->rt, (size_t)san_sv_bounce_nb(q) * BOUNCE, 0, &q->bounce);
+		if (rc != 0)
+			return rc;
+	}
+	to = (uint8_t *)rtsan_mr_addr(q->bounce) + (size_t)place * BOUNCE;
+	*sge = (struct rtsan_sge){to, (uint32_t)length, rtsan_mr_lkey(q->bounce)};
+	for (i = 0; i < wr->nb_sge; i++) {
+		memcpy(to, wr->sge[i].addr, wr->sge[i].length);
+		to += wr->sge[i].length;
+	}
+	wr->sge = sge;
+	wr->nb_sge = 1;
+	wr->flags &= (uint8_t)~RTSAN_WR_INLINE;
+	return 0;
+}
+
+void
+san_sv_bounce_end(struct sv_qp *q)
+{
+	if (q->bounce != NULL)
+		rtsan_mr_dereg(q->bounce);
+	q->bounce = NULL;
+	q->nb_bounced = 0;
+}

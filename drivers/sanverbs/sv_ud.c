@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Datagrams (UD).
+ *
+ * DESIGN NOTES
+ *
+ * A datagram goes over a connection of librtsan, a flow. The first one to a queue pair makes it, and
+ * both sides use it. All flows of a queue pair take the receives of its own queue pair of librtsan,
+ * which is never connected. The request to connect names the Q_Key, so that no datagram needs a
+ * header.
+ *
+ * A send succeeds, whatever happens to it. It is dropped if the destination does not exist, has
+ * another Q_Key, or posts no receive within a millisecond. The 40 bytes in front of received data
+ * get the addresses when the completion is taken.
+ */
+
+#include <arpa/inet.h>
+
+#include "sv_priv.h"
+
+#define GRH_LEN   ((uint32_t)sizeof(struct ibv_grh))
+#define FLOWS_MAX 1024 /* of a queue pair */
+
+/** Parameters of the private data, big endian. */
+struct ud_hello {
+	uint32_t dest, src; /**< numbers of queue pairs */
+	uint32_t qkey;      /**< of *dest* */
+	uint32_t own_qkey;  /**< of *src* */
+};
+static_assert(sizeof(struct ud_hello) != SV_HELLO_LEN, "told from requests of RC by length");
+
+/* ---- posted work: librtsan's wr_id is its place here, because one may be dropped ---- */
+
+static int
+slots_init(struct sv_slots *s, uint32_t nb)
+{
+	s->nb = nb != 0 ? nb : 1;
+	s->slot = calloc(s->nb, sizeof(*s->slot));
+	pthread_mutex_init(&s->lock, NULL);
+	return s->slot != NULL ? 0 : -ENOMEM;
+}
+
+int
+san_sv_ud_init(struct sv_qp *q)
+{
+	int rc = slots_init(&q->sends, q->init.cap.max_send_wr);
+
+	return rc == 0 ? slots_init(&q->recvs, q->init.cap.max_recv_wr) : rc;
+}
+
+/* The place; -1: all are in use. */
+static int
+slot_take(struct sv_slots *s, uint64_t wr_id, uint8_t *grh, bool is_signaled)
+{
+	uint32_t i;
+	SAN_LOCKED(&s->lock);
+
+	for (i = 0; i < s->nb; i++) {
+		uint32_t at = (s->next + i) % s->nb;
+
+		if (s->slot[at].is_used)
+			continue;
+		s->next = at + 1;
+		s->slot[at] = (struct sv_slot){wr_id, grh, is_signaled, true};
+		return (int)at;
+	}
+	return -1;
+}
+
+static struct sv_slot
+slot_give(struct sv_slots *s, uint64_t at)
+{
+	SAN_LOCKED(&s->lock);
+
+	s->slot[at].is_used = false;
+	return s->slot[at];
+}
+
+/* ---- flows ---- */
+
+static struct sv_flow *
+flow_create(struct sv_qp *q, const union ibv_gid *gid, uint32_t qpn, uint32_t qkey, int *rc)
+{
+	struct sv_flow *f = q->nb_flows < FLOWS_MAX ? calloc(1, sizeof(*f)) : NULL;
+	struct rtsan_qp_attr attr = {
+		.send_cq = ((struct sv_cq *)q->ibv.send_cq)->rt,
+		.recv_cq = ((struct sv_cq *)q->ibv.recv_cq)->rt,
+		.sq_depth = q->init.cap.max_send_wr,
+		.rq_depth = 1,
+		.recv_from = q->rt,
+		.context = f,
+	};
+
+	*rc = -ENOMEM;
+	if (f == NULL)
+		return NULL;
+	f->end.q = q;
+	f->gid = *gid;
+	f->qpn = qpn;
+	f->qkey = qkey;
+	*rc = rtsan_qp_create(san_sv_device(q->ibv.context)->rt, &attr, &f->rt);
+	if (*rc != 0) {
+		free(f);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&q->flows, f, link);
+	q->nb_flows++;
+	return f;
+}
+
+/* With the lock of *q*. What has arrived, and what becomes of its sends, is reported. */
+static void
+flow_end(struct sv_qp *q, struct sv_flow *f)
+{
+	san_sv_cqs_lock(q);
+	san_sv_cq_move((struct sv_cq *)q->ibv.send_cq);
+	san_sv_cq_move((struct sv_cq *)q->ibv.recv_cq);
+	rtsan_qp_destroy(f->rt);
+	san_sv_cqs_unlock(q);
+	LIST_REMOVE(f, link);
+	q->nb_flows--;
+	free(f);
+}
+
+/* A flow to there; NULL: none, and *rc* says why, 0: there is no way. */
+static struct sv_flow *
+flow_to(struct sv_qp *q, const struct sv_dest *d, int *rc)
+{
+	uint32_t qkey = d->qkey >> 31 != 0 ? q->attr.qkey : d->qkey;
+	const union ibv_gid *gid = &((const struct sv_ah *)d->ah)->dgid;
+	struct ud_hello hello = {htonl(d->qpn), htonl(q->ibv.qp_num), htonl(qkey),
+				 htonl(q->attr.qkey)};
+	struct rtsan_conn_param param = {
+		.rnr_ms = 1, .private_data = &hello, .private_len = sizeof(hello)};
+	char peer[RTSAN_ADDRESS_MAX];
+	struct sv_flow *f;
+
+	LIST_FOREACH(f, &q->flows, link)
+		if (f->qpn == d->qpn && f->qkey == qkey && memcmp(&f->gid, gid, sizeof(*gid)) == 0)
+			return f;
+	f = flow_create(q, gid, d->qpn, qkey, rc);
+	if (f == NULL)
+		return NULL;
+	san_sv_gid_text(gid, peer);
+	*rc = 0;
+	if (rtsan_connect(f->rt, peer, san_sv_service(d->qpn >> SV_QP_BITS), &param) == 0)
+		return f;
+	flow_end(q, f);
+	return NULL;
+}
+
+void
+san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
+{
+	const struct ud_hello *h = (const struct ud_hello *)ev->private_data;
+	struct sv_qp *q = san_sv_qp_find(dev, ntohl(h->dest));
+	struct rtsan_conn_param param = {.rnr_ms = 1};
+	union ibv_gid gid;
+	struct sv_flow *f = NULL;
+	int rc;
+
+	if (ev->private_len == sizeof(*h) && q != NULL && q->ibv.qp_type == IBV_QPT_UD && q->attr.qkey == ntohl(h->qkey) &&
+	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS)) {
+		SAN_LOCKED(&q->lock);
+		san_sv_gid(ev->peer, &gid);
+		f = flow_create(q, &gid, ntohl(h->src), ntohl(h->own_qkey), &rc);
+		if (f != NULL && rtsan_accept(dev->rt, ev->request, f->rt, &param) == 0)
+			return;
+		if (f != NULL)
+			flow_end(q, f);
+	}
+	rtsan_reject(dev->rt, ev->request, NULL, 0);
+}
+
+void
+san_sv_ud_event(struct sv_end *end, const struct rtsan_event *ev)
+{
+	struct sv_qp *q = end->q;
+	SAN_LOCKED(&q->lock);
+
+	if (ev->type != RTSAN_EV_ESTABLISHED)
+		flow_end(q, (struct sv_flow *)end);
+}
+
+void
+san_sv_ud_end(struct sv_qp *q)
+{
+	struct sv_flow *f;
+	uint32_t i;
+
+	while ((f = LIST_FIRST(&q->flows)) != NULL)
+		flow_end(q, f);
+	for (i = 0; i < q->recvs.nb; i++) {
+		struct sv_slot *s = &q->recvs.slot[(q->recvs.next + i) % q->recvs.nb];
+
+		if (s->is_used)
+			san_sv_works_add(&q->early_recvs, s->wr_id, IBV_WC_RECV);
+		s->is_used = false;
+	}
+}
+
+/* ---- work ---- */
+
+static uint64_t
+length_of(const struct rtsan_send_wr *wr)
+{
+	uint64_t length = 0;
+	uint32_t i;
+
+	for (i = 0; i < wr->nb_sge; i++)
+		length += wr->sge[i].length;
+	return length;
+}
+
+/* 1; 0: no room; or -errno. */
+static int
+send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *d)
+{
+	struct rtsan_send_wr own = *wr;
+	struct rtsan_sge sge;
+	struct sv_works dropped = {0};
+	struct sv_flow *f;
+	int rc = 0, n = -ENOTCONN, at;
+
+	if ((wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM) ||
+	    length_of(wr) > SV_MTU)
+		return -EINVAL;
+	f = flow_to(q, d, &rc);
+	if (rc != 0)
+		return rc;
+	at = slot_take(&q->sends, wr->wr_id, NULL, (wr->flags & RTSAN_WR_SIGNALED) != 0);
+	if (at < 0)
+		return 0;
+	own.wr_id = (uint64_t)at;
+	own.flags |= RTSAN_WR_SIGNALED; /* the place is free when it completes */
+	if (f != NULL) {
+		n = san_sv_bounce(q, &own, &sge, (uint32_t)at);
+		if (n == 0)
+			n = rtsan_post_send(f->rt, &own, 1);
+	}
+	if (n == 1)
+		return 1;
+	slot_give(&q->sends, (uint64_t)at);
+	if (n != -ENOTCONN)
+		return n;
+	if ((wr->flags & RTSAN_WR_SIGNALED) != 0) {
+		SAN_LOCKED(&((struct sv_cq *)q->ibv.send_cq)->lock);
+		san_sv_works_add(&dropped, wr->wr_id, IBV_WC_SEND);
+		san_sv_complete(q->ibv.send_cq, q, &dropped, IBV_WC_SUCCESS);
+		san_sv_works_fini(&dropped);
+	}
+	return 1;
+}
+
+int
+san_sv_ud_post_sends(struct sv_qp *q, struct rtsan_send_wr *wr, const struct sv_dest *dests,
+		     int nb)
+{
+	int i, n = 1;
+
+	for (i = 0; i < nb && n == 1; i++)
+		n = send_one(q, &wr[i], &dests[i]);
+	return n == 1 ? nb : i > 1 ? i - 1 :
+				     n;
+}
+
+static int
+post_one(struct sv_qp *q, const struct rtsan_recv_wr *wr)
+{
+	struct rtsan_sge sge[RTSAN_SGE_MAX];
+	struct rtsan_recv_wr own = {.sge = sge, .nb_sge = wr->nb_sge};
+	int at, n;
+
+	if (wr->nb_sge == 0 || wr->sge[0].length < GRH_LEN)
+		return -EINVAL;
+	memcpy(sge, wr->sge, wr->nb_sge * sizeof(sge[0]));
+	sge[0].addr = (uint8_t *)sge[0].addr + GRH_LEN;
+	sge[0].length -= GRH_LEN;
+	at = slot_take(&q->recvs, wr->wr_id, wr->sge[0].addr, true);
+	if (at < 0)
+		return 0;
+	own.wr_id = (uint64_t)at;
+	n = rtsan_post_recv(q->rt, &own, 1);
+	if (n != 1)
+		slot_give(&q->recvs, (uint64_t)at);
+	return n;
+}
+
+int
+san_sv_ud_post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb)
+{
+	int i, n = 1;
+
+	for (i = 0; i < nb && n == 1; i++)
+		n = post_one(q, &wr[i]);
+	return n == 1 ? nb : i > 1 ? i - 1 :
+				     n;
+}
+
+bool
+san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc *to)
+{
+	const struct sv_flow *f = (const struct sv_flow *)end;
+	const struct sv_device *dev = san_sv_device(end->q->ibv.context);
+	bool is_recv = from->opcode == RTSAN_WC_RECV;
+	struct sv_slot s = slot_give(is_recv ? &end->q->recvs : &end->q->sends, from->wr_id);
+	struct ibv_grh grh = {.version_tclass_flow = htonl(6 << 28), .hop_limit = 64};
+
+	to->wr_id = s.wr_id;
+	if (!is_recv) {
+		to->status = IBV_WC_SUCCESS;
+		return s.is_signaled;
+	}
+	to->byte_len += GRH_LEN;
+	to->src_qp = f->qpn;
+	to->wc_flags |= IBV_WC_GRH;
+	grh.paylen = htons((uint16_t)from->byte_len);
+	grh.sgid = f->gid;
+	grh.dgid = dev->gids[san_sv_gid_like(dev, &f->gid)];
+	memcpy(s.grh, &grh, sizeof(grh));
+	return true;
+}
+
+/* ---- addresses ---- */
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	const struct sv_device *dev = san_sv_device(pd->context);
+	struct sv_ah *ah;
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_create_ah, pd, attr);
+	if (!attr->is_global || attr->grh.sgid_index >= dev->nb_gids) {
+		errno = EINVAL;
+		return NULL;
+	}
+	ah = calloc(1, sizeof(*ah));
+	if (ah == NULL)
+		return NULL;
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	ah->dgid = attr->grh.dgid;
+	return &ah->ibv;
+}
+
+int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	if (san_sv_device(ah->context) == NULL)
+		return SV_NEXT(ibv_destroy_ah, ah);
+	free(ah);
+	return 0;
+}
+
+int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc,
+		    struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const struct sv_device *dev = san_sv_device(context);
+
+	if (dev == NULL)
+		return SV_NEXT(ibv_init_ah_from_wc, context, port, wc, grh, attr);
+	*attr = (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = port,
+		.grh = {.dgid = grh->sgid,
+			.sgid_index = (uint8_t)san_sv_gid_like(dev, &grh->sgid),
+			.hop_limit = 64},
+	};
+	return 0;
+}
+
+struct ibv_ah *
+ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	struct ibv_ah_attr attr;
+
+	if (san_sv_device(pd->context) == NULL)
+		return SV_NEXT(ibv_create_ah_from_wc, pd, wc, grh, port);
+	ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr);
+	return ibv_create_ah(pd, &attr);
+}
