@@ -182,6 +182,7 @@ drop_child(const struct sv_cm_event *e)
 	if (e->ev.event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return;
 	rtsan_reject(child->dev->rt, child->request, NULL, 0);
+	LIST_REMOVE(child, link);
 	free(child);
 }
 
@@ -230,9 +231,9 @@ rdma_destroy_id(struct rdma_cm_id *cm_id)
 	}
 	if (id->has_request)
 		rtsan_reject(id->dev->rt, id->request, NULL, 0);
-	if (cm_id->qp != NULL) {
+	if (id->q != NULL) {
 		SAN_LOCKED(&id->dev->lock);
-		((struct sv_qp *)cm_id->qp)->id = NULL;
+		id->q->id = NULL;
 	}
 	pthread_mutex_lock(&san_sv_cm_lock);
 	if (id->link.le_prev != NULL)

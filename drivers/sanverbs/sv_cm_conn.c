@@ -6,6 +6,10 @@
  *
  *   active    resolved -> rdma_connect() -> ESTABLISHED, REJECTED or UNREACHABLE
  *   passive   CONNECT_REQUEST -> rdma_accept() -> ESTABLISHED
+ *   own       the program created the queue pair and changes its states. At the active side,
+ *             CONNECT_RESPONSE -> rdma_establish() or rdma_reject(). librtsan has established the
+ *             connection by then: the passive side is ESTABLISHED already, and DISCONNECTED by
+ *             the rejection
  *   end       DISCONNECTED at both sides; the queue pair is flushed at the side that disconnects,
  *             and at the other when it does so, too
  */
@@ -24,7 +28,7 @@
 #define REJ_NO_SERVICE   8
 #define REJ_CONSUMER     28
 
-static LIST_HEAD(, sv_id) listening = LIST_HEAD_INITIALIZER(listening);
+static LIST_HEAD(, sv_id) ids = LIST_HEAD_INITIALIZER(ids);
 
 static uint64_t
 service_of(const struct sv_id *id, __be16 port)
@@ -33,6 +37,43 @@ service_of(const struct sv_id *id, __be16 port)
 }
 
 /* ---- queue pairs ---- */
+
+/* The connection of *q* is that of *id* from now on; with the lock of the device. */
+static void
+join(struct sv_id *id, struct sv_qp *q)
+{
+	if (id->q != NULL)
+		id->q->id = NULL;
+	if (q->id != NULL)
+		q->id->q = NULL;
+	q->id = id;
+	id->q = q;
+}
+
+void
+san_sv_cm_forget_qp(struct sv_qp *q)
+{
+	q->id->id.qp = NULL;
+	q->id->q = NULL;
+}
+
+/* Programs modify their queue pairs to RTR before rdma_accept(), or after it. */
+bool
+san_sv_cm_has_qp(struct sv_device *dev, const struct sv_qp *q)
+{
+	const struct sv_id *id;
+
+	if (q->id != NULL)
+		return true;
+	SAN_LOCKED(&san_sv_cm_lock);
+	LIST_FOREACH(id, &ids, link)
+		if (id->has_request && id->dev == dev &&
+		    id->peer.qp_num == q->attr.dest_qp_num &&
+		    memcmp(&id->id.route.addr.addr.ibaddr.dgid, &q->attr.ah_attr.grh.dgid,
+			   sizeof(union ibv_gid)) == 0)
+			return true;
+	return false;
+}
 
 /* Create what the program leaves to us: a completion queue with a channel. */
 static int
@@ -85,7 +126,10 @@ rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	}
 	id->qp = qp;
 	id->pd = attr->pd;
-	san_sv_qp_join((struct sv_qp *)qp, (struct sv_id *)id);
+	SAN_LOCKED(&((struct sv_id *)id)->dev->lock);
+	join((struct sv_id *)id, (struct sv_qp *)qp);
+	((struct sv_qp *)qp)->attr.port_num = SV_PORT;
+	qp->state = IBV_QPS_INIT;
 	return 0;
 }
 
@@ -116,13 +160,21 @@ rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* ---- private data ---- */
 
+/* Find the queue pair to connect, and fill its parameters; with the lock of the device. */
 static int
 fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_PRIVATE_MAX],
 	   struct rtsan_conn_param *out)
 {
 	struct sv_cm_hello *h = (struct sv_cm_hello *)buf;
-	uint32_t qp_num = htonl(id->id.qp->qp_num);
+	struct sv_qp *q = (struct sv_qp *)id->id.qp;
+	uint32_t qp_num;
 
+	if (q == NULL && p != NULL)
+		q = san_sv_qp_find(id->dev, p->qp_num);
+	if (q == NULL || q->link == SV_LINK_WAITS || q->link == SV_LINK_UP)
+		return -EINVAL;
+	join(id, q);
+	qp_num = htonl(q->ibv.qp_num);
 	*out = (struct rtsan_conn_param){
 		.order = RTSAN_ENDING,
 		.rnr_ms = RNR_MS,
@@ -150,17 +202,19 @@ pass_data(struct sv_cm_event *e, const struct rtsan_event *ev)
 {
 	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
 	struct rdma_conn_param *p = &e->ev.param.conn;
+	struct sv_id *id = (struct sv_id *)e->ev.id;
 
 	if (ev->private_len < sizeof(*h) || h->length > ev->private_len - sizeof(*h))
 		return;
-	memcpy(e->data, h + 1, h->length);
-	p->private_data = h->length != 0 ? e->data : NULL;
-	p->private_data_len = h->length;
 	/* what the peer may start, we must be able to answer */
 	p->responder_resources = h->initiator_depth;
 	p->initiator_depth = h->responder_resources;
 	p->rnr_retry_count = 7;
 	p->qp_num = (uint32_t)(h->qp_num[0] << 16 | h->qp_num[1] << 8 | h->qp_num[2]);
+	id->peer = *p;
+	memcpy(e->data, h + 1, h->length);
+	p->private_data = h->length != 0 ? e->data : NULL;
+	p->private_data_len = h->length;
 }
 
 /* ---- calls ---- */
@@ -206,7 +260,7 @@ rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 		san_sv_cm_bind(&any, san_sv_device_at(i));
 	pthread_mutex_lock(&san_sv_cm_lock);
 	if (id->link.le_prev == NULL)
-		LIST_INSERT_HEAD(&listening, id, link);
+		LIST_INSERT_HEAD(&ids, id, link);
 	pthread_mutex_unlock(&san_sv_cm_lock);
 	if (*san_sv_cm_port(src) != 0)
 		return san_sv_cm_result(listen_at(id, *san_sv_cm_port(src), nb), "rdma_listen()");
@@ -221,25 +275,26 @@ int
 rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 {
 	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param param;
 	char peer[RTSAN_ADDRESS_MAX];
 	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_connect, cm_id, p);
-	if (q == NULL)
-		return san_sv_cm_result(-EOPNOTSUPP, "rdma_connect()");
+	if (id->dev == NULL)
+		return san_sv_cm_result(-EINVAL, "rdma_connect()");
+	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
 	if (rc == 0) {
-		SAN_LOCKED(&id->dev->lock);
+		id->is_active = true;
 		san_sv_gid_text(&cm_id->route.addr.addr.ibaddr.dgid, peer);
-		rc = rtsan_connect(q->rt, peer,
+		rc = rtsan_connect(id->q->rt, peer,
 				   service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr)),
 				   &param);
 		if (rc == 0)
-			q->link = SV_LINK_WAITS;
+			id->q->link = SV_LINK_WAITS;
 	}
+	pthread_mutex_unlock(&id->dev->lock);
 	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_connect()");
 }
 
@@ -247,25 +302,35 @@ int
 rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 {
 	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param param;
 	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_accept, cm_id, p);
-	if (q == NULL || !id->has_request)
-		return san_sv_cm_result(q == NULL ? -EOPNOTSUPP : -EINVAL, "rdma_accept()");
+	if (!id->has_request)
+		return san_sv_cm_result(-EINVAL, "rdma_accept()");
+	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
+	if (rc == 0)
+		rc = rtsan_accept(id->dev->rt, id->request, id->q->rt, &param);
 	if (rc == 0) {
-		SAN_LOCKED(&id->dev->lock);
-		rc = rtsan_accept(id->dev->rt, id->request, q->rt, &param);
-		if (rc == 0) {
-			id->has_request = false;
-			q->link = SV_LINK_WAITS;
-			q->ibv.state = IBV_QPS_RTS;
-		}
+		id->has_request = false;
+		id->q->link = SV_LINK_WAITS;
+		if (cm_id->qp != NULL)
+			cm_id->qp->state = IBV_QPS_RTS;
 	}
+	pthread_mutex_unlock(&id->dev->lock);
 	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_accept()");
+}
+
+/* CONNECT_RESPONSE was reported: rdma_establish() or rdma_reject() follows. */
+static bool
+has_response(const struct sv_id *id)
+{
+	if (!id->is_active || id->id.qp != NULL || id->q == NULL)
+		return false;
+	SAN_LOCKED(&id->dev->lock);
+	return id->q->link == SV_LINK_UP;
 }
 
 int
@@ -276,6 +341,13 @@ rdma_reject(struct rdma_cm_id *cm_id, const void *data, uint8_t length)
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 
 	SV_CM_ELSE_NEXT(rdma_reject, cm_id, data, length);
+	if (has_response(id)) {
+		SAN_LOCKED(&id->dev->lock);
+		id->q->id = NULL;
+		rtsan_disconnect(id->q->rt);
+		id->q = NULL;
+		return 0;
+	}
 	if (!id->has_request || h.length > SV_CM_DATA_MAX)
 		return san_sv_cm_result(-EINVAL, "rdma_reject()");
 	id->has_request = false;
@@ -291,10 +363,11 @@ int
 rdma_disconnect(struct rdma_cm_id *cm_id)
 {
 	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_qp *q = (struct sv_qp *)cm_id->qp;
+	struct sv_qp *q;
 	bool was_up;
 
 	SV_CM_ELSE_NEXT(rdma_disconnect, cm_id);
+	q = id->q;
 	if (q == NULL)
 		return san_sv_cm_result(-EINVAL, "rdma_disconnect()");
 	pthread_mutex_lock(&id->dev->lock);
@@ -304,12 +377,11 @@ rdma_disconnect(struct rdma_cm_id *cm_id)
 	return was_up ? san_sv_cm_complete(id) : 0;
 }
 
-/* Queue pairs of identifiers change their states by themselves. */
 int
 rdma_establish(struct rdma_cm_id *id)
 {
 	SV_CM_ELSE_NEXT(rdma_establish, id);
-	return san_sv_cm_result(-EINVAL, "rdma_establish()");
+	return san_sv_cm_result(has_response((struct sv_id *)id) ? 0 : -EINVAL, "rdma_establish()");
 }
 
 int
@@ -320,10 +392,36 @@ rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 }
 
 int
-rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+rdma_init_qp_attr(struct rdma_cm_id *cm_id, struct ibv_qp_attr *attr, int *mask)
 {
-	SV_CM_ELSE_NEXT(rdma_init_qp_attr, id, attr, mask);
-	return san_sv_cm_result(-EOPNOTSUPP, "rdma_init_qp_attr()");
+	const struct rdma_ib_addr *addr = &cm_id->route.addr.addr.ibaddr;
+	const struct sv_id *id = (const struct sv_id *)cm_id;
+	int i;
+
+	SV_CM_ELSE_NEXT(rdma_init_qp_attr, cm_id, attr, mask);
+	if (id->dev == NULL || (attr->qp_state != IBV_QPS_INIT && id->peer.qp_num == 0))
+		return san_sv_cm_result(-EINVAL, "rdma_init_qp_attr()");
+	for (i = id->dev->nb_gids - 1; i > 0; i--)
+		if (memcmp(&id->dev->gids[i], &addr->sgid, sizeof(addr->sgid)) == 0)
+			break;
+	*mask = san_sv_qp_mask(attr->qp_state);
+	*attr = (struct ibv_qp_attr){
+		.qp_state = attr->qp_state,
+		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.port_num = SV_PORT,
+		.ah_attr = {.is_global = 1,
+			    .port_num = SV_PORT,
+			    .grh = {.dgid = addr->dgid, .sgid_index = (uint8_t)i}},
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = id->peer.qp_num,
+		.max_dest_rd_atomic = id->peer.responder_resources,
+		.max_rd_atomic = id->peer.initiator_depth,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	return 0;
 }
 
 /* ---- events ---- */
@@ -334,7 +432,7 @@ listener_of(const struct rtsan_listener *listener)
 	struct sv_id *id;
 	int i;
 
-	LIST_FOREACH(id, &listening, link)
+	LIST_FOREACH(id, &ids, link)
 		for (i = 0; i < SV_DEVICES; i++)
 			if (id->listeners[i] == listener)
 				return id;
@@ -389,20 +487,16 @@ san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev)
 	if (id != NULL && san_sv_cm_bind(id, dev) == 0) {
 		SAN_LOCKED(&san_sv_cm_lock);
 		e = san_sv_cm_report(id, listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-		if (e != NULL)
+		if (e != NULL) {
 			pass_data(e, ev);
+			LIST_INSERT_HEAD(&ids, id, link);
+		}
 	}
 	if (e == NULL) {
 		rtsan_reject(dev->rt, ev->request, NULL, 0);
 		free(id);
 	}
 	return true;
-}
-
-void
-san_sv_cm_forget_qp(struct sv_qp *q)
-{
-	q->id->id.qp = NULL;
 }
 
 void
@@ -417,6 +511,7 @@ san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
 		[RTSAN_EV_UNREACHABLE] = {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
 		[RTSAN_EV_DISCONNECTED] = {RDMA_CM_EVENT_DISCONNECTED, 0},
 	};
+	enum rdma_cm_event_type type = reports[ev->type].type;
 	int status = reports[ev->type].status;
 	struct sv_cm_event *e;
 
@@ -424,10 +519,12 @@ san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
 		status = REJ_CONSUMER;
 	else if (ev->reason == RTSAN_R_NO_LISTENER)
 		status = REJ_NO_SERVICE;
-	if (ev->type == RTSAN_EV_ESTABLISHED)
+	if (ev->type == RTSAN_EV_ESTABLISHED && q->id->id.qp != NULL)
 		q->ibv.state = IBV_QPS_RTS;
+	else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->is_active)
+		type = RDMA_CM_EVENT_CONNECT_RESPONSE;
 	SAN_LOCKED(&san_sv_cm_lock);
-	e = san_sv_cm_report(q->id, NULL, reports[ev->type].type, status);
+	e = san_sv_cm_report(q->id, NULL, type, status);
 	if (e != NULL && ev->type != RTSAN_EV_DISCONNECTED)
 		pass_data(e, ev);
 }

@@ -280,8 +280,8 @@ void san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status);
 void san_sv_qp_fail_all(struct sv_device *dev);
 /** Handle an event of the device; with its lock. */
 void san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev);
-/** Its connections are those of *id* from now on: state INIT. */
-void san_sv_qp_join(struct sv_qp *q, struct sv_id *id);
+/** What a program must set with a change to that state. */
+int san_sv_qp_mask(enum ibv_qp_state to);
 /** Number of the listener of process *number*. */
 uint64_t san_sv_service(uint32_t number);
 
@@ -332,6 +332,8 @@ int san_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 
 /** A request to connect: true if an identifier listens there, which gets it. */
 bool san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev);
+/** An identifier connects *q*, or is about to accept a request of the peer that *q* names. */
+bool san_sv_cm_has_qp(struct sv_device *dev, const struct sv_qp *q);
 /** The queue pair of an identifier is destroyed. */
 void san_sv_cm_forget_qp(struct sv_qp *q);
 /** An event of the connection of *q*, which an identifier has. */

@@ -184,7 +184,7 @@ end_link(struct sv_qp *q, bool was_up)
 	set_link(q, SV_LINK_ENDED);
 	if (q->ibv.state == IBV_QPS_ERR)
 		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
-	else if (!was_up)
+	else if (!was_up && q->ibv.state != IBV_QPS_RESET)
 		san_sv_qp_fail(q, IBV_WC_RETRY_EXC_ERR);
 }
 
@@ -442,60 +442,60 @@ ibv_destroy_qp(struct ibv_qp *qp)
 
 /* ---- states ---- */
 
-void
-san_sv_qp_join(struct sv_qp *q, struct sv_id *id)
-{
-	struct sv_device *dev = san_sv_device(q->ibv.context);
-
-	SAN_LOCKED(&dev->lock);
-	q->id = id;
-	q->attr.port_num = SV_PORT;
-	q->ibv.state = IBV_QPS_INIT;
-}
-
-/** What must and may be set by a change of the state of RC and of UD (InfiniBand's table 92). */
-static const struct change {
+/** What must and may be set by a change of the state (InfiniBand's table 92). */
+static const struct {
+	enum ibv_qp_type type;
 	enum ibv_qp_state from, to;
 	int must, may;
-} rc_changes[] = {
-	{IBV_QPS_RESET, IBV_QPS_INIT,
+} changes[] = {
+	{IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-	{IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
-	{IBV_QPS_INIT, IBV_QPS_RTR,
+	{IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR,
 	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
 	 IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-	{IBV_QPS_RTR, IBV_QPS_RTS,
+	{IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS,
 	 IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 		 IBV_QP_MAX_QP_RD_ATOMIC,
 	 IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
 		 IBV_QP_PATH_MIG_STATE},
-	{IBV_QPS_RTS, IBV_QPS_RTS, 0,
+	{IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0,
 	 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH |
 		 IBV_QP_PATH_MIG_STATE},
-},
-  ud_changes[] = {
-	  {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
-	  {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
-	  {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-	  {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
-	  {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPT_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY},
+	{IBV_QPT_UD, IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
-#define NB(table) (sizeof(table) / sizeof((table)[0]))
+
+int
+san_sv_qp_mask(enum ibv_qp_state to)
+{
+	int mask = IBV_QP_STATE;
+	size_t i;
+
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		if (changes[i].type == IBV_QPT_RC && changes[i].to == to)
+			mask |= changes[i].must;
+	return mask;
+}
 
 static bool
 is_allowed(const struct ibv_qp *qp, enum ibv_qp_state to, int mask)
 {
-	bool is_ud = qp->qp_type == IBV_QPT_UD;
-	const struct change *c = is_ud ? ud_changes : rc_changes;
-	const struct change *end = is_ud ? c + NB(ud_changes) : c + NB(rc_changes);
+	size_t i;
 
 	mask &= ~IBV_QP_STATE;
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask == 0;
-	for (; c < end; c++)
-		if (c->from == qp->state && c->to == to)
-			return (mask & c->must) == c->must && (mask & ~(c->must | c->may)) == 0;
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		if (changes[i].type == qp->qp_type && changes[i].from == qp->state &&
+		    changes[i].to == to)
+			return (mask & changes[i].must) == changes[i].must &&
+				(mask & ~(changes[i].must | changes[i].may)) == 0;
 	return false;
 }
 
@@ -528,7 +528,7 @@ keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 	};
 	size_t i;
 
-	for (i = 0; i < NB(parts); i++)
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if ((mask & parts[i].mask) != 0)
 			memcpy((char *)to + parts[i].at, (const char *)from + parts[i].at,
 			       parts[i].bytes);
@@ -566,7 +566,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		destroy_rt(q);
 		san_sv_mr_retry(dev);
 		rc = create_rt(dev, q);
-	} else if (to == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC) {
+	} else if (to == IBV_QPS_RTR && qp->qp_type == IBV_QPT_RC && !san_sv_cm_has_qp(dev, q)) {
 		qp->state = to; /* a request may be accepted from now on */
 		rc = connect_or_accept(dev, q);
 	}

@@ -183,7 +183,7 @@ def listed():
         check('is sanstack-daemon running?' in none.err(), none.tail())
 
 
-CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared')
+CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared', 'own_qps')
 
 
 def calls(place, name):

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of libibverbs, for test_sanverbs.py: verbs_calls CASE. It is linked with libibverbs alone.
+ * Calls of libibverbs and librdmacm, for test_sanverbs.py: verbs_calls CASE.
  * Two queue pairs of the process are connected to each other where a case transfers.
  */
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 
 #define DEPTH   64
 #define PAGE    4096
@@ -58,10 +61,10 @@ open_first(void)
 	CHECK(pd != NULL && cq != NULL);
 }
 
-static struct ibv_qp *
-create(void)
+static struct ibv_qp_init_attr
+init_attr(void)
 {
-	struct ibv_qp_init_attr init = {
+	return (struct ibv_qp_init_attr){
 		.send_cq = cq,
 		.recv_cq = cq,
 		.srq = srq,
@@ -69,6 +72,12 @@ create(void)
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
+}
+
+static struct ibv_qp *
+create(void)
+{
+	struct ibv_qp_init_attr init = init_attr();
 	struct ibv_qp *q = ibv_create_qp(pd, &init);
 
 	CHECK(q != NULL && q->state == IBV_QPS_RESET);
@@ -529,6 +538,215 @@ shared(void)
 	puts("shared: ok");
 }
 
+/* ---- cases: identifiers whose queue pairs the program creates ---- */
+
+enum {
+	ACTIVE = 0,
+	PASSIVE = 1,
+};
+
+/* How a connection is made. */
+enum {
+	SWAPPED = 1,  /* the passive side's queue pair is the first */
+	LATE = 2,     /* the passive side accepts at INIT; the active side connects at INIT */
+	REJECTED = 4, /* by the active side, after the response */
+	MIXED = 8,    /* the passive side's queue pair is rdma_create_qp()'s */
+};
+
+static struct rdma_event_channel *channel[2];
+static struct rdma_cm_id *listener;
+static struct ibv_mr *from, *to; /* what both send, and where they receive */
+
+static struct rdma_cm_id *
+expect(int side, enum rdma_cm_event_type type, uint32_t qp_num, const char *text)
+{
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_get_cm_event(channel[side], &ev) == 0);
+	if (ev->event != type)
+		fprintf(stderr, "%d: %s\n", side, rdma_event_str(ev->event));
+	CHECK(ev->event == type && ev->status == (type == RDMA_CM_EVENT_REJECTED ? 28 : 0));
+	CHECK(qp_num == 0 || ev->param.conn.qp_num == qp_num);
+	CHECK(text == NULL || strcmp(ev->param.conn.private_data, text) == 0);
+	id = ev->id;
+	CHECK(rdma_ack_cm_event(ev) == 0);
+	return id;
+}
+
+/* rdma_create_qp()'s queue pair changes its states by itself. */
+static void
+modify(struct rdma_cm_id *id, struct ibv_qp *q, enum ibv_qp_state state)
+{
+	static const int masks[] = {
+		[IBV_QPS_INIT] = TO_INIT, [IBV_QPS_RTR] = TO_RTR, [IBV_QPS_RTS] = TO_RTS};
+	struct ibv_qp_attr attr = {.qp_state = state};
+	int mask;
+
+	CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0 && attr.qp_state == state);
+	CHECK(mask == masks[state]);
+	if (id->qp == NULL)
+		CHECK(ibv_modify_qp(q, &attr, mask) == 0 && q->state == state);
+	for (int i = 0; state == IBV_QPS_INIT && i < 2; i++)
+		CHECK(post_recv(q, 2, to) == 0);
+}
+
+static struct rdma_conn_param
+conn_param(const struct ibv_qp *q, const char *text)
+{
+	return (struct rdma_conn_param){
+		.qp_num = q->qp_num,
+		.private_data = text,
+		.private_data_len = (uint8_t)(strlen(text) + 1),
+		.responder_resources = 1,
+		.initiator_depth = 1,
+	};
+}
+
+static struct rdma_cm_id *
+resolved(void)
+{
+	struct sockaddr *addr = rdma_get_local_addr(listener);
+	struct rdma_cm_id *id;
+
+	CHECK(rdma_create_id(channel[ACTIVE], &id, NULL, RDMA_PS_TCP) == 0);
+	CHECK(rdma_resolve_addr(id, NULL, addr, 1000) == 0);
+	CHECK(expect(ACTIVE, RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL) == id);
+	CHECK(rdma_resolve_route(id, 1000) == 0);
+	CHECK(expect(ACTIVE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL) == id);
+	CHECK(rdma_establish(id) == -1 && errno == EINVAL);
+	return id;
+}
+
+/* Both sides send, and get what the other sent. */
+static void
+exchange(void)
+{
+	struct ibv_sge sge = {(uintptr_t)from->addr, (uint32_t)from->length, from->lkey};
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1};
+	struct ibv_send_wr *bad;
+	int nb[3] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		memset(from->addr, 10 + i, from->length);
+		CHECK(ibv_post_send(qp[i], &wr, &bad) == 0);
+		for (int k = 0; k < 2; k++) {
+			struct ibv_wc wc = completion();
+
+			CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id <= 2);
+			CHECK(wc.qp_num == qp[wc.wr_id == 2 ? 1 - i : i]->qp_num);
+			nb[wc.wr_id]++;
+		}
+		CHECK(memcmp(from->addr, to->addr, from->length) == 0);
+	}
+	CHECK(nb[1] == 2 && nb[2] == 2);
+}
+
+/* Ask for a connection of qp[ACTIVE]; qp[PASSIVE] may be created later. */
+static void
+request(struct rdma_cm_id *id[2], int how)
+{
+	struct rdma_conn_param param = conn_param(qp[ACTIVE], "request");
+	struct ibv_qp_init_attr init = init_attr();
+
+	id[ACTIVE] = resolved();
+	if (how & LATE)
+		modify(id[ACTIVE], qp[ACTIVE], IBV_QPS_INIT);
+	CHECK(rdma_connect(id[ACTIVE], &param) == 0);
+	id[PASSIVE] = expect(PASSIVE, RDMA_CM_EVENT_CONNECT_REQUEST, qp[ACTIVE]->qp_num,
+			     "request");
+	if (!(how & MIXED))
+		return;
+	CHECK(rdma_create_qp(id[PASSIVE], pd, &init) == 0);
+	qp[PASSIVE] = id[PASSIVE]->qp;
+}
+
+static void
+to_both(struct rdma_cm_id *id, struct ibv_qp *q)
+{
+	modify(id, q, IBV_QPS_RTR);
+	modify(id, q, IBV_QPS_RTS);
+}
+
+static void
+connect_ids(int how)
+{
+	struct rdma_cm_id *id[2];
+	struct rdma_conn_param param;
+
+	for (int i = 0; i < (how & MIXED ? 1 : 2); i++)
+		qp[i ^ (how & SWAPPED)] = create();
+	request(id, how);
+	modify(id[PASSIVE], qp[PASSIVE], IBV_QPS_INIT);
+	if (!(how & LATE))
+		to_both(id[PASSIVE], qp[PASSIVE]);
+	param = conn_param(qp[PASSIVE], "answer");
+	CHECK(rdma_accept(id[PASSIVE], &param) == 0);
+	expect(ACTIVE, RDMA_CM_EVENT_CONNECT_RESPONSE, qp[PASSIVE]->qp_num, "answer");
+	if (how & REJECTED) {
+		CHECK(rdma_reject(id[ACTIVE], NULL, 0) == 0);
+		CHECK(rdma_establish(id[ACTIVE]) == -1 && errno == EINVAL);
+	} else {
+		if (!(how & LATE))
+			modify(id[ACTIVE], qp[ACTIVE], IBV_QPS_INIT);
+		to_both(id[ACTIVE], qp[ACTIVE]);
+		CHECK(rdma_establish(id[ACTIVE]) == 0);
+	}
+	expect(PASSIVE, RDMA_CM_EVENT_ESTABLISHED, 0, NULL);
+	if (!(how & REJECTED)) {
+		if (how & LATE)
+			to_both(id[PASSIVE], qp[PASSIVE]);
+		exchange();
+		CHECK(rdma_disconnect(id[ACTIVE]) == 0);
+		expect(ACTIVE, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	}
+	expect(PASSIVE, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	CHECK(poll(&(struct pollfd){.fd = channel[ACTIVE]->fd, .events = POLLIN}, 1, 50) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(ibv_destroy_qp(qp[i]) == 0 && rdma_destroy_id(id[i]) == 0);
+}
+
+/* A refused queue pair at RESET can be used again. */
+static void
+refuse(void)
+{
+	struct rdma_cm_id *id[2];
+
+	qp[ACTIVE] = create();
+	for (int i = 0; i < 2; i++) {
+		request(id, 0);
+		CHECK(rdma_reject(id[PASSIVE], "no", 3) == 0);
+		expect(ACTIVE, RDMA_CM_EVENT_REJECTED, 0, "no");
+		CHECK(qp[ACTIVE]->state == IBV_QPS_RESET);
+		CHECK(rdma_destroy_id(id[PASSIVE]) == 0 && rdma_destroy_id(id[ACTIVE]) == 0);
+	}
+	CHECK(ibv_destroy_qp(qp[ACTIVE]) == 0);
+}
+
+static void
+own_qps(void)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	union ibv_gid gid;
+
+	open_first();
+	from = reg(calloc(1, 100), 100, 0);
+	to = reg(calloc(1, 100), 100, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0);
+	memcpy(&at.sin_addr, gid.raw + 12, 4);
+	for (int i = 0; i < 2; i++)
+		CHECK((channel[i] = rdma_create_event_channel()) != NULL);
+	CHECK(rdma_create_id(channel[PASSIVE], &listener, NULL, RDMA_PS_TCP) == 0);
+	CHECK(rdma_bind_addr(listener, (struct sockaddr *)&at) == 0);
+	CHECK(rdma_listen(listener, 1) == 0);
+	for (int how = 0; how <= (SWAPPED | LATE | REJECTED | MIXED); how++)
+		if ((how & (SWAPPED | MIXED)) != (SWAPPED | MIXED))
+			connect_ids(how);
+	refuse();
+	CHECK(rdma_destroy_id(listener) == 0);
+	puts("own_qps: ok");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -540,6 +758,7 @@ static const struct {
 	{"states", states},
 	{"ends", ends},
 	{"shared", shared},
+	{"own_qps", own_qps},
 };
 
 int
