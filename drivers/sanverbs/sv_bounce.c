@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sends with more elements, or more inline bytes, than librtsan takes: their bytes are copied.
+ * Sends with more elements, or more inline bytes, than librtsan takes, and datagrams: their bytes are
+ * copied.
  */
 
 #include "sv_priv.h"
@@ -26,7 +27,7 @@ san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, 
 
 	for (i = 0; i < wr->nb_sge; i++)
 		length += wr->sge[i].length;
-	if (wr->nb_sge <= RTSAN_SGE_MAX &&
+	if (q->ibv.qp_type == IBV_QPT_RC && wr->nb_sge <= RTSAN_SGE_MAX &&
 	    ((wr->flags & RTSAN_WR_INLINE) == 0 || length <= RTSAN_INLINE_MAX))
 		return 0;
 	if (wr->opcode == RTSAN_WR_PULL || length > BOUNCE)

@@ -193,7 +193,7 @@ san_sv_complete(struct ibv_cq *ibcq, const struct sv_qp *q, struct sv_works *wor
 			.opcode = works->list[i].opcode,
 			.qp_num = q->ibv.qp_num,
 		};
-		status = IBV_WC_WR_FLUSH_ERR;
+		status = status == IBV_WC_SUCCESS ? status : IBV_WC_WR_FLUSH_ERR;
 	}
 	works->nb = 0;
 	if (cq->is_armed)

@@ -87,6 +87,7 @@ static void
 accept_request(struct sv_device *dev, struct sv_qp *q)
 {
 	struct rtsan_conn_param param = {.rnr_ms = RNR_MS};
+	struct rtsan_qp *rt = q->mirror != NULL ? q->mirror : q->rt;
 	uint32_t i;
 
 	for (i = 0; i < dev->nb_requests; i++) {
@@ -95,7 +96,7 @@ accept_request(struct sv_device *dev, struct sv_qp *q)
 		if (r->dest != q->ibv.qp_num || r->src != q->attr.dest_qp_num ||
 		    memcmp(&r->gid, &q->attr.ah_attr.grh.dgid, sizeof(r->gid)) != 0)
 			continue;
-		if (rtsan_accept(dev->rt, r->request, q->rt, &param) == 0)
+		if (rtsan_accept(dev->rt, r->request, rt, &param) == 0)
 			q->link = SV_LINK_WAITS;
 		drop_request(dev, i--);
 		if (q->link == SV_LINK_WAITS)
@@ -125,18 +126,34 @@ connect_to_peer(struct sv_qp *q)
 }
 
 static int
+create_mirror(struct sv_device *dev, struct sv_qp *q)
+{
+	struct rtsan_qp_attr attr = {
+		.send_cq = ((struct sv_cq *)q->ibv.send_cq)->rt,
+		.recv_cq = ((struct sv_cq *)q->ibv.recv_cq)->rt,
+		.sq_depth = 1,
+		.rq_depth = 1,
+		.context = &q->end,
+		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : q->rt,
+	};
+
+	return rtsan_qp_create(dev->rt, &attr, &q->mirror);
+}
+
+static int
 connect_or_accept(struct sv_device *dev, struct sv_qp *q)
 {
 	int order = memcmp(&dev->gids[q->attr.ah_attr.grh.sgid_index],
 			   &q->attr.ah_attr.grh.dgid, sizeof(union ibv_gid));
+	int rc = 0;
 
 	if (order == 0)
 		order = (q->ibv.qp_num > q->attr.dest_qp_num) -
 			(q->ibv.qp_num < q->attr.dest_qp_num);
 	if (order == 0)
-		return -EOPNOTSUPP; /* with itself */
-	if (order > 0)
-		return connect_to_peer(q);
+		rc = create_mirror(dev, q); /* it is connected to itself */
+	if (order >= 0)
+		return rc == 0 ? connect_to_peer(q) : rc;
 	accept_request(dev, q);
 	return 0;
 }
@@ -161,7 +178,7 @@ on_request(struct sv_device *dev, const struct rtsan_event *ev)
 	san_sv_gid(ev->peer, &r.gid);
 	dev->requests[dev->nb_requests++] = r;
 	q = san_sv_qp_find(dev, r.dest);
-	if (q != NULL && q->link == SV_LINK_NONE &&
+	if (q != NULL && (q->link == SV_LINK_NONE || q->mirror != NULL) &&
 	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS))
 		accept_request(dev, q);
 }
@@ -223,6 +240,8 @@ san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev)
 		san_sv_ud_event(end, ev);
 		return;
 	}
+	if (ev->qp == q->mirror)
+		return;
 	if (is_up && q->ibv.state == IBV_QPS_ERR) { /* the program has ended it meanwhile */
 		set_link(q, SV_LINK_UP);
 		rtsan_disconnect(q->rt);
@@ -284,8 +303,9 @@ destroy_rt(struct sv_qp *q)
 	san_sv_ud_end(q);
 	pthread_mutex_unlock(&q->lock);
 	san_sv_cqs_lock(q);
+	rtsan_qp_destroy(q->mirror);
 	rtsan_qp_destroy(q->rt);
-	q->rt = NULL;
+	q->rt = q->mirror = NULL;
 	san_sv_bounce_end(q);
 	q->early_sends.nb = q->early_recvs.nb = q->late_recvs.nb = 0;
 	san_sv_cq_forget((struct sv_cq *)q->ibv.send_cq, q->ibv.qp_num);

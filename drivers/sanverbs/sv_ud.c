@@ -11,8 +11,10 @@
  * header.
  *
  * A send succeeds, whatever happens to it. It is dropped if the destination does not exist, has
- * another Q_Key, or posts no receive within a millisecond. The 40 bytes in front of received data
- * get the addresses when the completion is taken.
+ * another Q_Key, or posts no receive within a millisecond, and if there is no memory or connection
+ * for it. Its bytes are copied: a program may use them again when a later send has completed, which
+ * may be on another flow. The 40 bytes in front of received data get the addresses when the
+ * completion is taken.
  */
 
 #include <arpa/inet.h>
@@ -44,14 +46,14 @@ slots_init(struct sv_slots *s, uint32_t nb)
 int
 san_sv_ud_init(struct sv_qp *q)
 {
-	int rc = slots_init(&q->sends, q->init.cap.max_send_wr);
+	int rc = slots_init(&q->sends, san_sv_bounce_nb(q));
 
 	return rc == 0 ? slots_init(&q->recvs, q->init.cap.max_recv_wr) : rc;
 }
 
 /* The place; -1: all are in use. */
 static int
-slot_take(struct sv_slots *s, uint64_t wr_id, uint8_t *grh, bool is_signaled)
+slot_take(struct sv_slots *s, uint64_t wr_id, const void *of, bool is_signaled)
 {
 	uint32_t i;
 	SAN_LOCKED(&s->lock);
@@ -62,7 +64,7 @@ slot_take(struct sv_slots *s, uint64_t wr_id, uint8_t *grh, bool is_signaled)
 		if (s->slot[at].is_used)
 			continue;
 		s->next = at + 1;
-		s->slot[at] = (struct sv_slot){wr_id, grh, is_signaled, true};
+		s->slot[at] = (struct sv_slot){wr_id, of, is_signaled, true};
 		return (int)at;
 	}
 	return -1;
@@ -109,21 +111,35 @@ flow_create(struct sv_qp *q, const union ibv_gid *gid, uint32_t qpn, uint32_t qk
 	return f;
 }
 
-/* With the lock of *q*. What has arrived, and what becomes of its sends, is reported. */
+/* With the lock of *q*. What has arrived is reported, and its sends, which are dropped. */
 static void
 flow_end(struct sv_qp *q, struct sv_flow *f)
 {
+	struct sv_works dropped = {0};
+	uint32_t i;
+
 	san_sv_cqs_lock(q);
 	san_sv_cq_move((struct sv_cq *)q->ibv.send_cq);
 	san_sv_cq_move((struct sv_cq *)q->ibv.recv_cq);
 	rtsan_qp_destroy(f->rt);
+	for (i = 0; i < q->sends.nb; i++) {
+		struct sv_slot *s = &q->sends.slot[(q->sends.next + i) % q->sends.nb];
+
+		if (!s->is_used || s->of != f)
+			continue;
+		slot_give(&q->sends, (uint64_t)(s - q->sends.slot));
+		if (s->is_signaled)
+			san_sv_works_add(&dropped, s->wr_id, IBV_WC_SEND);
+	}
+	san_sv_complete(q->ibv.send_cq, q, &dropped, IBV_WC_SUCCESS);
+	san_sv_works_fini(&dropped);
 	san_sv_cqs_unlock(q);
 	LIST_REMOVE(f, link);
 	q->nb_flows--;
 	free(f);
 }
 
-/* A flow to there; NULL: none, and *rc* says why, 0: there is no way. */
+/* A flow to there; NULL: none can be made. *rc*: why, or why there is no way. */
 static struct sv_flow *
 flow_to(struct sv_qp *q, const struct sv_dest *d, int *rc)
 {
@@ -143,11 +159,8 @@ flow_to(struct sv_qp *q, const struct sv_dest *d, int *rc)
 	if (f == NULL)
 		return NULL;
 	san_sv_gid_text(gid, peer);
-	*rc = 0;
-	if (rtsan_connect(f->rt, peer, san_sv_service(d->qpn >> SV_QP_BITS), &param) == 0)
-		return f;
-	flow_end(q, f);
-	return NULL;
+	*rc = rtsan_connect(f->rt, peer, san_sv_service(d->qpn >> SV_QP_BITS), &param);
+	return f;
 }
 
 void
@@ -213,43 +226,48 @@ length_of(const struct rtsan_send_wr *wr)
 	return length;
 }
 
-/* 1; 0: no room; or -errno. */
+/* Complete a send that is dropped. With the lock of *q*. */
+static void
+complete_now(struct sv_qp *q, uint64_t wr_id)
+{
+	struct sv_works works = {0};
+	SAN_LOCKED(&((struct sv_cq *)q->ibv.send_cq)->lock);
+
+	san_sv_works_add(&works, wr_id, IBV_WC_SEND);
+	san_sv_complete(q->ibv.send_cq, q, &works, IBV_WC_SUCCESS);
+	san_sv_works_fini(&works);
+}
+
+/* 1, or -errno: it is malformed. */
 static int
 send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *d)
 {
+	bool is_signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0;
 	struct rtsan_send_wr own = *wr;
 	struct rtsan_sge sge;
-	struct sv_works dropped = {0};
 	struct sv_flow *f;
-	int rc = 0, n = -ENOTCONN, at;
+	int rc = 0, n = 0, at;
 
 	if ((wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM) ||
 	    length_of(wr) > SV_MTU)
 		return -EINVAL;
 	f = flow_to(q, d, &rc);
-	if (rc != 0)
-		return rc;
-	at = slot_take(&q->sends, wr->wr_id, NULL, (wr->flags & RTSAN_WR_SIGNALED) != 0);
-	if (at < 0)
-		return 0;
-	own.wr_id = (uint64_t)at;
-	own.flags |= RTSAN_WR_SIGNALED; /* the place is free when it completes */
-	if (f != NULL) {
+	at = f != NULL ? slot_take(&q->sends, wr->wr_id, f, is_signaled) : -1;
+	if (at >= 0) {
+		own.wr_id = (uint64_t)at;
+		own.flags |= RTSAN_WR_SIGNALED; /* the place is free when it completes */
 		n = san_sv_bounce(q, &own, &sge, (uint32_t)at);
 		if (n == 0)
 			n = rtsan_post_send(f->rt, &own, 1);
+		if (n != 1)
+			slot_give(&q->sends, (uint64_t)at);
 	}
-	if (n == 1)
-		return 1;
-	slot_give(&q->sends, (uint64_t)at);
-	if (n != -ENOTCONN)
+	if (f != NULL && rc != 0) /* there is no way: drops what is posted */
+		flow_end(q, f);
+	if (n < 0 && n != -ENOTCONN)
 		return n;
-	if ((wr->flags & RTSAN_WR_SIGNALED) != 0) {
-		SAN_LOCKED(&((struct sv_cq *)q->ibv.send_cq)->lock);
-		san_sv_works_add(&dropped, wr->wr_id, IBV_WC_SEND);
-		san_sv_complete(q->ibv.send_cq, q, &dropped, IBV_WC_SUCCESS);
-		san_sv_works_fini(&dropped);
-	}
+	if (is_signaled && n != 1)
+		complete_now(q, wr->wr_id);
 	return 1;
 }
 
@@ -318,7 +336,7 @@ san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc
 	grh.paylen = htons((uint16_t)from->byte_len);
 	grh.sgid = f->gid;
 	grh.dgid = dev->gids[san_sv_gid_like(dev, &f->gid)];
-	memcpy(s.grh, &grh, sizeof(grh));
+	memcpy((void *)(uintptr_t)s.of, &grh, sizeof(grh));
 	return true;
 }
 

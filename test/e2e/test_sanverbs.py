@@ -6,6 +6,7 @@ RDMA-3)"""
 import os
 import re
 import socket
+import subprocess
 import sys
 
 from daemon import Daemon, IP, eal
@@ -27,7 +28,7 @@ def embedded(work):
 
 
 def one_daemon(work):
-    daemon = Daemon(work, 'server', vdev=NULL)
+    daemon = Daemon(work, 'server', vdev=NULL, port='conns = 256')    # each flow of datagrams is one
     return [daemon], (daemon.spec, daemon.spec)
 
 
@@ -79,6 +80,21 @@ ALL = (
 )
 
 
+# ---- UCX, and MPI on it; the second word makes its connections ----
+
+UCX = {'UCX_NET_DEVICES': 'san0:1', 'UCX_WARN_UNUSED_ENV_VARS': 'n'}
+UCX_TESTS = (
+    ('rc_v', 'tag_lat -s 64'), ('rc_v', 'tag_bw -s 1000000'), ('rc_v', 'ucp_put_bw -s 65536'),
+    ('rc_v', 'ucp_get -s 65536'), ('rc_v', 'ucp_fadd -s 8'), ('rc_v', 'stream_bw -s 8192'),
+    ('ud_v', 'tag_bw -s 100000'), ('ud_v', 'ucp_am_lat -s 4000'),
+)
+MPI = {
+    'openmpi': 'mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca pml ucx '
+               '--mca osc ucx --mca opal_common_ucx_tls any --mca opal_common_ucx_devices any',
+    'mpich': 'mpiexec.hydra',
+}
+
+
 # ---- programs of librdmacm: the words of both; ADDRESS is the server's, on its device ----
 
 CM_QUICK = (
@@ -89,6 +105,7 @@ CM_ALL = (
     ('ucmatose -b ADDRESS -p PORT -C 10 -S 10000',
      'ucmatose -s ADDRESS -p PORT -C 10 -S 10000'),
     ('rdma_server -s ADDRESS -p PORT', 'rdma_client -s ADDRESS -p PORT'),
+    ('rdma_xserver -p PORT', 'rdma_xclient -s ADDRESS -p PORT'),
     ('cmtime -b ADDRESS -p PORT -c 20', 'cmtime -s ADDRESS -p PORT -c 20'),
     ('ib_write_bw -R -F -p PORT -n 500', 'ib_write_bw -R -F -p PORT -n 500 ADDRESS'),
     ('ib_send_lat -R -F -p PORT -n 500 -e', 'ib_send_lat -R -F -p PORT -n 500 -e ADDRESS'),
@@ -120,15 +137,15 @@ def start(work, name, words, spec, env=None):
                    {'SANVERBS_SPEC': spec, 'SANVERBS_DEBUG': '1', **(env or {})})
 
 
-def pair(place, words):
+def pair(place, words, env=None):
     """The program at both ends: both succeed."""
     with Work() as work:
         daemons, specs = PLACES[place](work)
         port = free_port()
         words = words.replace('PORT', str(port))
-        server = start(work, 'server', words, specs[0])
+        server = start(work, 'server', words, specs[0], env)
         until_true(server.tail, lambda: listens(port) or not server.is_alive())
-        client = start(work, 'client', words + ' 127.0.0.1', specs[1])
+        client = start(work, 'client', words + ' 127.0.0.1', specs[1], env)
         check(client.wait() == 0, f'client: {client.tail()}\nserver: {server.tail()}')
         check(server.wait() == 0, f'server: {server.tail()}')
         for daemon in daemons:
@@ -183,15 +200,39 @@ def listed():
         check('is sanstack-daemon running?' in none.err(), none.tail())
 
 
-CALLS = ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared', 'own_qps')
+CALLS = {'verbs_calls': ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared', 'own_qps'),
+         'verbs_more': ('datagrams', 'copied')}
 
 
-def calls(place, name):
+def calls(place, program, name):
     with Work() as work:
         daemons, specs = PLACES[place](work)
-        here = start(work, name, f'{BUILD}/test/e2e/verbs_calls {name}', specs[0],
+        here = start(work, name, f'{BUILD}/test/e2e/{program} {name}', specs[0],
                      {'EMBEDDED': '1'} if place == 'embedded' else {})
         check(here.wait() == 0 and f'{name}: ok' in here.out(), here.tail())
+        for daemon in daemons:
+            daemon.stop()
+
+
+def mpi(place, kind):
+    """Ranks at both ends, whose cases give the digests of another transport."""
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        subprocess.run([f'mpicc.{kind}', '-w', '-o', work.path('program'),
+                        os.path.join(SOURCE, 'test/e2e/ofi_mpi.c')], check=True)
+
+        def run(name, *ways):
+            words = [*MPI[kind].split()]
+            for way in ways:
+                words += [':'] if way is not ways[0] else []
+                words += ['-n', str(4 // len(ways)), 'env', *way, work.path('program'), '100000']
+            process = Process(work, name, words, {'OMPI_MCA_mpi_yield_when_idle': '1'})
+            check(process.wait() == 0, process.tail())
+            return sorted(process.out().splitlines())
+        options = [f'{key}={value}' for key, value in UCX.items()]
+        ours = run('ours', *([*options, 'UCX_TLS=rc_v,self', f'SANVERBS_SPEC={spec}', *RUN]
+                             for spec in specs))
+        check(len(ours) == 6 and ours == run('theirs', ['UCX_TLS=tcp,self,sm']), f'{ours}')
         for daemon in daemons:
             daemon.stop()
 
@@ -200,8 +241,9 @@ def main():
     tests = Tests()
     tests.add('a device', listed)
     for place in ('embedded', 'one daemon'):
-        for name in CALLS:
-            tests.add(f'{place}: {name}', calls, place, name)
+        for program, names in CALLS.items():
+            for name in names:
+                tests.add(f'{place}: {name}', calls, place, program, name)
     for place in PLACES:
         add = tests.add_long if place == 'veth' else tests.add
         for words in QUICK:
@@ -210,8 +252,14 @@ def main():
             add(f'{place}: {words[1]}', cm_pair, place, *words)
         for words in ALL:
             tests.add_long(f'{place}: {words}', pair, place, words)
+        for tls, words in UCX_TESTS:
+            tests.add_long(f'{place}: ucx_perftest {tls} {words}', pair, place,
+                           f'ucx_perftest -p PORT -n 500 -t {words}', {**UCX, 'UCX_TLS': tls})
         for words in CM_ALL:
             tests.add_long(f'{place}: {words[1]}', cm_pair, place, *words)
+    for place in ('one daemon', 'two daemons'):
+        for kind in MPI:
+            tests.add_long(f'{place}: {kind} on UCX', mpi, place, kind)
     return tests.run()
 
 

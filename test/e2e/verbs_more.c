@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Calls of libibverbs for datagrams, and for sends that are copied, for test_sanverbs.py: verbs_more
+ * CASE.
+ */
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include "verbs_pair.h"
+
+#define QKEY 0x11111111
+#define GRH  40
+#define LEN  100
+
+static uint8_t *bytes; /* sent, then where it arrives */
+static struct ibv_mr *mr;
+static union ibv_gid gid;
+static struct ibv_cq *recv_cq;
+
+static struct ibv_qp *
+create_ud(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = recv_cq, .cap = {DEPTH, DEPTH, 1, 1, 0}, .qp_type = IBV_QPT_UD};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_qp *q = ibv_create_qp(pd, &init);
+
+	CHECK(q != NULL);
+	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) == EINVAL);
+	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE) == 0);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+	return q;
+}
+
+static int
+post_ud(struct ibv_qp *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t length)
+{
+	struct ibv_sge sge = {(uintptr_t)bytes, length, mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .wr_id = qpn,
+					 .opcode = IBV_WR_SEND_WITH_IMM,
+					 .imm_data = 0x12345678,
+					 .send_flags = IBV_SEND_SIGNALED,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey},
+				 };
+
+	return ibv_post_send(q, &wr, &bad);
+}
+
+/* It succeeds, whatever became of it. */
+static void
+send_ud(struct ibv_qp *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct ibv_wc wc;
+
+	CHECK(post_ud(q, ah, qpn, qkey, LEN) == 0);
+	wc = completion();
+	CHECK(wc.status == 0 && wc.opcode == IBV_WC_SEND && wc.wr_id == qpn);
+}
+
+static int
+recv_ud(struct ibv_qp *q, uint64_t wr_id, uint32_t length)
+{
+	struct ibv_sge sge = {(uintptr_t)bytes + 2048, length, mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1};
+
+	return ibv_post_recv(q, &wr, &bad);
+}
+
+static struct ibv_ah *
+open_ud(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	struct ibv_ah *ah;
+
+	open_first();
+	bytes = calloc(1, 4096);
+	mr = reg(bytes, 4096, IBV_ACCESS_LOCAL_WRITE);
+	recv_cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
+	CHECK(recv_cq != NULL);
+	qp[0] = create_ud();
+	qp[1] = create_ud();
+	CHECK(ibv_query_gid(context, 1, 0, &gid) == 0);
+	CHECK(ibv_create_ah(pd, &(struct ibv_ah_attr){.port_num = 1}) == NULL && errno == EINVAL);
+	attr.grh.dgid = gid;
+	ah = ibv_create_ah(pd, &attr);
+	CHECK(ah != NULL);
+	return ah;
+}
+
+static struct ibv_wc
+received(void)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(recv_cq, 1, &wc) == 0)
+		sched_yield();
+	return wc;
+}
+
+static void
+arrives(const struct ibv_qp *to, const struct ibv_qp *from, uint64_t wr_id)
+{
+	const struct ibv_grh *grh = (const struct ibv_grh *)(bytes + 2048);
+	struct ibv_wc wc = received();
+
+	CHECK(wc.status == 0 && wc.opcode == IBV_WC_RECV && wc.wr_id == wr_id);
+	CHECK(wc.byte_len == GRH + LEN && wc.src_qp == from->qp_num && wc.qp_num == to->qp_num);
+	CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && wc.imm_data == 0x12345678);
+	CHECK(memcmp(&grh->sgid, &gid, sizeof(gid)) == 0);
+	CHECK(memcmp(&grh->dgid, &gid, sizeof(gid)) == 0);
+	CHECK(memcmp(bytes, bytes + 2048 + GRH, LEN) == 0);
+}
+
+static void
+datagrams(void)
+{
+	struct ibv_ah *back, *ah = open_ud();
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+
+	for (uint64_t i = 0; i < 3; i++) {
+		memset(bytes, (int)i + 1, LEN);
+		CHECK(recv_ud(qp[1], i, GRH + LEN) == 0);
+		send_ud(qp[0], ah, qp[1]->qp_num, QKEY);
+		arrives(qp[1], qp[0], i);
+	}
+	/* the answer, to the address in front of the data */
+	back = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)(bytes + 2048), 1);
+	CHECK(back != NULL && recv_ud(qp[0], 9, GRH + LEN) == 0);
+	send_ud(qp[1], back, qp[0]->qp_num, 0x80000000); /* the sender's own Q_Key */
+	arrives(qp[0], qp[1], 9);
+	/* dropped: no receive, another Q_Key, no such queue pair */
+	send_ud(qp[0], ah, qp[1]->qp_num, QKEY);
+	CHECK(recv_ud(qp[1], 10, GRH + LEN) == 0);
+	send_ud(qp[0], ah, qp[1]->qp_num, QKEY + 1);
+	send_ud(qp[0], ah, qp[1]->qp_num ^ 0x3ff, QKEY);
+	usleep(50000);
+	CHECK(ibv_poll_cq(recv_cq, 1, &wc) == 0);
+	send_ud(qp[0], ah, qp[1]->qp_num, QKEY);
+	arrives(qp[1], qp[0], 10);
+	/* what can't be */
+	CHECK(recv_ud(qp[1], 11, GRH - 1) == EINVAL);
+	CHECK(post_ud(qp[0], ah, qp[1]->qp_num, QKEY, 1025) == EINVAL);
+	/* flushed, in order */
+	for (uint64_t i = 20; i < 23; i++)
+		CHECK(recv_ud(qp[1], i, GRH + LEN) == 0);
+	CHECK(to_state(qp[1], IBV_QPS_ERR) == 0);
+	CHECK(recv_ud(qp[1], 23, GRH + LEN) == 0);
+	for (uint64_t i = 20; i < 24; i++) {
+		wc = received();
+		CHECK(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR);
+	}
+	send_ud(qp[0], ah, qp[1]->qp_num, QKEY);
+	CHECK(ibv_destroy_ah(ah) == 0 && ibv_destroy_ah(back) == 0);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0 && ibv_destroy_cq(cq) == 0);
+	puts("datagrams: ok");
+}
+
+/* Sends of more elements, or of more inline bytes, than librtsan takes; on a queue pair to itself. */
+static void
+copied(void)
+{
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {DEPTH, DEPTH, 16, 1, 256},
+					.qp_type = IBV_QPT_RC,
+					.sq_sig_all = 1};
+	struct ibv_sge sge[16];
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge};
+
+	open_first();
+	init.send_cq = init.recv_cq = cq;
+	qp[0] = ibv_create_qp(pd, &init);
+	CHECK(qp[0] != NULL && init.cap.max_inline_data >= 256 && init.cap.max_send_sge >= 16);
+	CHECK(to_init(qp[0]) == 0 && to_rtr(qp[0], qp[0]->qp_num, TO_RTR) == 0);
+	CHECK(to_rts(qp[0]) == 0);
+	bytes = calloc(2, 4096);
+	mr = reg(bytes, 8192, ALL);
+	for (int i = 0; i < 300; i++) {
+		bool is_inline = i % 2 != 0;
+		uint32_t length = is_inline ? 10 : 256, nb = is_inline ? 16 : 7;
+		struct ibv_sge to = {(uintptr_t)bytes + 4096, 4096, mr->lkey};
+		struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1, .sg_list = &to, .num_sge = 1};
+
+		for (uint32_t k = 0; k < nb; k++) {
+			sge[k] = (struct ibv_sge){(uintptr_t)bytes + k * length, length,
+						  is_inline ? 0 : mr->lkey};
+			memset(bytes + k * length, (int)k + i, length);
+		}
+		wr.num_sge = (int)nb;
+		wr.send_flags = is_inline ? IBV_SEND_INLINE : 0;
+		CHECK(ibv_post_recv(qp[0], &recv, &bad_recv) == 0);
+		CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
+		if (is_inline) /* it may change at once */
+			memset(bytes, 0, nb * length);
+		for (int k = 0; k < 2; k++) {
+			struct ibv_wc wc = completion();
+
+			CHECK(wc.status == 0);
+			CHECK(wc.opcode != IBV_WC_RECV || wc.byte_len == nb * length);
+		}
+		for (uint32_t k = 0; k < nb * length; k++)
+			CHECK(bytes[4096 + k] == (uint8_t)(k / length + (uint32_t)i));
+	}
+	sge[0].length = 4096;
+	wr.send_flags = 0;
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == EINVAL);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
+	puts("copied: ok");
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "datagrams") == 0)
+		datagrams();
+	if (argc > 1 && strcmp(argv[1], "copied") == 0)
+		copied();
+	return 0;
+}
