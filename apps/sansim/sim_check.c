@@ -534,7 +534,11 @@ san_sim_check_pcb_round(struct sim_world *w, struct sim_host *h)
 		if (c->state == SAN_CONN_OPEN)
 			check_pcb_conn(w, h, c, &b[slot], share);
 		b[slot] = (struct sim_before){
-			c->nb_rtx, c->cid, c->pcb.inflight, {oldest_of(c, SAN_WIN_REQ), oldest_of(c, SAN_WIN_DATA)}};
+			.nb_rtx = c->nb_rtx,
+			.cid = c->cid,
+			.inflight = c->pcb.inflight,
+			.oldest = {oldest_of(c, SAN_WIN_REQ), oldest_of(c, SAN_WIN_DATA)},
+		};
 	}
 }
 

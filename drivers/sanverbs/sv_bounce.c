@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Sends with more elements, or more inline bytes, than librtsan takes, and datagrams: their bytes are
- * copied.
+ * Sends with more elements, or more inline bytes, than librtsan takes, and datagrams: their bytes
+ * are copied.
  */
 
 #include "sv_priv.h"

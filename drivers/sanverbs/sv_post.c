@@ -55,8 +55,8 @@ post_bounced(struct sv_qp *q, struct rtsan_send_wr *wr, int nb)
 }
 
 /*
- * Post at most SV_BURST requests. What librtsan may not complete is remembered: work that waits for a connection,
- * and work after its end. The number, or -errno.
+ * Post at most SV_BURST requests. What librtsan may not complete is remembered: work that waits for
+ * a connection, and work after its end. The number, or -errno.
  */
 static int
 post_sends(struct sv_qp *q, struct rtsan_send_wr *wr, const struct sv_dest *dests, int nb)
@@ -74,9 +74,7 @@ post_sends(struct sv_qp *q, struct rtsan_send_wr *wr, const struct sv_dest *dest
 	}
 	for (i = 0; i < n; i++)
 		san_sv_works_add(&q->early_sends, wr[i].wr_id,
-				 wr[i].opcode == RTSAN_WR_SEND || wr[i].opcode == RTSAN_WR_SEND_IMM ?
-					 IBV_WC_SEND :
-					 IBV_WC_RDMA_WRITE);
+				 wr[i].opcode == RTSAN_WR_PUSH ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
 	return n;
 }
 

@@ -179,7 +179,7 @@ struct sv_qp {
 	};
 	struct rtsan_qp *rt; /**< datagrams: never connected, has the receives of all flows */
 	struct sv_end end;
-	struct rtsan_qp *mirror;    /**< peer of *rt* if it is connected to itself: takes its receives */
+	struct rtsan_qp *mirror;    /**< peer of *rt* if that is its own; takes its receives */
 	LIST_HEAD(, sv_flow) flows; /**< datagrams; under *lock* */
 	uint32_t nb_flows;
 	struct sv_slots sends, recvs; /**< datagrams */
@@ -260,8 +260,8 @@ int san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 /** Move the completions that librtsan has to the program's; with the lock of *cq*. */
 void san_sv_cq_move(struct sv_cq *cq);
 /**
- * Complete *works* of *q* itself, and empty them: all with success, or the first with *status* and the
- * others as flushed.
+ * Complete *works* of *q* itself, and empty them: all with success, or the first with *status* and
+ * the others as flushed.
  */
 void san_sv_complete(struct ibv_cq *cq, const struct sv_qp *q, struct sv_works *works,
 		     enum ibv_wc_status status);
@@ -304,8 +304,8 @@ int san_sv_wr_init(struct sv_qp *q);
 /** Number of places: one for each request that librtsan holds, and for those of a burst. */
 uint32_t san_sv_bounce_nb(const struct sv_qp *q);
 /**
- * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to a place of *q*, which *sge* names then.
- * Such a request has at most 4096 bytes. 0 or -errno.
+ * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to a place of *q*,
+ * which *sge* names then. Such a request has at most 4096 bytes. 0 or -errno.
  */
 int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place);
 /** The queue pair of librtsan is gone. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Datagrams (UD).
+ * Datagrams (UD). (RDMA-4)
  *
  * DESIGN NOTES
  *
- * A datagram goes over a connection of librtsan, a flow. The first one to a queue pair makes it, and
- * both sides use it. All flows of a queue pair take the receives of its own queue pair of librtsan,
- * which is never connected. The request to connect names the Q_Key, so that no datagram needs a
- * header.
+ * A datagram goes over a connection of librtsan, a flow. The first one to a queue pair makes it,
+ * and both sides use it. All flows of a queue pair take the receives of its own queue pair of
+ * librtsan, which is never connected. The request to connect names the Q_Key, so that no datagram
+ * needs a header.
  *
  * A send succeeds, whatever happens to it. It is dropped if the destination does not exist, has
  * another Q_Key, or posts no receive within a millisecond, and if there is no memory or connection
@@ -173,7 +173,8 @@ san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
 	struct sv_flow *f = NULL;
 	int rc;
 
-	if (ev->private_len == sizeof(*h) && q != NULL && q->ibv.qp_type == IBV_QPT_UD && q->attr.qkey == ntohl(h->qkey) &&
+	if (ev->private_len == sizeof(*h) && q != NULL && q->ibv.qp_type == IBV_QPT_UD &&
+	    q->attr.qkey == ntohl(h->qkey) &&
 	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS)) {
 		SAN_LOCKED(&q->lock);
 		san_sv_gid(ev->peer, &gid);

@@ -376,10 +376,11 @@ struct packed_msg {
 static inline bool
 has_recv(const struct san_ulp_qp *qp, uint32_t n, const struct san_wire_msg *msg)
 {
-	uint32_t at = (qp->rq->head + n) & (qp->rq->depth - 1);
+	const struct san_ulp_rq *rq = qp->rq;
+	uint32_t at = (rq->head + n) & (rq->depth - 1);
 
 	return san_ulp_qp_nb_posted(qp) > n && san_ulp_cq_has(qp->recv_cq, n) &&
-		(!san_wire_is_send(msg->kind) || msg->length <= qp->rq->rqes[qp->rq->queue[at]].room);
+		(!san_wire_is_send(msg->kind) || msg->length <= rq->rqes[rq->queue[at]].room);
 }
 
 /* True if all messages of *m* can be taken: then *msgs* has them. */

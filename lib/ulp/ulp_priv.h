@@ -191,7 +191,7 @@ struct san_ulp_rqe {
 	uint8_t state;  /**< enum san_ulp_rqe_state */
 };
 
-/** A receive queue: posted and unused receives, in order of posting. */
+/** A receive queue: posted and unused receives, in order. Others may share it. (RT-44) */
 struct san_ulp_rq {
 	struct san_ulp_rqe *rqes;
 	uint16_t *queue;

@@ -352,7 +352,7 @@ is_taken_by(const struct san_ulp_rqe *e, const struct san_ulp_qp *qp)
 	return e->state == SAN_RQE_TAKEN && e->taker == SAN_QPN_INDEX(qp->qpn);
 }
 
-/* Return what pushes of *qp* use of its receive queue: receives, in their order, and reservations. */
+/* Return what pushes of *qp* use of its queue: receives, in their order, and reservations. */
 static void
 leave_rq(struct san_ulp_qp *qp)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Calls of libibverbs for datagrams, and for sends that are copied, for test_sanverbs.py: verbs_more
- * CASE.
+ * Calls of libibverbs for datagrams and for sends that are copied, for test_sanverbs.py:
+ * verbs_more CASE.
  */
 
 #include <arpa/inet.h>
@@ -23,13 +23,18 @@ static struct ibv_qp *
 create_ud(void)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = recv_cq, .cap = {DEPTH, DEPTH, 1, 1, 0}, .qp_type = IBV_QPT_UD};
+		.send_cq = cq,
+		.recv_cq = recv_cq,
+		.cap = {DEPTH, DEPTH, 1, 1, 0},
+		.qp_type = IBV_QPT_UD,
+	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	struct ibv_qp *q = ibv_create_qp(pd, &init);
 
 	CHECK(q != NULL);
-	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) == EINVAL);
-	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
+	CHECK(ibv_modify_qp(q, &attr, mask) == EINVAL);
+	CHECK(ibv_modify_qp(q, &attr, mask | IBV_QP_QKEY) == 0);
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(ibv_modify_qp(q, &attr, IBV_QP_STATE) == 0);
 	attr.qp_state = IBV_QPS_RTS;
@@ -41,15 +46,16 @@ static int
 post_ud(struct ibv_qp *q, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t length)
 {
 	struct ibv_sge sge = {(uintptr_t)bytes, length, mr->lkey};
-	struct ibv_send_wr *bad, wr = {
-					 .wr_id = qpn,
-					 .opcode = IBV_WR_SEND_WITH_IMM,
-					 .imm_data = 0x12345678,
-					 .send_flags = IBV_SEND_SIGNALED,
-					 .sg_list = &sge,
-					 .num_sge = 1,
-					 .wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey},
-				 };
+	struct ibv_send_wr wr = {
+		.wr_id = qpn,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.imm_data = 0x12345678,
+		.send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey},
+	};
+	struct ibv_send_wr *bad;
 
 	return ibv_post_send(q, &wr, &bad);
 }
@@ -163,7 +169,7 @@ datagrams(void)
 	puts("datagrams: ok");
 }
 
-/* Sends of more elements, or of more inline bytes, than librtsan takes; on a queue pair to itself. */
+/* Sends of more than librtsan takes, on a queue pair that is connected to itself. */
 static void
 copied(void)
 {

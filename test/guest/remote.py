@@ -44,6 +44,10 @@ class Remote:
         with self.end.changed:
             return ''.join(line + '\n' for line in self.lines)
 
+    def err(self):
+        """A guest's console has both kinds of output."""
+        return self.out()
+
     def is_alive(self):
         return self.status is None and self.end.is_up()
 
