@@ -7,21 +7,26 @@
 
 #include "sv_priv.h"
 
-#define BOUNCE 4096 /* bytes of a place */
+#define BOUNCE 4096 /* bytes of a place; of a datagram SV_MTU */
 
 uint32_t
 san_sv_bounce_nb(const struct sv_qp *q)
 {
-	/* librtsan rounds the depth of a queue up to a power of two: see create_rt() */
-	return 2 * (q->init.cap.max_send_wr + SV_BURST) + SV_BURST;
+	uint32_t depth = 1;
+
+	if (q->ibv.qp_type == IBV_QPT_UD)
+		return q->sends.nb;
+	while (depth < q->init.cap.max_send_wr + SV_BURST) /* as in create_rt(), rounded up */
+		depth *= 2;
+	return 2 * depth + SV_BURST; /* the ring and the lcore hold as many */
 }
 
 int
 san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place)
 {
 	struct sv_device *dev = san_sv_device(q->ibv.context);
+	uint32_t i, size = q->ibv.qp_type == IBV_QPT_UD ? SV_MTU : BOUNCE;
 	uint64_t length = 0;
-	uint32_t i;
 	uint8_t *to;
 	int rc;
 
@@ -30,14 +35,14 @@ san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, 
 	if (q->ibv.qp_type == IBV_QPT_RC && wr->nb_sge <= RTSAN_SGE_MAX &&
 	    ((wr->flags & RTSAN_WR_INLINE) == 0 || length <= RTSAN_INLINE_MAX))
 		return 0;
-	if (wr->opcode == RTSAN_WR_PULL || length > BOUNCE)
+	if (wr->opcode == RTSAN_WR_PULL || length > size)
 		return -EINVAL;
 	if (q->bounce == NULL) {
-		rc = rtsan_mr_alloc(dev->rt, (size_t)san_sv_bounce_nb(q) * BOUNCE, 0, &q->bounce);
+		rc = rtsan_mr_alloc(dev->rt, (size_t)san_sv_bounce_nb(q) * size, 0, &q->bounce);
 		if (rc != 0)
 			return rc;
 	}
-	to = (uint8_t *)rtsan_mr_addr(q->bounce) + (size_t)place * BOUNCE;
+	to = (uint8_t *)rtsan_mr_addr(q->bounce) + (size_t)place * size;
 	*sge = (struct rtsan_sge){to, (uint32_t)length, rtsan_mr_lkey(q->bounce)};
 	for (i = 0; i < wr->nb_sge; i++) {
 		memcpy(to, wr->sge[i].addr, wr->sge[i].length);

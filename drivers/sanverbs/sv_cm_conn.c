@@ -171,7 +171,8 @@ fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_
 
 	if (q == NULL && p != NULL)
 		q = san_sv_qp_find(id->dev, p->qp_num);
-	if (q == NULL || q->link == SV_LINK_WAITS || q->link == SV_LINK_UP)
+	if (q == NULL || q->ibv.qp_type != IBV_QPT_RC || q->link == SV_LINK_WAITS ||
+	    q->link == SV_LINK_UP)
 		return -EINVAL;
 	join(id, q);
 	qp_num = htonl(q->ibv.qp_num);
@@ -447,7 +448,6 @@ accept_id(struct sv_device *dev, struct sv_id *listener, const struct rtsan_even
 	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
 	struct sv_id *id = calloc(1, sizeof(*id));
 	struct rdma_addr *a;
-	int i;
 
 	if (id == NULL)
 		return NULL;
@@ -460,14 +460,8 @@ accept_id(struct sv_device *dev, struct sv_id *listener, const struct rtsan_even
 	id->has_request = true;
 	san_sv_gid(ev->peer, &a->addr.ibaddr.dgid);
 	san_sv_cm_addr(&a->addr.ibaddr.dgid, h->port, &a->dst_storage);
-	for (i = 0; i < dev->nb_gids; i++) {
-		a->addr.ibaddr.sgid = dev->gids[i];
-		san_sv_cm_addr(&dev->gids[i],
-			       port,
-			       &a->src_storage);
-		if (a->src_addr.sa_family == a->dst_addr.sa_family)
-			break;
-	}
+	a->addr.ibaddr.sgid = dev->gids[san_sv_gid_like(dev, &a->addr.ibaddr.dgid)];
+	san_sv_cm_addr(&a->addr.ibaddr.sgid, port, &a->src_storage);
 	return id;
 }
 

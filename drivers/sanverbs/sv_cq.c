@@ -212,7 +212,7 @@ fail_qps(struct sv_device *dev, const struct ibv_wc *wc, int nb)
 			san_sv_qp_find(dev, wc[i].qp_num) :
 			NULL;
 
-		if (q != NULL && q->ibv.state != IBV_QPS_ERR)
+		if (q != NULL && q->ibv.qp_type == IBV_QPT_RC && q->ibv.state != IBV_QPS_ERR)
 			san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
 	}
 }

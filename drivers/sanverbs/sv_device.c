@@ -91,12 +91,13 @@ san_sv_device(const struct ibv_context *context)
 
 /* ---- the node of a device: UCX skips devices without one that it may open ---- */
 
-static const char *
-node_of(const char *path)
+/* True if that path was not found because it is ours. */
+static bool
+is_node(const char *path)
 {
 	static const char ours[] = "/dev/infiniband/" DEV_NAME;
 
-	return strncmp(path, ours, sizeof(ours) - 1) == 0 ? "/dev/null" : path;
+	return errno == ENOENT && strncmp(path, ours, sizeof(ours) - 1) == 0;
 }
 
 /* stat() and stat64(), which take the same struct where int64_t is long. */
@@ -107,7 +108,8 @@ stat_node(const char *path, struct stat *st)
 
 	if (next == NULL)
 		next = (__typeof__(next))san_sv_next("stat");
-	return next(node_of(path), st);
+	return next(path, st) == 0 ? 0 : is_node(path) ? next("/dev/null", st) :
+							 -1;
 }
 extern __typeof__(stat_node) san_sv_stat __asm__("stat") __attribute__((alias("stat_node")));
 extern __typeof__(stat_node) san_sv_stat64 __asm__("stat64") __attribute__((alias("stat_node")));
@@ -119,7 +121,8 @@ access(const char *path, int mode)
 
 	if (next == NULL)
 		next = san_sv_next("access");
-	return next(node_of(path), mode);
+	return next(path, mode) == 0 ? 0 : is_node(path) ? next("/dev/null", mode) :
+							   -1;
 }
 
 /* ---- the list ---- */

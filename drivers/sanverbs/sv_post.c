@@ -39,18 +39,22 @@ static int
 post_bounced(struct sv_qp *q, struct rtsan_send_wr *wr, int nb)
 {
 	uint32_t places = san_sv_bounce_nb(q), nb_bounced = q->nb_bounced;
+	struct rtsan_send_wr before[SV_BURST];
 	struct rtsan_sge sge[SV_BURST];
 	int i, n, rc = 0;
 
 	for (i = 0; i < nb && rc == 0; i++) {
+		before[i] = wr[i];
 		rc = san_sv_bounce(q, &wr[i], &sge[i], nb_bounced % places);
 		nb_bounced += wr[i].sge == &sge[i];
 	}
-	n = rc == 0   ? rtsan_post_send(q->rt, wr, nb) :
-		i > 1 ? rtsan_post_send(q->rt, wr, i - 1) :
-			rc;
-	for (i = 0; i < n; i++)
-		q->nb_bounced += wr[i].sge == &sge[i];
+	nb = rc == 0 ? nb : i - 1;
+	n = rc == 0 || nb > 0 ? rtsan_post_send(q->rt, wr, nb) : rc;
+	for (i = 0; i < nb; i++)
+		if (i < n)
+			q->nb_bounced += wr[i].sge == &sge[i];
+		else
+			wr[i] = before[i]; /* it may be posted again */
 	return n;
 }
 

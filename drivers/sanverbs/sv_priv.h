@@ -149,6 +149,7 @@ struct sv_dest {
 struct sv_flow {
 	struct sv_end end; /**< first */
 	struct rtsan_qp *rt;
+	bool is_ours; /**< it was made for datagrams to the other one */
 	union ibv_gid gid;
 	uint32_t qpn, qkey; /**< of the other one */
 	LIST_ENTRY(sv_flow) link;

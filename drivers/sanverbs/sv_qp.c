@@ -152,10 +152,15 @@ connect_or_accept(struct sv_device *dev, struct sv_qp *q)
 			(q->ibv.qp_num < q->attr.dest_qp_num);
 	if (order == 0)
 		rc = create_mirror(dev, q); /* it is connected to itself */
-	if (order >= 0)
-		return rc == 0 ? connect_to_peer(q) : rc;
-	accept_request(dev, q);
-	return 0;
+	if (order < 0)
+		accept_request(dev, q);
+	else if (rc == 0)
+		rc = connect_to_peer(q);
+	if (rc != 0) {
+		rtsan_qp_destroy(q->mirror);
+		q->mirror = NULL;
+	}
+	return rc;
 }
 
 static void
@@ -299,6 +304,9 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 static void
 destroy_rt(struct sv_qp *q)
 {
+	san_sv_cqs_lock(q);
+	q->ibv.state = IBV_QPS_RESET;
+	san_sv_cqs_unlock(q);
 	pthread_mutex_lock(&q->lock);
 	san_sv_ud_end(q);
 	pthread_mutex_unlock(&q->lock);

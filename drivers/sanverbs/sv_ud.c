@@ -6,9 +6,9 @@
  * DESIGN NOTES
  *
  * A datagram goes over a connection of librtsan, a flow. The first one to a queue pair makes it,
- * and both sides use it. All flows of a queue pair take the receives of its own queue pair of
- * librtsan, which is never connected. The request to connect names the Q_Key, so that no datagram
- * needs a header.
+ * and only that side uses it: the number of its peer is not proved. All flows of a queue pair take
+ * the receives of its own queue pair of librtsan, which is never connected. The request to connect
+ * names the Q_Key, so that no datagram needs a header.
  *
  * A send succeeds, whatever happens to it. It is dropped if the destination does not exist, has
  * another Q_Key, or posts no receive within a millisecond, and if there is no memory or connection
@@ -28,7 +28,6 @@
 struct ud_hello {
 	uint32_t dest, src; /**< numbers of queue pairs */
 	uint32_t qkey;      /**< of *dest* */
-	uint32_t own_qkey;  /**< of *src* */
 };
 static_assert(sizeof(struct ud_hello) != SV_HELLO_LEN, "told from requests of RC by length");
 
@@ -46,7 +45,7 @@ slots_init(struct sv_slots *s, uint32_t nb)
 int
 san_sv_ud_init(struct sv_qp *q)
 {
-	int rc = slots_init(&q->sends, san_sv_bounce_nb(q));
+	int rc = slots_init(&q->sends, 2 * q->init.cap.max_send_wr + SV_BURST);
 
 	return rc == 0 ? slots_init(&q->recvs, q->init.cap.max_recv_wr) : rc;
 }
@@ -145,19 +144,20 @@ flow_to(struct sv_qp *q, const struct sv_dest *d, int *rc)
 {
 	uint32_t qkey = d->qkey >> 31 != 0 ? q->attr.qkey : d->qkey;
 	const union ibv_gid *gid = &((const struct sv_ah *)d->ah)->dgid;
-	struct ud_hello hello = {htonl(d->qpn), htonl(q->ibv.qp_num), htonl(qkey),
-				 htonl(q->attr.qkey)};
+	struct ud_hello hello = {htonl(d->qpn), htonl(q->ibv.qp_num), htonl(qkey)};
 	struct rtsan_conn_param param = {
 		.rnr_ms = 1, .private_data = &hello, .private_len = sizeof(hello)};
 	char peer[RTSAN_ADDRESS_MAX];
 	struct sv_flow *f;
 
 	LIST_FOREACH(f, &q->flows, link)
-		if (f->qpn == d->qpn && f->qkey == qkey && memcmp(&f->gid, gid, sizeof(*gid)) == 0)
+		if (f->is_ours && f->qpn == d->qpn && f->qkey == qkey &&
+		    memcmp(&f->gid, gid, sizeof(*gid)) == 0)
 			return f;
 	f = flow_create(q, gid, d->qpn, qkey, rc);
 	if (f == NULL)
 		return NULL;
+	f->is_ours = true;
 	san_sv_gid_text(gid, peer);
 	*rc = rtsan_connect(f->rt, peer, san_sv_service(d->qpn >> SV_QP_BITS), &param);
 	return f;
@@ -174,11 +174,11 @@ san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
 	int rc;
 
 	if (ev->private_len == sizeof(*h) && q != NULL && q->ibv.qp_type == IBV_QPT_UD &&
-	    q->attr.qkey == ntohl(h->qkey) &&
+	    q->attr.qkey == ntohl(h->qkey) && q->nb_flows < FLOWS_MAX / 2 &&
 	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS)) {
 		SAN_LOCKED(&q->lock);
 		san_sv_gid(ev->peer, &gid);
-		f = flow_create(q, &gid, ntohl(h->src), ntohl(h->own_qkey), &rc);
+		f = flow_create(q, &gid, ntohl(h->src), 0, &rc);
 		if (f != NULL && rtsan_accept(dev->rt, ev->request, f->rt, &param) == 0)
 			return;
 		if (f != NULL)
@@ -322,7 +322,7 @@ san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc
 {
 	const struct sv_flow *f = (const struct sv_flow *)end;
 	const struct sv_device *dev = san_sv_device(end->q->ibv.context);
-	bool is_recv = from->opcode == RTSAN_WC_RECV;
+	bool is_recv = from->opcode >= RTSAN_WC_RECV;
 	struct sv_slot s = slot_give(is_recv ? &end->q->recvs : &end->q->sends, from->wr_id);
 	struct ibv_grh grh = {.version_tclass_flow = htonl(6 << 28), .hop_limit = 64};
 
@@ -331,13 +331,15 @@ san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc
 		to->status = IBV_WC_SUCCESS;
 		return s.is_signaled;
 	}
-	to->byte_len += GRH_LEN;
+	/* a push with an immediate takes a receive, too: as if it had no bytes */
+	to->byte_len = GRH_LEN + (from->opcode == RTSAN_WC_RECV ? from->byte_len : 0);
 	to->src_qp = f->qpn;
 	to->wc_flags |= IBV_WC_GRH;
 	grh.paylen = htons((uint16_t)from->byte_len);
 	grh.sgid = f->gid;
 	grh.dgid = dev->gids[san_sv_gid_like(dev, &f->gid)];
-	memcpy((void *)(uintptr_t)s.of, &grh, sizeof(grh));
+	if (end->q->ibv.state != IBV_QPS_RESET) /* else the program may have unmapped it */
+		memcpy((void *)(uintptr_t)s.of, &grh, sizeof(grh));
 	return true;
 }
 

@@ -92,11 +92,11 @@ san_tl_ulp_unreserve(void *arg, uint16_t slot)
 
 	if (qp == NULL)
 		return;
-	SAN_ASSERT(qp->nb_set_aside > 0);
-	if (qp->nb_set_aside == 0)
+	if (qp->nb_set_aside == 0) /* the queue that it shared has been destroyed */
 		return;
 	qp->rq->nb_set_aside--;
 	qp->nb_set_aside--;
+	san_ulp_qp_returned(arg, qp->rq);
 }
 
 /* ---- pushes ---- */
@@ -117,7 +117,7 @@ ulp_place_take_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_tl_rx
 	}
 	if (san_wire_is_send(r->kind) && r->length > e->room && r->packed) {
 		/* the send is repeated alone, and then the receive completes in error (RT-34) */
-		san_ulp_qp_return_recv(qp, e);
+		san_ulp_qp_return_recv(ulp, qp, e);
 		return SAN_ST_LENGTH;
 	}
 	if (san_wire_is_send(r->kind) && r->length > e->room) {
@@ -252,7 +252,7 @@ san_tl_ulp_push_abort(void *arg, struct san_tl_rxn *r)
 		return;
 	e = recv_of(qp, r);
 	if (e != NULL)
-		san_ulp_qp_return_recv(qp, e);
+		san_ulp_qp_return_recv(arg, qp, e);
 }
 
 /* ---- express: pushes of one packet ---- */

@@ -433,7 +433,9 @@ void san_ulp_qp_mark(struct san_ulp *ulp, struct san_ulp_qp *qp);
 /** Take the first posted receive and reserve a CQ entry; NULL: none, or the CQ is full. */
 struct san_ulp_rqe *san_ulp_qp_take_recv(struct san_ulp_qp *qp);
 /** Undo that: the receive returns to its place at the head of the queue. */
-void san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e);
+void san_ulp_qp_return_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e);
+/** A receive, or the reservation of one, has returned: others that share the queue may want it. */
+void san_ulp_qp_returned(struct san_ulp *ulp, struct san_ulp_rq *rq);
 /** Complete a taken receive: *wc* needs op, status, byte_len, imm. */
 void san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e,
 			      struct san_ulp_wc *wc);

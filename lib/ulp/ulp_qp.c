@@ -296,11 +296,21 @@ return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
 }
 
 void
-san_ulp_qp_return_recv(struct san_ulp_qp *qp, struct san_ulp_rqe *e)
+san_ulp_qp_returned(struct san_ulp *ulp, struct san_ulp_rq *rq)
+{
+	struct san_ulp_qp *owner = container_of(rq, struct san_ulp_qp, own_rq);
+
+	if (owner->is_shared)
+		san_ulp_qp_mark(ulp, owner); /* tl may be the caller, so the pump does the rest */
+}
+
+void
+san_ulp_qp_return_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_ulp_rqe *e)
 {
 	SAN_ASSERT(e->state == SAN_RQE_TAKEN);
 	return_recv(qp, e);
 	san_ulp_cq_unreserve(qp->recv_cq);
+	san_ulp_qp_returned(ulp, qp->rq);
 }
 
 void
@@ -354,19 +364,20 @@ is_taken_by(const struct san_ulp_rqe *e, const struct san_ulp_qp *qp)
 
 /* Return what pushes of *qp* use of its queue: receives, in their order, and reservations. */
 static void
-leave_rq(struct san_ulp_qp *qp)
+leave_rq(struct san_ulp *ulp, struct san_ulp_qp *qp)
 {
 	struct san_ulp_rq *rq = qp->rq;
 	uint32_t i;
 
 	for (i = 0; i < rq->depth; i++)
 		if (is_taken_by(&rq->rqes[i], qp))
-			san_ulp_qp_return_recv(qp, &rq->rqes[i]);
+			san_ulp_qp_return_recv(ulp, qp, &rq->rqes[i]);
 	rq->nb_set_aside -= qp->nb_set_aside;
 	qp->nb_set_aside = 0;
 	if (qp->is_hungry)
 		TAILQ_REMOVE(&rq->hungry, qp, hungry_link);
 	qp->is_hungry = false;
+	san_ulp_qp_returned(ulp, rq);
 }
 
 void
@@ -381,7 +392,7 @@ san_ulp_qp_unbind(struct san_ulp *ulp, uint32_t qpn)
 		ulp->qp_of_slot[qp->slot] = NULL;
 	qp->state = SAN_ULP_QP_ENDED;
 	qp->blocked = false;
-	leave_rq(qp);
+	leave_rq(ulp, qp);
 	ulp_qp_flush_work(ulp, qp);
 }
 
@@ -396,7 +407,7 @@ end_sharing(struct san_ulp *ulp, const struct san_ulp_qp *qp)
 		other = ulp->qps[i];
 		if (other == NULL || other == qp || other->rq != &qp->own_rq)
 			continue;
-		leave_rq(other);
+		leave_rq(ulp, other);
 		other->rq = &other->own_rq;
 	}
 }
@@ -534,6 +545,11 @@ san_ulp_qp_pump(struct san_ulp *ulp, uint64_t now_ns)
 		ulp_qp_unlist(ulp, qp);
 		if (qp->state == SAN_ULP_QP_BOUND)
 			san_ulp_wr_submit(ulp, qp, now_ns);
+		if (unlikely(qp->is_shared)) {
+			if (qp->state == SAN_ULP_QP_ENDED)
+				ulp_qp_flush_recvs(ulp, qp);
+			feed_hungry(ulp, &qp->own_rq, now_ns);
+		}
 	} while (qp != last);
 }
 

@@ -169,6 +169,37 @@ datagrams(void)
 	puts("datagrams: ok");
 }
 
+/* Each has its number as its bytes, however many wait for a receive. */
+static void
+posted_until_full(struct ibv_send_wr *wr)
+{
+	struct ibv_sge to = {(uintptr_t)bytes + 4096, 64, mr->lkey};
+	struct ibv_recv_wr *bad_recv, recv = {.sg_list = &to, .num_sge = 1};
+	struct ibv_send_wr *bad;
+	uint32_t n = 0;
+	struct ibv_wc wc;
+
+	wr->send_flags = IBV_SEND_INLINE;
+	wr->num_sge = 7;
+	for (int i = 0; i < 7; i++)
+		wr->sg_list[i] = (struct ibv_sge){(uintptr_t)bytes, sizeof(n), 0};
+	for (int tries = 0; tries < 20; tries++, usleep(1000))
+		for (memcpy(bytes, &n, sizeof(n)); ibv_post_send(qp[0], wr, &bad) == 0;
+		     memcpy(bytes, &n, sizeof(n)))
+			n++;
+	CHECK(n > DEPTH);
+	for (uint32_t i = 0; i < n; i++) {
+		CHECK(ibv_post_recv(qp[0], &recv, &bad_recv) == 0);
+		do
+			wc = completion();
+		while (wc.status == 0 && wc.opcode != IBV_WC_RECV);
+		CHECK(wc.status == 0 && memcmp(bytes + 4096, &i, sizeof(i)) == 0);
+	}
+	usleep(10000);
+	while (ibv_poll_cq(cq, 1, &wc) == 1)
+		;
+}
+
 /* Sends of more than librtsan takes, on a queue pair that is connected to itself. */
 static void
 copied(void)
@@ -215,6 +246,7 @@ copied(void)
 		for (uint32_t k = 0; k < nb * length; k++)
 			CHECK(bytes[4096 + k] == (uint8_t)(k / length + (uint32_t)i));
 	}
+	posted_until_full(&wr);
 	sge[0].length = 4096;
 	wr.send_flags = 0;
 	CHECK(ibv_post_send(qp[0], &wr, &bad) == EINVAL);

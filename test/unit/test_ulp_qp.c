@@ -563,3 +563,36 @@ UNIT_CASE_IN(recv_from__destroyed_first, open_shared)
 	san_tl_ulp_unreserve(t.ulp, SLOT + 1);
 	assert_int_equal(take_of(1, &r[1]), SAN_ST_RNR);
 }
+
+/* What one leaves, another gets. */
+UNIT_CASE_IN(recv_from__returned, open_shared)
+{
+	struct san_tl_rxn r;
+
+	post_recvs(1, 1);
+	assert_true(san_tl_ulp_reserve(t.ulp, SLOT + 1));
+	assert_false(san_tl_ulp_reserve(t.ulp, SLOT));
+	san_ulp_qp_unbind(t.ulp, sharers[1]);
+	san_ulp_qp_pump(t.ulp, 0);
+	assert_int_equal(fake.nb_recv_posted, 1);
+	assert_int_equal(take_of(0, &r), SAN_ST_OK);
+	assert_false(san_tl_ulp_reserve(t.ulp, SLOT));
+	san_tl_ulp_push_abort(t.ulp, &r);
+	san_ulp_qp_pump(t.ulp, 0);
+	assert_int_equal(fake.nb_recv_posted, 2);
+}
+
+UNIT_CASE_IN(recv_from__flushed_when_returned, open_shared)
+{
+	struct san_tl_rxn r;
+
+	post_recvs(1, 2);
+	assert_int_equal(san_ulp_qp_bind(t.ulp, t.qp, SLOT + 2, PKEY, &peer), 0);
+	assert_int_equal(take_of(0, &r), SAN_ST_OK);
+	san_ulp_qp_unbind(t.ulp, t.qp);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 2, 1);
+	san_ulp_qp_unbind(t.ulp, sharers[0]);
+	san_ulp_qp_pump(t.ulp, 0);
+	expect_flushed(t.recv_cq, RTSAN_WC_RECV, 1, 1);
+	assert_int_equal(san_ulp_qp_renew(t.ulp, t.qp), 0);
+}
