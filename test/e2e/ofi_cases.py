@@ -25,6 +25,7 @@ class Ends(provider_cases.Ends):
 
     control_ip = None       # address of the kernel at the server, for fi_pingpong
     folder = None           # of the provider
+    lets_in = None          # environment of a program that connects peers without its token
 
     def free_port(self):
         """A TCP port of the server, for fi_pingpong."""
@@ -221,7 +222,7 @@ def rdm_early(ends):
 
 def rdm_hostile(ends):
     """A peer that breaks the protocol loses its connection, and its victim goes on."""
-    server, address, _ = rdm_server(ends, 'victim')
+    server, address, _ = rdm_server(ends, 'victim', env=ends.lets_in)
     ends_well(ends, 'server', 'ofi_hostile', 'rdm', ends.spec('server'), *address.rsplit(':', 1))
     finish(server)
 
@@ -229,7 +230,7 @@ def rdm_hostile(ends):
 def rdm_false_name(ends):
     """The same, but what it says of itself is not the name that its victim knows: messages for that
     name wait."""
-    server, address, _ = rdm_server(ends, 'wary')
+    server, address, _ = rdm_server(ends, 'wary', env=ends.lets_in)
     ends_well(ends, 'server', 'ofi_hostile', 'rdm', ends.spec('server'), *address.rsplit(':', 1))
     finish(server)
 

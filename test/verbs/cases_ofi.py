@@ -12,6 +12,7 @@ class Ends(ofi_cases.Ends, Guests):
 
     control_ip = Guests.server_ip
     folder = f'/{OFI_FOLDER}'
+    lets_in = {'FI_SANSTACK_USERS': 'any'}      # no device knows the peer's user
 
     def free_port(self):
         return '47592'
@@ -34,3 +35,4 @@ def add_all(tests, guests):
     for name in ('shared', 'hostile', 'alone', 'pair', 'refused', 'peer_dies', 'rdm', 'rdm_peer_dies',
                  'rdm_early', 'rdm_hostile', 'rdm_false_name'):
         add(name.replace('_', ' '), getattr(ofi_cases, name))
+    add('rdm forged', ofi_cases.rdm_forged, 'server')
