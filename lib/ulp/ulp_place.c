@@ -76,7 +76,7 @@ san_tl_ulp_reserve(void *arg, uint16_t slot)
 		return false;
 	if (san_ulp_qp_nb_posted(qp) <= qp->rq->nb_set_aside) {
 		if (qp->rq != &qp->own_rq && !qp->is_hungry)
-			TAILQ_INSERT_TAIL(&qp->rq->hungry, qp, hungry_link);
+			STAILQ_INSERT_TAIL(&qp->rq->hungry, qp, hungry_link);
 		qp->is_hungry = qp->rq != &qp->own_rq;
 		return false;
 	}

@@ -194,14 +194,19 @@ struct san_ulp_rqe {
 /** A receive queue: posted and unused receives, in order. Others may share it. (RT-44) */
 struct san_ulp_rq {
 	struct san_ulp_rqe *rqes;
-	uint16_t *queue;
-	uint16_t *free;
+	uint16_t *queue; /**< *depth* indices; those of free entries follow: san_ulp_rq_free() */
 	uint32_t head, tail, depth;
 	uint32_t nb_free;
 	uint32_t seq;
-	uint32_t nb_set_aside;     /**< receives reserved for solicited sends (RULE-4) */
-	struct san_ulp_qps hungry; /**< if it is shared: those that got no reservation */
+	uint32_t nb_set_aside;            /**< receives reserved for solicited sends (RULE-4) */
+	STAILQ_HEAD(, san_ulp_qp) hungry; /**< if it is shared: those that got no reservation */
 };
+
+static inline uint16_t *
+san_ulp_rq_free(const struct san_ulp_rq *rq)
+{
+	return rq->queue + rq->depth;
+}
 
 enum san_ulp_qp_state {
 	SAN_ULP_QP_IDLE = 0, /**< not bound: posted work waits */
@@ -224,9 +229,11 @@ struct san_ulp_qp {
 	uint16_t owner;
 	uint8_t state;                /**< enum san_ulp_qp_state */
 	bool blocked;                 /**< tl had no room for the head of *sq* */
-	bool ends;                    /**< its connection ends with the first error (RT-40) */
-	bool failed;                  /**< that happened: further completions are flushed */
+	bool ends:1;                  /**< its connection ends with the first error (RT-40) */
+	bool failed:1;                /**< that happened: further completions are flushed */
 	bool is_known;                /**< its peer has named a region correctly */
+	bool is_shared:1;             /**< others use *own_rq* */
+	bool is_hungry:1;             /**< on the list rq->hungry */
 	uint8_t listed;               /**< enum san_ulp_qp_list */
 	TAILQ_ENTRY(san_ulp_qp) link; /**< on that list */
 	struct san_ulp_cq *send_cq, *recv_cq;
@@ -239,14 +246,12 @@ struct san_ulp_qp {
 	uint64_t nb_tx, tx_bytes; /**< struct san_ulp_traffic, next to fields used with it */
 	struct san_ulp_rq *rq;    /**< its own one, or that of another queue pair */
 	struct san_ulp_rq own_rq;
-	uint32_t nb_set_aside; /**< of those of *rq* */
-	bool is_shared;        /**< others use *own_rq* */
-	bool is_hungry;
-	TAILQ_ENTRY(san_ulp_qp) hungry_link; /**< in rq->hungry */
+	STAILQ_ENTRY(san_ulp_qp) hungry_link;
 	uint64_t nb_rx, rx_bytes;
 	/* see ulp_guess.c */
 	struct san_ip peer;
 	uint32_t nb_guesses;
+	uint32_t nb_set_aside; /**< receives of *rq*, as there */
 };
 
 static inline void

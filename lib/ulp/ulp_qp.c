@@ -61,15 +61,14 @@ qp_alloc(struct san_mem *mem, const struct san_ulp_qp_conf *conf)
 	qp->sq = (uint16_t *)(rq->rqes + nb_rq);
 	qp->sq_free = qp->sq + nb_sq;
 	rq->queue = qp->sq_free + nb_sq;
-	rq->free = rq->queue + nb_rq;
 	/* stacks: lowest index on top */
 	for (i = 0; i < qp->sq_depth; i++)
 		qp->sq_free[i] = (uint16_t)(qp->sq_depth - 1 - i);
-	for (i = 0; i < nb_rq; i++)
-		rq->free[i] = (uint16_t)(nb_rq - 1 - i);
-	qp->nb_sq_free = qp->sq_depth;
 	rq->nb_free = rq->depth = nb_rq;
-	TAILQ_INIT(&rq->hungry);
+	for (i = 0; i < nb_rq; i++)
+		san_ulp_rq_free(rq)[i] = (uint16_t)(nb_rq - 1 - i);
+	qp->nb_sq_free = qp->sq_depth;
+	STAILQ_INIT(&rq->hungry);
 	return qp;
 }
 
@@ -323,7 +322,7 @@ san_ulp_qp_complete_recv(struct san_ulp *ulp, struct san_ulp_qp *qp, struct san_
 	san_ulp_cq_put(qp->recv_cq, wc);
 	ulp->stats.nb_wcs++;
 	e->state = SAN_RQE_FREE;
-	qp->rq->free[qp->rq->nb_free++] = (uint16_t)(e - qp->rq->rqes);
+	san_ulp_rq_free(qp->rq)[qp->rq->nb_free++] = (uint16_t)(e - qp->rq->rqes);
 }
 
 /** Complete posted receives as flushed, but not shared ones; without room the rest waits. */
@@ -375,7 +374,7 @@ leave_rq(struct san_ulp *ulp, struct san_ulp_qp *qp)
 	rq->nb_set_aside -= qp->nb_set_aside;
 	qp->nb_set_aside = 0;
 	if (qp->is_hungry)
-		TAILQ_REMOVE(&rq->hungry, qp, hungry_link);
+		STAILQ_REMOVE(&rq->hungry, qp, san_ulp_qp, hungry_link);
 	qp->is_hungry = false;
 	san_ulp_qp_returned(ulp, rq);
 }
@@ -477,9 +476,9 @@ feed_hungry(struct san_ulp *ulp, struct san_ulp_rq *rq, uint64_t now_ns)
 {
 	struct san_ulp_qp *qp;
 
-	while ((qp = TAILQ_FIRST(&rq->hungry)) != NULL &&
+	while ((qp = STAILQ_FIRST(&rq->hungry)) != NULL &&
 	       san_ulp_qp_nb_posted(qp) > rq->nb_set_aside) {
-		TAILQ_REMOVE(&rq->hungry, qp, hungry_link);
+		STAILQ_REMOVE_HEAD(&rq->hungry, hungry_link);
 		qp->is_hungry = false;
 		san_tl_on_recv_posted(ulp->tl, qp->slot, now_ns);
 	}
@@ -498,7 +497,7 @@ san_ulp_qp_post_recv(struct san_ulp *ulp, uint32_t qpn, const struct san_ulp_rec
 	rq = &qp->own_rq;
 	n = RTE_MIN(n, rq->nb_free);
 	for (i = 0; i < n; i++) {
-		uint16_t at = rq->free[--rq->nb_free];
+		uint16_t at = san_ulp_rq_free(rq)[--rq->nb_free];
 		struct san_ulp_rqe *e = &rq->rqes[at];
 
 		e->wr_id = r[i].wr_id;
