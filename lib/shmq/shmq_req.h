@@ -64,7 +64,6 @@ struct shmq_qp {
 	uint8_t shares_recvs;        /**< otherwise *recv_from* is not used */
 	uint8_t pad[2];
 	uint32_t recv_from; /**< number of a queue pair */
-	uint32_t pad_recv;
 	struct rtsan_stream_attr stream;
 };
 

@@ -19,7 +19,7 @@ from e2e import BUILD, IS_CHECK, PATIENCE, SANITIZE, Process, Tests, check, unti
 SCRIBBLE = os.path.join(BUILD, 'test/e2e/scribble')
 FILECOPY = os.path.join(BUILD, 'examples/filecopy')
 LIFECYCLE = os.path.join(BUILD, 'test/e2e/lifecycle')
-REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 10
+REQ, REP, MAGIC, ABI = 176, 256, 0x716d6873, 11
 HELLO, MR_ADD, CQ_CREATE, QP_CREATE, LISTEN, CONNECT, TYPES = 1, 2, 4, 6, 8, 10, 27
 UNLISTEN, ACCEPT, REJECT, DISCONNECT = 9, 11, 12, 13
 
@@ -268,7 +268,7 @@ def refused(work):
 def stream_body(mode=0xff, read=0, learn=3, scans=2, recv=32, store=32, send=32, t1=0, t2=0,
                 threshold=0, size=1536, most=8192, buffer=0, linger=0):
     """struct shmq_qp of a stream."""
-    return struct.pack('<IIIIB3x5Bx6H2x7I', 0, 0, 16, 16, 1, mode, read, learn, scans, linger, recv,
+    return struct.pack('<IIIIB7x5Bx6H2x7I', 0, 0, 16, 16, 1, mode, read, learn, scans, linger, recv,
                        store, send, t1, t2, 0, threshold, size, most, buffer, 0, 0, 0)
 
 

@@ -56,7 +56,7 @@ QUICK = (
     f'{PINGPONG} -e -s 65536',
     f'ib_write_lat {PERFTEST} -n 500',
     f'ib_send_bw {PERFTEST} -n 500 -q 8',
-    'ibv_srq_pingpong -g 0 -p PORT -c -e',
+    'ibv_srq_pingpong -g 0 -p PORT -c -e -q 1',
     'ibv_ud_pingpong -g 0 -p PORT -c -e',
 )
 ALL = (
