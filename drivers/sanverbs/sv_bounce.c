@@ -9,8 +9,9 @@
 
 #define BOUNCE 4096 /* bytes of a place; of a datagram SV_MTU */
 
-uint32_t
-san_sv_bounce_nb(const struct sv_qp *q)
+/* Number of places: one for each request that librtsan holds, and for those of a burst. */
+static uint32_t
+nb_places(const struct sv_qp *q)
 {
 	uint32_t depth = 1;
 
@@ -22,7 +23,7 @@ san_sv_bounce_nb(const struct sv_qp *q)
 }
 
 int
-san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place)
+san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint64_t number)
 {
 	struct sv_device *dev = san_sv_device(q->ibv.context);
 	uint32_t i, size = q->ibv.qp_type == IBV_QPT_UD ? SV_MTU : BOUNCE;
@@ -38,11 +39,11 @@ san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, 
 	if (wr->opcode == RTSAN_WR_PULL || length > size)
 		return -EINVAL;
 	if (q->bounce == NULL) {
-		rc = rtsan_mr_alloc(dev->rt, (size_t)san_sv_bounce_nb(q) * size, 0, &q->bounce);
+		rc = rtsan_mr_alloc(dev->rt, (size_t)nb_places(q) * size, 0, &q->bounce);
 		if (rc != 0)
 			return rc;
 	}
-	to = (uint8_t *)rtsan_mr_addr(q->bounce) + (size_t)place * size;
+	to = (uint8_t *)rtsan_mr_addr(q->bounce) + number % nb_places(q) * size;
 	*sge = (struct rtsan_sge){to, (uint32_t)length, rtsan_mr_lkey(q->bounce)};
 	for (i = 0; i < wr->nb_sge; i++) {
 		memcpy(to, wr->sge[i].addr, wr->sge[i].length);

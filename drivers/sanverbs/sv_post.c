@@ -38,14 +38,14 @@ is_datagram(const struct sv_qp *q)
 static int
 post_bounced(struct sv_qp *q, struct rtsan_send_wr *wr, int nb)
 {
-	uint32_t places = san_sv_bounce_nb(q), nb_bounced = q->nb_bounced;
+	uint64_t nb_bounced = q->nb_bounced;
 	struct rtsan_send_wr before[SV_BURST];
 	struct rtsan_sge sge[SV_BURST];
 	int i, n, rc = 0;
 
 	for (i = 0; i < nb && rc == 0; i++) {
 		before[i] = wr[i];
-		rc = san_sv_bounce(q, &wr[i], &sge[i], nb_bounced % places);
+		rc = san_sv_bounce(q, &wr[i], &sge[i], nb_bounced);
 		nb_bounced += wr[i].sge == &sge[i];
 	}
 	nb = rc == 0 ? nb : i - 1;

@@ -200,7 +200,7 @@ struct sv_qp {
 	struct sv_works late_recvs;
 	/* memory for sends that librtsan does not take as they are; NULL: not needed yet */
 	struct rtsan_mr *bounce;
-	uint32_t nb_bounced; /**< so far; they complete in order */
+	uint64_t nb_bounced; /**< so far; they complete in order */
 	/* the requests between ibv_wr_start() and ibv_wr_complete(), with their elements */
 	struct rtsan_send_wr *staged;
 	struct rtsan_sge *staged_sges; /**< SV_SGES for each */
@@ -302,13 +302,13 @@ int san_sv_wr_init(struct sv_qp *q);
 
 /* ---- sv_bounce.c ---- */
 
-/** Number of places: one for each request that librtsan holds, and for those of a burst. */
-uint32_t san_sv_bounce_nb(const struct sv_qp *q);
 /**
- * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to a place of *q*,
- * which *sge* names then. Such a request has at most 4096 bytes. 0 or -errno.
+ * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to memory of *q*,
+ * which *sge* names then. Such a request has at most 4096 bytes, a datagram SV_MTU. *number* counts
+ * those of *q*, or is the slot of a datagram. 0 or -errno.
  */
-int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint32_t place);
+int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge,
+		  uint64_t number);
 /** The queue pair of librtsan is gone. */
 void san_sv_bounce_end(struct sv_qp *q);
 

@@ -216,17 +216,6 @@ san_sv_ud_end(struct sv_qp *q)
 
 /* ---- work ---- */
 
-static uint64_t
-length_of(const struct rtsan_send_wr *wr)
-{
-	uint64_t length = 0;
-	uint32_t i;
-
-	for (i = 0; i < wr->nb_sge; i++)
-		length += wr->sge[i].length;
-	return length;
-}
-
 /* Complete a send that is dropped. With the lock of *q*. */
 static void
 complete_now(struct sv_qp *q, uint64_t wr_id)
@@ -249,8 +238,7 @@ send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *
 	struct sv_flow *f;
 	int rc = 0, n = 0, at;
 
-	if ((wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM) ||
-	    length_of(wr) > SV_MTU)
+	if (wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM)
 		return -EINVAL;
 	f = flow_to(q, d, &rc);
 	at = f != NULL ? slot_take(&q->sends, wr->wr_id, f, is_signaled) : -1;

@@ -13,6 +13,9 @@
  * every work request completes, whatever application and peer did at the same time. Receives have
  * no reserved CQ entry; those that find the CQ full are flushed by san_ulp_qp_pump() as it is
  * polled. They are listed with that CQ, so a full one costs one check, however many wait.
+ *
+ * A queue pair may share the receive queue of another (RT-44). Each receive remembers who took it.
+ * What returns may be wanted by others, or flushed: the pump of the owner looks.
  */
 
 #include <stdlib.h>

@@ -519,7 +519,7 @@ san_dpdk_ops_qp_create(struct dpdk_ctx *ctx, uint16_t app, struct rtsan_provider
 	rc = ops_call_lcore(ctx, id, &c);
 	conf->qp = c.id;
 	ctx->nb_qps[id] += rc == 0;
-	if (rc == -EINVAL)
+	if (rc == -EINVAL && qp->shares_recvs)
 		return ctx->host->fail(rc, "queue pair: no such recv_from");
 	if (rc == -ENOSPC)
 		return ctx->host->fail(rc, "queue pair: all %u are in use; see conns=",
