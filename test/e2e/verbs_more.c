@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
+#include "rtsan.h"
 #include "verbs_pair.h"
 
 #define QKEY 0x11111111
@@ -254,11 +255,56 @@ copied(void)
 	puts("copied: ok");
 }
 
+/*
+ * A peer of librtsan connects as datagrams do, in the name of qp[0], and pushes with immediates:
+ * each takes a receive, no more. What qp[1] sends to qp[0] does not go to that peer.
+ */
+static void
+forged(void)
+{
+	struct ibv_ah *ah = open_ud();
+	uint32_t hello[3] = {htonl(qp[1]->qp_num), htonl(qp[0]->qp_num), 0};
+	struct rtsan_conn_param param = {.private_data = hello, .private_len = sizeof(hello)};
+	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_PUSH_IMM, .flags = RTSAN_WR_SIGNALED};
+	struct rtsan_qp_attr attr = {0};
+	struct rtsan_event ev;
+	struct rtsan_wc done;
+	struct rtsan_ctx *ctx;
+	struct rtsan_qp *peer;
+	struct ibv_wc wc;
+	char ip[RTSAN_ADDRESS_MAX];
+
+	for (int i = 0; i < 2; i++)
+		CHECK(ibv_modify_qp(qp[i], &(struct ibv_qp_attr){.qkey = 0}, IBV_QP_QKEY) == 0);
+	CHECK(rtsan_open(getenv("SANVERBS_SPEC"), &ctx) == 0 && rtsan_address(ctx, 0, ip) == 0);
+	CHECK(rtsan_cq_create(ctx, DEPTH, &attr.send_cq) == 0);
+	attr.recv_cq = attr.send_cq;
+	CHECK(rtsan_qp_create(ctx, &attr, &peer) == 0);
+	CHECK(rtsan_connect(peer, ip, 0x76657262000000ull << 8 | qp[1]->qp_num >> 10, &param) == 0);
+	CHECK(rtsan_event_wait(ctx, 10000) == 1 && rtsan_event_poll(ctx, &ev) == 1);
+	CHECK(ev.type == RTSAN_EV_ESTABLISHED);
+	for (uint64_t i = 0; i < 4 * DEPTH; i++) {
+		CHECK(recv_ud(qp[1], i, GRH + LEN) == 0);
+		CHECK(rtsan_post_send(peer, &wr, 1) == 1);
+		wc = received();
+		CHECK(wc.status == 0 && wc.wr_id == i && wc.byte_len == GRH);
+		while (rtsan_cq_poll(attr.send_cq, &done, 1) == 0)
+			sched_yield();
+		CHECK(done.status == RTSAN_WC_SUCCESS && ibv_poll_cq(cq, 1, &wc) == 0);
+	}
+	CHECK(recv_ud(qp[0], 5, GRH + LEN) == 0);
+	send_ud(qp[1], ah, qp[0]->qp_num, 0);
+	arrives(qp[0], qp[1], 5);
+	puts("forged: ok");
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "datagrams") == 0)
 		datagrams();
+	if (argc > 1 && strcmp(argv[1], "forged") == 0)
+		forged();
 	if (argc > 1 && strcmp(argv[1], "copied") == 0)
 		copied();
 	return 0;
