@@ -315,7 +315,7 @@ struct rtsan_conn_param {
 	uint16_t first_window; /**< packets that the peer may have in flight; default: window */
 	uint16_t max_txn;      /**< transactions in progress; default 256 */
 	uint16_t msg_limit;    /**< unacknowledged messages (PCB-3); default: max_txn */
-	uint16_t rnr_ms;       /**< retry time while the receiver is not ready; default 10000 */
+	uint16_t rnr_ms;       /**< until a receiver is ready; default 10000, 65535: no end */
 	uint16_t keepalive_ms; /**< default 1000 */
 	const void *private_data;
 	uint16_t private_len; /**< at most RTSAN_PRIVATE_MAX */

@@ -144,7 +144,7 @@ wait_ordered(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn, uint8_t ro
 static uint64_t
 rnr_limit_ns(const struct san_tl_conn *tc, uint64_t since_ns)
 {
-	return since_ns + tc->peer.rnr_tx_ms * SAN_NS_PER_MS;
+	return san_tl_rnr_end_ns(since_ns, tc->peer.rnr_tx_ms);
 }
 
 /* True if the target was not ready for *t* for the whole time that both sides agreed on. */

@@ -123,6 +123,13 @@ san_tl_deadline(struct san_tl *tl, struct san_tl_conn *tc, uint64_t at_ns)
 	san_pdl_conn_arm(tl->pdl, c);
 }
 
+/** When a wait for a receiver that is not ready ends; UINT16_MAX ms: never. (RULE-4) */
+static inline uint64_t
+san_tl_rnr_end_ns(uint64_t since_ns, uint16_t ms)
+{
+	return ms == UINT16_MAX ? UINT64_MAX : since_ns + ms * SAN_NS_PER_MS;
+}
+
 /* ---- tl_host.c ---- */
 
 /** 0 or -ENOMEM. */

@@ -67,7 +67,7 @@ san_tl_pull_execute(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn
 	 * A pull that is not ready is retried here, as long as the initiator would retry it
 	 * (RULE-5).
 	 */
-	if (status == SAN_ST_RNR && now_ns < r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS) {
+	if (status == SAN_ST_RNR && now_ns < san_tl_rnr_end_ns(r->since_ns, tc->peer.rnr_rx_ms)) {
 		san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_RETRY);
 		tc->queues->retry_ns = now_ns + tl->conf.rnr_delay_us * SAN_NS_PER_US;
 		san_tl_deadline(tl, tc, tc->queues->retry_ns);

@@ -180,7 +180,7 @@ has_receive(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, uin
 	if (r->since_ns == 0)
 		r->since_ns = now_ns;
 	tc->grant_wait = true;
-	san_tl_deadline(tl, tc, r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS);
+	san_tl_deadline(tl, tc, san_tl_rnr_end_ns(r->since_ns, tc->peer.rnr_rx_ms));
 	return false;
 }
 
@@ -224,7 +224,7 @@ san_tl_solicit_grant_timer(struct san_tl *tl, struct san_tl_conn *tc, uint64_t n
 	 */
 	if (r == NULL || r->since_ns == 0 || r->granted != 0)
 		return;
-	until_ns = r->since_ns + tc->peer.rnr_rx_ms * SAN_NS_PER_MS;
+	until_ns = san_tl_rnr_end_ns(r->since_ns, tc->peer.rnr_rx_ms);
 	if (now_ns < until_ns) {
 		san_tl_deadline(tl, tc, until_ns);
 		return;

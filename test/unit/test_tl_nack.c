@@ -173,6 +173,36 @@ UNIT_CASE(san_tl_nack_rnr_timer__gives_up)
 	assert_int_equal(pair.f[1].nb_done, 1);
 }
 
+/* RT-23: a wait without an end, of an unsolicited send, a solicited one, and a pull. */
+static void
+wait_endless(bool ordered)
+{
+	pair_close();
+	pair_setup_as(ordered, UINT16_MAX);
+	pair.f[1].pull_req = SAN_ST_RNR;
+	assert_int_equal(SEND(0), 0);
+	assert_int_equal(pair_push(1, SAN_KIND_SEND, SAN_SOLICIT_ALWAYS, 5000), 0);
+	assert_int_equal(pair_pull(2, 100), 0);
+	for (int i = 0; i < 10; i++) {
+		for (int k = 0; k < 100; k++)
+			pair_turn();
+		assert_int_equal(pair.f[0].nb_cmpl, 0);
+		pair_wait(20 * SAN_NS_PER_S);
+	}
+	pair.f[1].nb_recvs = 2;
+	pair.f[1].pull_req = SAN_ST_OK;
+	san_tl_on_recv_posted(pair.h[1].tl, pair.slot[1], pair.now);
+	assert_settles(3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pair.f[0].status[i], SAN_ST_OK);
+}
+
+UNIT_CASE(san_tl_rnr_end_ns__endless)
+{
+	wait_endless(true);
+	wait_endless(false);
+}
+
 /* RULE-4: unordered, RNR affects only its own RSN. */
 UNIT_CASE_IN(san_tl_nack_rnr__unordered_only_itself, pair_setup_hasty_unordered)
 {
