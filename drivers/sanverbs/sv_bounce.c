@@ -7,8 +7,6 @@
 
 #include "sv_priv.h"
 
-#define BOUNCE 4096 /* bytes of a place; of a datagram SV_MTU */
-
 /* Number of places: one for each request that librtsan holds, and for those of a burst. */
 static uint32_t
 nb_places(const struct sv_qp *q)
@@ -26,9 +24,9 @@ int
 san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint64_t number)
 {
 	struct sv_device *dev = san_sv_device(q->ibv.context);
-	uint32_t i, size = q->ibv.qp_type == IBV_QPT_UD ? SV_MTU : BOUNCE;
 	uint64_t length = 0;
 	uint8_t *to;
+	uint32_t i;
 	int rc;
 
 	for (i = 0; i < wr->nb_sge; i++)
@@ -36,14 +34,14 @@ san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, 
 	if (q->ibv.qp_type == IBV_QPT_RC && wr->nb_sge <= RTSAN_SGE_MAX &&
 	    ((wr->flags & RTSAN_WR_INLINE) == 0 || length <= RTSAN_INLINE_MAX))
 		return 0;
-	if (wr->opcode == RTSAN_WR_PULL || length > size)
-		return -EINVAL;
+	if (wr->opcode == RTSAN_WR_PULL || length > SV_MTU)
+		return san_sv_refuse(-EINVAL, "a datagram, or what must be copied, is too long");
 	if (q->bounce == NULL) {
-		rc = rtsan_mr_alloc(dev->rt, (size_t)nb_places(q) * size, 0, &q->bounce);
+		rc = rtsan_mr_alloc(dev->rt, (size_t)nb_places(q) * SV_MTU, 0, &q->bounce);
 		if (rc != 0)
 			return rc;
 	}
-	to = (uint8_t *)rtsan_mr_addr(q->bounce) + number % nb_places(q) * size;
+	to = (uint8_t *)rtsan_mr_addr(q->bounce) + number % nb_places(q) * SV_MTU;
 	*sge = (struct rtsan_sge){to, (uint32_t)length, rtsan_mr_lkey(q->bounce)};
 	for (i = 0; i < wr->nb_sge; i++) {
 		memcpy(to, wr->sge[i].addr, wr->sge[i].length);

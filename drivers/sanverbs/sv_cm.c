@@ -152,7 +152,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	struct sv_id *id;
 
 	SV_CM_ELSE_NEXT(rdma_create_id, channel, out, context, ps);
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
 		return san_sv_cm_result(-EOPNOTSUPP, "rdma_create_id()");
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
@@ -168,7 +168,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
-	id->id.qp_type = IBV_QPT_RC;
+	id->id.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	*out = &id->id;
 	return 0;
 }
@@ -288,8 +288,8 @@ is_v4(const union ibv_gid *gid)
 	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 }
 
-static void
-gid_of(const struct sockaddr *addr, union ibv_gid *gid)
+void
+san_sv_cm_gid(const struct sockaddr *addr, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (addr->sa_family == AF_INET6) {
@@ -342,7 +342,7 @@ device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid
 			if (!is_any(src)) {
 				union ibv_gid wanted;
 
-				gid_of(src, &wanted);
+				san_sv_cm_gid(src, &wanted);
 				if (memcmp(&wanted, gid, sizeof(wanted)) == 0)
 					return dev;
 			} else if (dst != NULL && is_v4(gid) == (dst->sa_family == AF_INET)) {
@@ -470,7 +470,7 @@ rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockadd
 	if (rc != 0)
 		return san_sv_cm_result(rc, "rdma_resolve_addr()");
 	memcpy(&a->dst_storage, dst, size_of(dst));
-	gid_of(dst, &a->addr.ibaddr.dgid);
+	san_sv_cm_gid(dst, &a->addr.ibaddr.dgid);
 	if (is_loopback(&a->addr.ibaddr.dgid))
 		a->addr.ibaddr.dgid = a->addr.ibaddr.sgid;
 	a->addr.ibaddr.pkey = htons(0xffff);

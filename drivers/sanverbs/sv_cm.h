@@ -73,8 +73,12 @@ int san_sv_cm_complete(struct sv_id *id);
 int san_sv_cm_bind(struct sv_id *id, struct sv_device *dev);
 /** 0, or -1 with errno for a negative *rc*. */
 int san_sv_cm_result(int rc, const char *what);
+/** GID of an address. */
+void san_sv_cm_gid(const struct sockaddr *addr, union ibv_gid *gid);
 /** Address of a GID. */
 void san_sv_cm_addr(const union ibv_gid *gid, __be16 port, struct sockaddr_storage *addr);
+/** Way from *id* to a GID. */
+struct ibv_ah_attr san_sv_cm_ah(const struct sv_id *id, const union ibv_gid *to);
 /** A port that nobody asked for. */
 __be16 san_sv_cm_choose_port(void);
 /** Port of an address, big endian. */

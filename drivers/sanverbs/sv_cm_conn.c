@@ -21,7 +21,7 @@
 #define SERVICE    0x72646d6100ull /* "rdma", and the port space */
 #define BACKLOG    4096
 #define PORT_TRIES 1000
-#define RNR_MS     65535
+#define RNR_MS     UINT16_MAX /* no end, as rnr_retry 7 */
 
 /* What rdma-core's REJECTED has as its status. */
 #define REJ_NO_RESOURCES 3
@@ -129,7 +129,8 @@ rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	SAN_LOCKED(&((struct sv_id *)id)->dev->lock);
 	join((struct sv_id *)id, (struct sv_qp *)qp);
 	((struct sv_qp *)qp)->attr.port_num = SV_PORT;
-	qp->state = IBV_QPS_INIT;
+	((struct sv_qp *)qp)->attr.qkey = RDMA_UDP_QKEY;
+	qp->state = qp->qp_type == IBV_QPT_UD ? IBV_QPS_RTS : IBV_QPS_INIT;
 	return 0;
 }
 
@@ -160,7 +161,10 @@ rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* ---- private data ---- */
 
-/* Find the queue pair to connect, and fill its parameters; with the lock of the device. */
+/*
+ * Find the queue pair that *id* connects, and fill the parameters of its request or answer; with
+ * the lock of the device.
+ */
 static int
 fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_PRIVATE_MAX],
 	   struct rtsan_conn_param *out)
@@ -171,7 +175,7 @@ fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_
 
 	if (q == NULL && p != NULL)
 		q = san_sv_qp_find(id->dev, p->qp_num);
-	if (q == NULL || q->ibv.qp_type != IBV_QPT_RC || q->link == SV_LINK_WAITS ||
+	if (q == NULL || q->ibv.qp_type != id->id.qp_type || q->link == SV_LINK_WAITS ||
 	    q->link == SV_LINK_UP)
 		return -EINVAL;
 	join(id, q);
@@ -197,6 +201,22 @@ fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_
 	return 0;
 }
 
+struct ibv_ah_attr
+san_sv_cm_ah(const struct sv_id *id, const union ibv_gid *to)
+{
+	const union ibv_gid *from = &id->id.route.addr.addr.ibaddr.sgid;
+	int i;
+
+	for (i = id->dev->nb_gids - 1; i > 0; i--)
+		if (memcmp(&id->dev->gids[i], from, sizeof(*from)) == 0)
+			break;
+	return (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = SV_PORT,
+		.grh = {.dgid = *to, .sgid_index = (uint8_t)i, .hop_limit = 64},
+	};
+}
+
 /* Pass on what the peer sent with a request or answer. */
 static void
 pass_data(struct sv_cm_event *e, const struct rtsan_event *ev)
@@ -216,6 +236,14 @@ pass_data(struct sv_cm_event *e, const struct rtsan_event *ev)
 	memcpy(e->data, h + 1, h->length);
 	p->private_data = h->length != 0 ? e->data : NULL;
 	p->private_data_len = h->length;
+	if (id->id.qp_type == IBV_QPT_UD)
+		e->ev.param.ud = (struct rdma_ud_param){
+			.private_data = p->private_data,
+			.private_data_len = h->length,
+			.ah_attr = san_sv_cm_ah(id, &id->id.route.addr.addr.ibaddr.dgid),
+			.qp_num = id->peer.qp_num,
+			.qkey = RDMA_UDP_QKEY,
+		};
 }
 
 /* ---- calls ---- */
@@ -275,10 +303,11 @@ rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 int
 rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 {
+	const union ibv_gid *gid = &cm_id->route.addr.addr.ibaddr.dgid;
 	struct sv_id *id = (struct sv_id *)cm_id;
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param param;
-	char peer[RTSAN_ADDRESS_MAX];
+	uint64_t service;
 	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_connect, cm_id, p);
@@ -287,13 +316,12 @@ rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
 	if (rc == 0) {
+		service = service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr));
 		id->is_active = true;
-		san_sv_gid_text(&cm_id->route.addr.addr.ibaddr.dgid, peer);
-		rc = rtsan_connect(id->q->rt, peer,
-				   service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr)),
-				   &param);
-		if (rc == 0)
-			id->q->link = SV_LINK_WAITS;
+		if (cm_id->qp_type == IBV_QPT_UD)
+			rc = san_sv_ud_ask(id->q, gid, service, &param);
+		else
+			rc = san_sv_qp_connect(id->q, gid, service, &param);
 	}
 	pthread_mutex_unlock(&id->dev->lock);
 	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_connect()");
@@ -305,6 +333,7 @@ rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 	struct sv_id *id = (struct sv_id *)cm_id;
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param param;
+	bool is_datagram = cm_id->qp_type == IBV_QPT_UD;
 	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_accept, cm_id, p);
@@ -312,16 +341,20 @@ rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 		return san_sv_cm_result(-EINVAL, "rdma_accept()");
 	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
-	if (rc == 0)
+	if (rc == 0 && is_datagram) /* see is_answer() */
+		rc = rtsan_reject(id->dev->rt, id->request, buf, param.private_len);
+	else if (rc == 0)
 		rc = rtsan_accept(id->dev->rt, id->request, id->q->rt, &param);
-	if (rc == 0) {
+	if (rc == 0)
 		id->has_request = false;
+	if (rc == 0 && !is_datagram) {
 		id->q->link = SV_LINK_WAITS;
 		if (cm_id->qp != NULL)
 			cm_id->qp->state = IBV_QPS_RTS;
 	}
 	pthread_mutex_unlock(&id->dev->lock);
-	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_accept()");
+	return rc == 0 && !is_datagram ? san_sv_cm_complete(id) :
+					 san_sv_cm_result(rc, "rdma_accept()");
 }
 
 /* CONNECT_RESPONSE was reported: rdma_establish() or rdma_reject() follows. */
@@ -369,7 +402,7 @@ rdma_disconnect(struct rdma_cm_id *cm_id)
 
 	SV_CM_ELSE_NEXT(rdma_disconnect, cm_id);
 	q = id->q;
-	if (q == NULL)
+	if (q == NULL || cm_id->qp_type == IBV_QPT_UD)
 		return san_sv_cm_result(-EINVAL, "rdma_disconnect()");
 	pthread_mutex_lock(&id->dev->lock);
 	was_up = q->link == SV_LINK_UP && q->ibv.state != IBV_QPS_ERR;
@@ -395,25 +428,20 @@ rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 int
 rdma_init_qp_attr(struct rdma_cm_id *cm_id, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct rdma_ib_addr *addr = &cm_id->route.addr.addr.ibaddr;
 	const struct sv_id *id = (const struct sv_id *)cm_id;
-	int i;
+	bool needs_peer = cm_id->qp_type == IBV_QPT_RC && attr->qp_state != IBV_QPS_INIT;
 
 	SV_CM_ELSE_NEXT(rdma_init_qp_attr, cm_id, attr, mask);
-	if (id->dev == NULL || (attr->qp_state != IBV_QPS_INIT && id->peer.qp_num == 0))
+	if (id->dev == NULL || (needs_peer && id->peer.qp_num == 0))
 		return san_sv_cm_result(-EINVAL, "rdma_init_qp_attr()");
-	for (i = id->dev->nb_gids - 1; i > 0; i--)
-		if (memcmp(&id->dev->gids[i], &addr->sgid, sizeof(addr->sgid)) == 0)
-			break;
-	*mask = san_sv_qp_mask(attr->qp_state);
+	*mask = san_sv_qp_mask(cm_id->qp_type, attr->qp_state);
 	*attr = (struct ibv_qp_attr){
 		.qp_state = attr->qp_state,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 		.port_num = SV_PORT,
-		.ah_attr = {.is_global = 1,
-			    .port_num = SV_PORT,
-			    .grh = {.dgid = addr->dgid, .sgid_index = (uint8_t)i}},
+		.qkey = RDMA_UDP_QKEY,
+		.ah_attr = san_sv_cm_ah(id, &cm_id->route.addr.addr.ibaddr.dgid),
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = id->peer.qp_num,
 		.max_dest_rd_atomic = id->peer.responder_resources,
@@ -493,6 +521,17 @@ san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev)
 	return true;
 }
 
+/* A request for datagrams is answered by a rejection with a number: no connection stays. */
+static bool
+is_answer(const struct rtsan_event *ev)
+{
+	static const uint8_t none[3];
+	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
+
+	return ev->type == RTSAN_EV_REJECTED && ev->private_len >= sizeof(*h) &&
+		memcmp(h->qp_num, none, sizeof(none)) != 0;
+}
+
 void
 san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
 {
@@ -513,7 +552,13 @@ san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
 		status = REJ_CONSUMER;
 	else if (ev->reason == RTSAN_R_NO_LISTENER)
 		status = REJ_NO_SERVICE;
-	if (ev->type == RTSAN_EV_ESTABLISHED && q->id->id.qp != NULL)
+	if (q->ibv.qp_type == IBV_QPT_UD) {
+		if (is_answer(ev))
+			status = 0;
+		type = is_answer(ev)                     ? RDMA_CM_EVENT_ESTABLISHED :
+			ev->type == RTSAN_EV_ESTABLISHED ? RDMA_CM_EVENT_REJECTED :
+							   type;
+	} else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->id.qp != NULL)
 		q->ibv.state = IBV_QPS_RTS;
 	else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->is_active)
 		type = RDMA_CM_EVENT_CONNECT_RESPONSE;

@@ -40,6 +40,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	static const struct rdma_addrinfo none;
 	const struct rdma_addrinfo *h = hints != NULL ? hints : &none;
 	bool is_passive = (h->ai_flags & RAI_PASSIVE) != 0;
+	bool is_datagram = h->ai_qp_type == IBV_QPT_UD || h->ai_port_space == RDMA_PS_UDP;
 	struct addrinfo ask = {
 		.ai_flags = (is_passive ? AI_PASSIVE : 0) |
 			((h->ai_flags & RAI_NUMERICHOST) != 0 ? AI_NUMERICHOST : 0),
@@ -71,8 +72,10 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	} else {
 		info->ai_flags = h->ai_flags;
 		info->ai_family = found->ai_family;
-		info->ai_qp_type = h->ai_qp_type != 0 ? h->ai_qp_type : IBV_QPT_RC;
-		info->ai_port_space = h->ai_port_space != 0 ? h->ai_port_space : RDMA_PS_TCP;
+		info->ai_qp_type = is_datagram ? IBV_QPT_UD : IBV_QPT_RC;
+		info->ai_port_space = h->ai_port_space != 0 ? h->ai_port_space :
+			is_datagram                         ? RDMA_PS_UDP :
+							      RDMA_PS_TCP;
 		*out = info;
 	}
 	freeaddrinfo(found);

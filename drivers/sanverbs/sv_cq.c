@@ -132,6 +132,8 @@ convert(const struct rtsan_wc *from, struct ibv_wc *to)
 	to->qp_num = q->ibv.qp_num;
 	to->src_qp = q->attr.dest_qp_num;
 	to->wc_flags = from->has_imm ? IBV_WC_WITH_IMM : 0;
+	if (from->opcode >= RTSAN_WC_RECV && q->ibv.srq != NULL)
+		san_sv_srq_taken(q->ibv.srq);
 	if (q->ibv.qp_type == IBV_QPT_UD)
 		return san_sv_ud_convert(end, from, to);
 	if (to->status != IBV_WC_WR_FLUSH_ERR || q->ibv.state == IBV_QPS_ERR)

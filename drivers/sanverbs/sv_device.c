@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -54,11 +55,22 @@ san_sv_next(const char *name)
 	return found;
 }
 
+static _Thread_local const char *reason; /* of the last refusal of our own */
+
+int
+san_sv_refuse(int rc, const char *why)
+{
+	reason = why;
+	return rc;
+}
+
 int
 san_sv_explain(int rc, const char *what)
 {
 	if (rc < 0 && getenv("SANVERBS_DEBUG") != NULL)
-		fprintf(stderr, "libsanverbs: %s: %s: %s\n", what, strerror(-rc), rtsan_error());
+		fprintf(stderr, "libsanverbs: %s: %s: %s\n", what, strerror(-rc),
+			reason != NULL ? reason : rtsan_error());
+	reason = NULL;
 	return rc;
 }
 
@@ -225,7 +237,7 @@ san_sv_device_place(const struct sv_device *dev)
 	return (int)(dev - devices);
 }
 
-/* The list of the next library is kept in front of the one that the program gets. */
+/* The list of the next library is kept behind the one that the program gets: some free() that. */
 struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
@@ -235,14 +247,14 @@ ibv_get_device_list(int *num_devices)
 
 	san_sv_devices();
 	theirs = next != NULL ? next(&nb) : NULL;
-	list = calloc((size_t)(1 + nb_devices + nb + 1), sizeof(struct ibv_device *));
+	list = calloc((size_t)(nb_devices + nb + 2), sizeof(struct ibv_device *));
 	if (list == NULL)
 		return NULL;
-	*list++ = (struct ibv_device *)theirs;
 	for (i = 0; i < nb_devices; i++)
 		list[i] = &devices[i].ibv;
 	for (i = 0; i < nb; i++)
 		list[nb_devices + i] = theirs[i];
+	list[nb_devices + nb + 1] = (struct ibv_device *)theirs;
 	if (num_devices != NULL)
 		*num_devices = nb_devices + nb;
 	return list;
@@ -251,11 +263,13 @@ ibv_get_device_list(int *num_devices)
 void
 ibv_free_device_list(struct ibv_device **list)
 {
-	struct ibv_device **theirs = (struct ibv_device **)list[-1];
+	struct ibv_device **end = list;
 
-	if (theirs != NULL)
-		SV_NEXT(ibv_free_device_list, theirs);
-	free(list - 1);
+	while (*end != NULL)
+		end++;
+	if (end[1] != NULL)
+		SV_NEXT(ibv_free_device_list, (struct ibv_device **)end[1]);
+	free(list);
 }
 
 static const struct sv_device *
@@ -294,7 +308,7 @@ report_failure(struct sv_device *dev)
 	san_sv_qp_fail_all(dev);
 	pthread_cond_broadcast(&dev->ended);
 	for (c = dev->contexts; c != NULL; c = c->next)
-		eventfd_write(c->verbs.context.async_fd, 1);
+		san_sv_async(&c->verbs.context, IBV_EVENT_DEVICE_FATAL, NULL);
 }
 
 /* The thread takes connection events, because a program may do nothing while its peer connects. */
@@ -305,6 +319,7 @@ run_events(void *arg)
 	struct pollfd fds[] = {
 		{.fd = rtsan_event_fd(dev->rt), .events = POLLIN},
 		{.fd = dev->stop_fd, .events = POLLIN},
+		{.fd = dev->groups_fd, .events = POLLIN},
 	};
 	struct rtsan_event ev;
 	int rc = 0;
@@ -312,8 +327,9 @@ run_events(void *arg)
 	while (rc >= 0 && fds[1].revents == 0) {
 		rc = rtsan_event_arm(dev->rt);
 		if (rc == 0)
-			poll(fds, 2, -1);
+			poll(fds, 3, -1);
 		SAN_LOCKED(&dev->lock);
+		san_sv_group_events(dev);
 		while (rc >= 0 && (rc = rtsan_event_poll(dev->rt, &ev)) == 1)
 			san_sv_qp_event(dev, &ev);
 		if (rc < 0)
@@ -351,12 +367,14 @@ open_device(struct sv_device *dev)
 	if (rc != 0)
 		return rc;
 	dev->stop_fd = eventfd(0, EFD_CLOEXEC);
+	dev->groups_fd = epoll_create1(EPOLL_CLOEXEC);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = -pthread_create(&dev->thread, NULL, run_events, dev);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc != 0) {
 		close(dev->stop_fd);
+		close(dev->groups_fd);
 		rtsan_listener_destroy(dev->listener);
 	}
 	dev->is_open = rc == 0;
@@ -421,6 +439,7 @@ ibv_open_device(struct ibv_device *device)
 	v->cmd_fd = -1;
 	v->num_comp_vectors = 1;
 	v->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	STAILQ_INIT(&c->events);
 	v->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	pthread_mutex_init(&v->mutex, NULL);
 	SAN_LOCKED(&dev->lock);
@@ -449,34 +468,26 @@ ibv_close_device(struct ibv_context *context)
 		;
 	c = *at;
 	*at = c->next;
+	san_sv_async_forget(context, NULL);
 	close(context->async_fd);
 	free(c);
 	return 0;
 }
 
-/* The only event is that the daemon has ended. */
+/* ---- addresses ---- */
+
 int
-ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+san_sv_way(const struct sv_device *dev, struct ibv_ah_attr *attr)
 {
-	eventfd_t value;
-
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_get_async_event, context, event);
-	if (eventfd_read(context->async_fd, &value) != 0)
-		return -1;
-	event->event_type = IBV_EVENT_DEVICE_FATAL;
-	event->element.port_num = SV_PORT;
-	return 0;
-}
-
-void
-ibv_ack_async_event(struct ibv_async_event *event)
-{
-	void (*next)(struct ibv_async_event *) = dlsym(RTLD_NEXT, "ibv_ack_async_event");
-
-	/* ours need nothing, nor does any event of this type */
-	if (event->event_type != IBV_EVENT_DEVICE_FATAL && next != NULL)
-		next(event);
+	if (!attr->is_global) {
+		if (attr->dlid == 0)
+			return -EINVAL;
+		attr->is_global = 1;
+		attr->grh = (struct ibv_global_route){.dgid = dev->gids[0], .hop_limit = 64};
+		attr->grh.dgid.raw[14] = (uint8_t)(attr->dlid >> 8);
+		attr->grh.dgid.raw[15] = (uint8_t)attr->dlid;
+	}
+	return attr->grh.sgid_index < dev->nb_gids ? 0 : -EINVAL;
 }
 
 /* ---- queries ---- */
@@ -542,11 +553,12 @@ query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr
 	struct ibv_port_attr all = {
 		.state = dev->has_failed ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = IBV_MTU_1024, /* SV_MTU */
+		.active_mtu = IBV_MTU_4096, /* SV_MTU */
 		.gid_tbl_len = dev->nb_gids,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = (uint32_t)dev->caps.max_msg,
 		.pkey_tbl_len = 1,
+		.lid = (uint16_t)(dev->gids[0].raw[14] << 8 | dev->gids[0].raw[15]),
 		.max_vl_num = 1,
 		.active_width = 2, /* 4 lanes */
 		.active_speed = 4, /* of 10 Gb/s: the speed of the link is not known */

@@ -18,24 +18,6 @@
 	} while (0)
 
 int
-ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	HAS_NOT(srq->context, EOPNOTSUPP, ibv_modify_srq, srq, attr, mask);
-}
-
-int
-ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	HAS_NOT(qp->context, EOPNOTSUPP, ibv_attach_mcast, qp, gid, lid);
-}
-
-int
-ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	HAS_NOT(qp->context, EOPNOTSUPP, ibv_detach_mcast, qp, gid, lid);
-}
-
-int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 	     int access)
 {
@@ -82,24 +64,6 @@ int
 rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	CM_HAS_NOT(rdma_create_srq_ex, id, attr);
-}
-
-int
-rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
-{
-	CM_HAS_NOT(rdma_join_multicast, id, addr, context);
-}
-
-int
-rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context)
-{
-	CM_HAS_NOT(rdma_join_multicast_ex, id, attr, context);
-}
-
-int
-rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	CM_HAS_NOT(rdma_leave_multicast, id, addr);
 }
 
 int

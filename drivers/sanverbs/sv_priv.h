@@ -42,7 +42,7 @@
 #define SV_SGES      16  /* elements of a send; librtsan takes RTSAN_SGE_MAX, see sv_bounce.c */
 #define SV_INLINE    256 /* likewise bytes that are copied, of RTSAN_INLINE_MAX */
 #define SV_PORT      1
-#define SV_MTU       1024 /* bytes of a datagram, and what is reported as the port's MTU */
+#define SV_MTU       4096 /* bytes of a datagram or a copied send; the port's MTU in reports */
 #define SV_HELLO_LEN 8    /* private data of a request for an RC queue pair */
 
 /** Call the function of that name of the next library. */
@@ -71,6 +71,7 @@ struct sv_device {
 	bool has_failed;      /**< the daemon has ended */
 	pthread_t thread;
 	int stop_fd;
+	int groups_fd;   /**< epoll of the sockets of groups */
 	uint32_t number; /**< of this process: the upper bits of numbers of queue pairs */
 	struct rtsan_listener *listener;
 	struct sv_qp *qps[SV_QPS];
@@ -81,9 +82,15 @@ struct sv_device {
 	struct sv_mr *waiting_mrs; /**< deregistered, while posted work names them */
 };
 
+struct sv_async {
+	struct ibv_async_event event;
+	STAILQ_ENTRY(sv_async) link;
+};
+
 struct sv_context {
 	struct sv_context *next;
-	struct verbs_context verbs; /**< last: its own last member is the ibv_context */
+	STAILQ_HEAD(, sv_async) events; /**< that async_fd counts; under the lock of sv_async.c */
+	struct verbs_context verbs;     /**< last: its own last member is the ibv_context */
 };
 
 struct sv_mr {
@@ -125,8 +132,10 @@ struct sv_srq {
 	struct rtsan_qp *rt; /**< never connected; *cq* has its completions, which nobody polls */
 	struct rtsan_cq *cq;
 	uint32_t max_wr, max_sge;
-	uint32_t nb_qps;      /**< that use it; under the lock of the device */
-	pthread_mutex_t lock; /**< protects posting */
+	_Atomic uint32_t nb_posted; /**< receives without a completion */
+	_Atomic uint32_t limit;     /**< an event is due when there are fewer; 0: none */
+	uint32_t nb_qps;            /**< that use it; under the lock of the device */
+	pthread_mutex_t lock;       /**< protects posting */
 };
 
 /** An end of a connection: the context of a queue pair of librtsan. */
@@ -145,14 +154,36 @@ struct sv_dest {
 	uint32_t qpn, qkey;
 };
 
+/** A queue pair that gets datagrams. */
+struct sv_target {
+	union ibv_gid gid, mgid; /**< *mgid*: the group by which it gets them, or 0 */
+	uint32_t qpn, qkey;
+};
+
 /** Connection between two queue pairs for datagrams. */
 struct sv_flow {
 	struct sv_end end; /**< first */
 	struct rtsan_qp *rt;
-	bool is_ours; /**< it was made for datagrams to the other one */
-	union ibv_gid gid;
-	uint32_t qpn, qkey; /**< of the other one */
+	bool is_ours;        /**< it was made for datagrams to the other one */
+	bool is_question;    /**< for the number of a queue pair, by an identifier of librdmacm */
+	struct sv_target to; /**< the other one */
 	LIST_ENTRY(sv_flow) link;
+};
+
+#define SV_MEMBERS 64 /* of a group */
+
+/** A group to which a queue pair belongs or sends. */
+struct sv_group {
+	struct sv_qp *q;
+	union ibv_gid mgid;
+	int fd; /**< socket of the kernel, by which members find each other */
+	bool is_member;
+	uint32_t nb_members;
+	struct {
+		union ibv_gid gid;
+		uint32_t qpn;
+	} members[SV_MEMBERS]; /**< under the lock of *q* */
+	LIST_ENTRY(sv_group) link;
 };
 
 /** Posted work of a queue pair for datagrams. */
@@ -183,6 +214,8 @@ struct sv_qp {
 	struct rtsan_qp *mirror;    /**< peer of *rt* if that is its own; takes its receives */
 	LIST_HEAD(, sv_flow) flows; /**< datagrams; under *lock* */
 	uint32_t nb_flows;
+	LIST_HEAD(, sv_group) groups; /**< under *lock*; removed under the device's, too */
+	bool blocks_self;             /**< it gets nothing that it sends to a group */
 	struct sv_slots sends, recvs; /**< datagrams */
 	struct ibv_qp_init_attr init; /**< as created */
 	struct ibv_qp_attr attr;      /**< as modified */
@@ -191,6 +224,7 @@ struct sv_qp {
 	enum sv_link link;            /**< under the lock of the device */
 	bool is_ex;
 	bool is_failing; /**< a send has failed because the peer has gone */
+	bool is_last;    /**< LAST_WQE_REACHED is reported: it takes no more receives of its SRQ */
 	/** Work posted before the connection was there. */
 	struct sv_works early_sends, early_recvs;
 	/**
@@ -220,7 +254,9 @@ int san_sv_devices(void);
 struct sv_device *san_sv_device_at(int place);
 int san_sv_device_place(const struct sv_device *dev);
 
-/** Explain a negative *rc* if SANVERBS_DEBUG is set. Returns *rc*. */
+/** Returns *rc*; *why*, a literal, is what san_sv_explain() says of it. */
+int san_sv_refuse(int rc, const char *why);
+/** Explain a negative *rc* if SANVERBS_DEBUG is set: our reason, or librtsan's. Returns *rc*. */
 int san_sv_explain(int rc, const char *what);
 /** Sleep until *fd* is readable. -1 with errno: EAGAIN, if it is non-blocking; or EINTR. */
 int san_sv_wait(int fd);
@@ -235,8 +271,21 @@ void san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX]);
 /** Index of our first GID of the family of *gid*, or 0. */
 int san_sv_gid_like(const struct sv_device *dev, const union ibv_gid *gid);
 
+/**
+ * Complete a way without a GRH, which programs of InfiniBand give: the LID is the last two bytes of
+ * the first address, whose other bytes all hosts must share. 0 or -EINVAL.
+ */
+int san_sv_way(const struct sv_device *dev, struct ibv_ah_attr *attr);
+
 /** The device of *context*, or NULL if it is another library's. */
 struct sv_device *san_sv_device(const struct ibv_context *context);
+
+/* ---- sv_async.c ---- */
+
+/** Report an event of *element*, an object of *context*, or of the device. */
+void san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *element);
+/** *element* is destroyed: drop its events. NULL: all. */
+void san_sv_async_forget(struct ibv_context *context, const void *element);
 
 /* ---- sv_adopt.c ---- */
 
@@ -286,7 +335,10 @@ void san_sv_qp_fail_all(struct sv_device *dev);
 /** Handle an event of the device; with its lock. */
 void san_sv_qp_event(struct sv_device *dev, const struct rtsan_event *ev);
 /** What a program must set with a change to that state. */
-int san_sv_qp_mask(enum ibv_qp_state to);
+int san_sv_qp_mask(enum ibv_qp_type type, enum ibv_qp_state to);
+/** Connect *q* to *service* of *gid*; with the lock of the device. 0 or -errno. */
+int san_sv_qp_connect(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
+		      const struct rtsan_conn_param *param);
 /** Number of the listener of process *number*. */
 uint64_t san_sv_service(uint32_t number);
 
@@ -304,8 +356,8 @@ int san_sv_wr_init(struct sv_qp *q);
 
 /**
  * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to memory of *q*,
- * which *sge* names then. Such a request has at most 4096 bytes, a datagram SV_MTU. *number* counts
- * those of *q*, or is the slot of a datagram. 0 or -errno.
+ * which *sge* names then. It has at most SV_MTU bytes. *number* counts those of *q*, or is the slot
+ * of a datagram. 0 or -errno.
  */
 int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge,
 		  uint64_t number);
@@ -322,6 +374,16 @@ void san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev);
 void san_sv_ud_event(struct sv_end *end, const struct rtsan_event *ev);
 /** End all flows of *q*, with its lock. Its receives become early_recvs. */
 void san_sv_ud_end(struct sv_qp *q);
+/**
+ * Ask *service* of *gid* for a queue pair, for the identifier of *q*; with the lock of the device.
+ * 0 or -errno.
+ */
+int san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
+		  const struct rtsan_conn_param *param);
+/** Take no more datagrams of a group; with the lock of *q*. */
+void san_sv_ud_leave(struct sv_qp *q, const union ibv_gid *mgid);
+/** Wait for the datagrams under way; with the lock of the device, released meanwhile. */
+void san_sv_ud_drain(struct sv_device *dev, struct sv_qp *q);
 /** Post, with the lock of *q*: the number, or -errno. */
 int san_sv_ud_post_sends(struct sv_qp *q, struct rtsan_send_wr *wr,
 			 const struct sv_dest *dests, int nb);
@@ -329,8 +391,28 @@ int san_sv_ud_post_recvs(struct sv_qp *q, const struct rtsan_recv_wr *wr, int nb
 /** Complete *to*, the completion of a flow's work. True if the program gets it. */
 bool san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc *to);
 
+/* ---- sv_group.c; with the lock of the queue pair ---- */
+
+bool san_sv_is_group(const union ibv_gid *gid);
+/** The group of *q*, or NULL. */
+struct sv_group *san_sv_group_find(struct sv_qp *q, const union ibv_gid *mgid);
+/** The same; the first call looks for its members. NULL: it cannot. */
+struct sv_group *san_sv_group_get(struct sv_qp *q, const union ibv_gid *mgid);
+/** *q* joins a group as a member, or only to send; with no lock. 0 or -errno. */
+int san_sv_group_join(struct sv_qp *q, const union ibv_gid *mgid, bool is_member);
+/** *q* leaves it; with no lock. 0 or -EADDRNOTAVAIL. */
+int san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid);
+/** A member does not exist. */
+void san_sv_group_forget(struct sv_qp *q, const struct sv_target *member);
+/** *q* leaves all groups; with the lock of the device, too. */
+void san_sv_group_end(struct sv_qp *q);
+/** Members have announced themselves; with the lock of the device alone. */
+void san_sv_group_events(struct sv_device *dev);
+
 /* ---- sv_srq.c ---- */
 
+/** A receive of *srq* has completed. */
+void san_sv_srq_taken(struct ibv_srq *srq);
 int san_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* ---- sv_cm_conn.c; with the lock of the device ---- */

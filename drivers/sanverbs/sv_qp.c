@@ -20,8 +20,8 @@
 #include "sv_priv.h"
 
 #define SERVICE 0x76657262000000ull /* "verb" */
-#define RNR_MS  65535
-#define END_S   1 /* that the end of a connection may take */
+#define RNR_MS  UINT16_MAX          /* no end, as rnr_retry 7 */
+#define END_S   1                   /* that the end of a connection may take */
 
 /** Parameters of the private data. */
 struct hello {
@@ -70,6 +70,9 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 	san_sv_complete(&recv_cq->ibv, q, &q->late_recvs, IBV_WC_WR_FLUSH_ERR);
 	san_sv_complete(&recv_cq->ibv, q, &q->early_recvs, IBV_WC_WR_FLUSH_ERR);
 	pthread_mutex_unlock(&recv_cq->lock);
+	if (q->ibv.srq != NULL && !q->is_last)
+		san_sv_async(q->ibv.context, IBV_EVENT_QP_LAST_WQE_REACHED, q);
+	q->is_last = true;
 }
 
 /* ---- connections ---- */
@@ -104,10 +107,23 @@ accept_request(struct sv_device *dev, struct sv_qp *q)
 	}
 }
 
+int
+san_sv_qp_connect(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
+		  const struct rtsan_conn_param *param)
+{
+	char peer[RTSAN_ADDRESS_MAX];
+	int rc;
+
+	san_sv_gid_text(gid, peer);
+	rc = rtsan_connect(q->rt, peer, service, param);
+	if (rc == 0)
+		q->link = SV_LINK_WAITS;
+	return rc;
+}
+
 static int
 connect_to_peer(struct sv_qp *q)
 {
-	const union ibv_gid *gid = &q->attr.ah_attr.grh.dgid;
 	struct hello hello = {htonl(q->attr.dest_qp_num), htonl(q->ibv.qp_num)};
 	struct rtsan_conn_param param = {
 		.order = RTSAN_ENDING,
@@ -115,14 +131,11 @@ connect_to_peer(struct sv_qp *q)
 		.private_data = &hello,
 		.private_len = sizeof(hello),
 	};
-	char peer[RTSAN_ADDRESS_MAX];
-	int rc;
 
-	san_sv_gid_text(gid, peer);
-	rc = rtsan_connect(q->rt, peer, san_sv_service(q->attr.dest_qp_num >> SV_QP_BITS), &param);
-	if (rc == 0)
-		q->link = SV_LINK_WAITS;
-	return san_sv_explain(rc, "ibv_modify_qp() to RTR");
+	return san_sv_explain(san_sv_qp_connect(q, &q->attr.ah_attr.grh.dgid,
+						san_sv_service(q->attr.dest_qp_num >> SV_QP_BITS),
+						&param),
+			      "ibv_modify_qp() to RTR");
 }
 
 static int
@@ -269,11 +282,11 @@ check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
 
 	if (a->qp_type == IBV_QPT_UD ? a->srq != NULL || !caps->has_recv_from :
 				       a->qp_type != IBV_QPT_RC)
-		return -EOPNOTSUPP;
+		return san_sv_refuse(-EOPNOTSUPP, "no such queue pairs here");
 	if (a->send_cq == NULL || a->recv_cq == NULL || a->cap.max_send_wr > caps->max_wr ||
 	    a->cap.max_recv_wr > caps->max_wr || a->cap.max_send_sge > SV_SGES ||
 	    a->cap.max_recv_sge > caps->max_sge || a->cap.max_inline_data > SV_INLINE)
-		return -EINVAL;
+		return san_sv_refuse(-EINVAL, "more than ibv_query_device() says, or no CQ");
 	return 0;
 }
 
@@ -296,7 +309,7 @@ create_rt(struct sv_device *dev, struct sv_qp *q)
 	};
 
 	q->link = SV_LINK_NONE;
-	q->is_failing = false;
+	q->is_failing = q->is_last = false;
 	return rtsan_qp_create(dev->rt, &attr, &q->rt);
 }
 
@@ -381,6 +394,8 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	q->ibv.srq = a->srq;
 	q->ibv.qp_type = a->qp_type;
 	q->ibv.state = IBV_QPS_RESET;
+	q->blocks_self = (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
+		(a->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0;
 	q->end.q = q;
 	pthread_mutex_init(&q->ibv.mutex, NULL);
 	pthread_cond_init(&q->ibv.cond, NULL);
@@ -457,8 +472,10 @@ ibv_destroy_qp(struct ibv_qp *qp)
 		return SV_NEXT(ibv_destroy_qp, qp);
 	SAN_LOCKED(&dev->lock);
 	end_connection(dev, q);
+	san_sv_ud_drain(dev, q);
 	if (q->id != NULL)
 		san_sv_cm_forget_qp(q);
+	san_sv_async_forget(qp->context, q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
 	destroy_rt(q);
 	if (qp->srq != NULL)
@@ -500,13 +517,13 @@ static const struct {
 };
 
 int
-san_sv_qp_mask(enum ibv_qp_state to)
+san_sv_qp_mask(enum ibv_qp_type type, enum ibv_qp_state to)
 {
 	int mask = IBV_QP_STATE;
 	size_t i;
 
 	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
-		if (changes[i].type == IBV_QPT_RC && changes[i].to == to)
+		if (changes[i].type == type && changes[i].to == to)
 			mask |= changes[i].must;
 	return mask;
 }
@@ -563,12 +580,10 @@ keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 }
 
 static bool
-is_valid(const struct sv_device *dev, const struct ibv_qp_attr *a, int mask)
+is_valid(const struct ibv_qp_attr *a, int mask)
 {
 	return ((mask & IBV_QP_PORT) == 0 || a->port_num == SV_PORT) &&
-		((mask & IBV_QP_PKEY_INDEX) == 0 || a->pkey_index == 0) &&
-		((mask & IBV_QP_AV) == 0 ||
-		 (a->ah_attr.is_global && a->ah_attr.grh.sgid_index < dev->nb_gids));
+		((mask & IBV_QP_PKEY_INDEX) == 0 || a->pkey_index == 0);
 }
 
 int
@@ -584,9 +599,13 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		return SV_NEXT(ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
-	    !is_allowed(qp, to, mask) || !is_valid(dev, attr, mask))
-		return EINVAL;
+	    !is_allowed(qp, to, mask) || !is_valid(attr, mask)) {
+		san_sv_refuse(-EINVAL, "not with this state, mask, port or P_Key");
+		return -san_sv_explain(-EINVAL, "ibv_modify_qp()");
+	}
 	keep_attr(&q->attr, attr, mask);
+	if ((mask & IBV_QP_AV) != 0 && san_sv_way(dev, &q->attr.ah_attr) != 0)
+		return EINVAL;
 	if (to == IBV_QPS_ERR) {
 		san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
 	} else if (to == IBV_QPS_RESET && from != IBV_QPS_RESET) {

@@ -8,9 +8,32 @@
 #include "sv_cm.h"
 
 static int
-post(void *rt, const struct rtsan_recv_wr *wr, int nb)
+post(void *arg, const struct rtsan_recv_wr *wr, int nb)
 {
-	return rtsan_post_recv(rt, wr, nb);
+	struct sv_srq *s = arg;
+	int n = rtsan_post_recv(s->rt, wr, nb);
+
+	if (n > 0)
+		s->nb_posted += (uint32_t)n;
+	return n;
+}
+
+static void
+check_limit(struct sv_srq *s)
+{
+	uint32_t limit = s->limit;
+
+	if (s->nb_posted < limit && atomic_compare_exchange_strong(&s->limit, &limit, 0))
+		san_sv_async(s->ibv.context, IBV_EVENT_SRQ_LIMIT_REACHED, s);
+}
+
+void
+san_sv_srq_taken(struct ibv_srq *srq)
+{
+	struct sv_srq *s = (struct sv_srq *)srq;
+
+	s->nb_posted--;
+	check_limit(s);
 }
 
 int
@@ -20,7 +43,7 @@ san_sv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	SAN_LOCKED(&s->lock);
 
 	*bad = wr;
-	return san_sv_post_recv_list(post, s->rt, s->max_sge, bad);
+	return san_sv_post_recv_list(post, s, s->max_sge, bad);
 }
 
 static void
@@ -76,7 +99,24 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 
 	if (san_sv_device(srq->context) == NULL)
 		return SV_NEXT(ibv_query_srq, srq, attr);
-	*attr = (struct ibv_srq_attr){.max_wr = s->max_wr, .max_sge = s->max_sge};
+	*attr = (struct ibv_srq_attr){
+		.max_wr = s->max_wr, .max_sge = s->max_sge, .srq_limit = s->limit};
+	return 0;
+}
+
+int
+ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct sv_srq *s = (struct sv_srq *)srq;
+
+	if (san_sv_device(srq->context) == NULL)
+		return SV_NEXT(ibv_modify_srq, srq, attr, mask);
+	if ((mask & IBV_SRQ_MAX_WR) != 0)
+		return EOPNOTSUPP;
+	if (attr->srq_limit > s->max_wr)
+		return EINVAL;
+	s->limit = attr->srq_limit;
+	check_limit(s);
 	return 0;
 }
 
@@ -91,6 +131,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	SAN_LOCKED(&dev->lock);
 	if (s->nb_qps != 0)
 		return EBUSY;
+	san_sv_async_forget(srq->context, s);
 	srq_free(s);
 	san_sv_mr_retry(dev);
 	return 0;

@@ -14,20 +14,24 @@
  * another Q_Key, or posts no receive within a millisecond, and if there is no memory or connection
  * for it. Its bytes are copied: a program may use them again when a later send has completed, which
  * may be on another flow. The 40 bytes in front of received data get the addresses when the
- * completion is taken.
+ * completion is taken. A datagram to a group goes to each member by a flow of its own.
  */
 
 #include <arpa/inet.h>
+#include <unistd.h>
 
 #include "sv_priv.h"
 
 #define GRH_LEN   ((uint32_t)sizeof(struct ibv_grh))
 #define FLOWS_MAX 1024 /* of a queue pair */
+#define DRAIN_MS  200  /* that the datagrams of a queue pair have to arrive when it ends */
 
 /** Parameters of the private data, big endian. */
 struct ud_hello {
+	union ibv_gid mgid; /**< group of *dest* that its datagrams are for, or 0 */
 	uint32_t dest, src; /**< numbers of queue pairs */
 	uint32_t qkey;      /**< of *dest* */
+	uint32_t reserved;
 };
 static_assert(sizeof(struct ud_hello) != SV_HELLO_LEN, "told from requests of RC by length");
 
@@ -81,7 +85,7 @@ slot_give(struct sv_slots *s, uint64_t at)
 /* ---- flows ---- */
 
 static struct sv_flow *
-flow_create(struct sv_qp *q, const union ibv_gid *gid, uint32_t qpn, uint32_t qkey, int *rc)
+flow_create(struct sv_qp *q, const struct sv_target *to, int *rc)
 {
 	struct sv_flow *f = q->nb_flows < FLOWS_MAX ? calloc(1, sizeof(*f)) : NULL;
 	struct rtsan_qp_attr attr = {
@@ -97,9 +101,7 @@ flow_create(struct sv_qp *q, const union ibv_gid *gid, uint32_t qpn, uint32_t qk
 	if (f == NULL)
 		return NULL;
 	f->end.q = q;
-	f->gid = *gid;
-	f->qpn = qpn;
-	f->qkey = qkey;
+	f->to = *to;
 	*rc = rtsan_qp_create(san_sv_device(q->ibv.context)->rt, &attr, &f->rt);
 	if (*rc != 0) {
 		free(f);
@@ -140,61 +142,134 @@ flow_end(struct sv_qp *q, struct sv_flow *f)
 
 /* A flow to there; NULL: none can be made. *rc*: why, or why there is no way. */
 static struct sv_flow *
-flow_to(struct sv_qp *q, const struct sv_dest *d, int *rc)
+flow_to(struct sv_qp *q, const struct sv_target *to, int *rc)
 {
-	uint32_t qkey = d->qkey >> 31 != 0 ? q->attr.qkey : d->qkey;
-	const union ibv_gid *gid = &((const struct sv_ah *)d->ah)->dgid;
-	struct ud_hello hello = {htonl(d->qpn), htonl(q->ibv.qp_num), htonl(qkey)};
+	struct ud_hello hello = {to->mgid, htonl(to->qpn), htonl(q->ibv.qp_num), htonl(to->qkey)};
 	struct rtsan_conn_param param = {
 		.rnr_ms = 1, .private_data = &hello, .private_len = sizeof(hello)};
 	char peer[RTSAN_ADDRESS_MAX];
 	struct sv_flow *f;
 
 	LIST_FOREACH(f, &q->flows, link)
-		if (f->is_ours && f->qpn == d->qpn && f->qkey == qkey &&
-		    memcmp(&f->gid, gid, sizeof(*gid)) == 0)
+		if (f->is_ours && memcmp(&f->to, to, sizeof(*to)) == 0)
 			return f;
-	f = flow_create(q, gid, d->qpn, qkey, rc);
+	f = flow_create(q, to, rc);
 	if (f == NULL)
 		return NULL;
 	f->is_ours = true;
-	san_sv_gid_text(gid, peer);
-	*rc = rtsan_connect(f->rt, peer, san_sv_service(d->qpn >> SV_QP_BITS), &param);
+	san_sv_gid_text(&to->gid, peer);
+	*rc = rtsan_connect(f->rt, peer, san_sv_service(to->qpn >> SV_QP_BITS), &param);
 	return f;
+}
+
+int
+san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
+	      const struct rtsan_conn_param *param)
+{
+	const struct sv_target to = {.gid = *gid};
+	char peer[RTSAN_ADDRESS_MAX];
+	struct sv_flow *f;
+	int rc;
+	SAN_LOCKED(&q->lock);
+
+	f = flow_create(q, &to, &rc);
+	if (f == NULL)
+		return rc;
+	f->is_question = true;
+	san_sv_gid_text(gid, peer);
+	rc = rtsan_connect(f->rt, peer, service, param);
+	if (rc != 0)
+		flow_end(q, f);
+	return rc;
+}
+
+/* True if *q* is one for datagrams, of that group if one is named. */
+static bool
+is_there(struct sv_qp *q, const union ibv_gid *mgid)
+{
+	const struct sv_group *g = san_sv_group_find(q, mgid);
+
+	return q->ibv.qp_type == IBV_QPT_UD &&
+		(q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS) &&
+		(g != NULL ? g->is_member : !san_sv_is_group(mgid));
 }
 
 void
 san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
 {
 	const struct ud_hello *h = (const struct ud_hello *)ev->private_data;
-	struct sv_qp *q = san_sv_qp_find(dev, ntohl(h->dest));
 	struct rtsan_conn_param param = {.rnr_ms = 1};
-	union ibv_gid gid;
+	struct sv_target from = {0};
+	struct sv_qp *q = NULL;
 	struct sv_flow *f = NULL;
+	bool exists = false;
 	int rc;
 
-	if (ev->private_len == sizeof(*h) && q != NULL && q->ibv.qp_type == IBV_QPT_UD &&
-	    q->attr.qkey == ntohl(h->qkey) && q->nb_flows < FLOWS_MAX / 2 &&
-	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS)) {
+	if (ev->private_len == sizeof(*h))
+		q = san_sv_qp_find(dev, ntohl(h->dest));
+	if (q != NULL) {
 		SAN_LOCKED(&q->lock);
-		san_sv_gid(ev->peer, &gid);
-		f = flow_create(q, &gid, ntohl(h->src), 0, &rc);
+		san_sv_gid(ev->peer, &from.gid);
+		from.mgid = h->mgid;
+		from.qpn = ntohl(h->src);
+		exists = is_there(q, &h->mgid);
+		if (exists && q->attr.qkey == ntohl(h->qkey) && q->nb_flows < FLOWS_MAX / 2)
+			f = flow_create(q, &from, &rc);
 		if (f != NULL && rtsan_accept(dev->rt, ev->request, f->rt, &param) == 0)
 			return;
 		if (f != NULL)
 			flow_end(q, f);
 	}
-	rtsan_reject(dev->rt, ev->request, NULL, 0);
+	rtsan_reject(dev->rt, ev->request, "", exists); /* a byte: it may be asked again */
 }
 
 void
 san_sv_ud_event(struct sv_end *end, const struct rtsan_event *ev)
 {
+	struct sv_flow *f = (struct sv_flow *)end;
 	struct sv_qp *q = end->q;
 	SAN_LOCKED(&q->lock);
 
-	if (ev->type != RTSAN_EV_ESTABLISHED)
-		flow_end(q, (struct sv_flow *)end);
+	if (f->is_question && q->id != NULL)
+		san_sv_cm_qp_event(q, ev);
+	else if (ev->type == RTSAN_EV_UNREACHABLE ||
+		 (ev->type == RTSAN_EV_REJECTED && ev->private_len == 0))
+		san_sv_group_forget(q, &f->to);
+	if (f->is_question || ev->type != RTSAN_EV_ESTABLISHED)
+		flow_end(q, f);
+}
+
+void
+san_sv_ud_leave(struct sv_qp *q, const union ibv_gid *mgid)
+{
+	struct sv_flow *f, *next;
+
+	for (f = LIST_FIRST(&q->flows); f != NULL; f = next) {
+		next = LIST_NEXT(f, link);
+		if (!f->is_ours && memcmp(&f->to.mgid, mgid, sizeof(*mgid)) == 0)
+			flow_end(q, f);
+	}
+}
+
+void
+san_sv_ud_drain(struct sv_device *dev, struct sv_qp *q)
+{
+	uint32_t i, ms, nb_used;
+
+	for (ms = 0; ms < DRAIN_MS && q->ibv.qp_type == IBV_QPT_UD; ms++) {
+		pthread_mutex_lock(&q->lock);
+		san_sv_cqs_lock(q);
+		san_sv_cq_move((struct sv_cq *)q->ibv.send_cq);
+		san_sv_cqs_unlock(q);
+		for (i = nb_used = 0; i < q->sends.nb; i++)
+			nb_used += q->sends.slot[i].is_used;
+		pthread_mutex_unlock(&q->lock);
+		if (nb_used == 0 || dev->has_failed)
+			return;
+		pthread_mutex_unlock(&dev->lock);
+		usleep(1000);
+		pthread_mutex_lock(&dev->lock);
+	}
 }
 
 void
@@ -205,6 +280,7 @@ san_sv_ud_end(struct sv_qp *q)
 
 	while ((f = LIST_FIRST(&q->flows)) != NULL)
 		flow_end(q, f);
+	san_sv_group_end(q);
 	for (i = 0; i < q->recvs.nb; i++) {
 		struct sv_slot *s = &q->recvs.slot[(q->recvs.next + i) % q->recvs.nb];
 
@@ -228,19 +304,16 @@ complete_now(struct sv_qp *q, uint64_t wr_id)
 	san_sv_works_fini(&works);
 }
 
-/* 1, or -errno: it is malformed. */
+/* 1: it is under way; 0: it is dropped; -errno: it is malformed. */
 static int
-send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *d)
+send_to(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_target *to,
+	bool is_signaled)
 {
-	bool is_signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0;
 	struct rtsan_send_wr own = *wr;
 	struct rtsan_sge sge;
-	struct sv_flow *f;
 	int rc = 0, n = 0, at;
+	struct sv_flow *f = flow_to(q, to, &rc);
 
-	if (wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM)
-		return -EINVAL;
-	f = flow_to(q, d, &rc);
 	at = f != NULL ? slot_take(&q->sends, wr->wr_id, f, is_signaled) : -1;
 	if (at >= 0) {
 		own.wr_id = (uint64_t)at;
@@ -253,11 +326,51 @@ send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *
 	}
 	if (f != NULL && rc != 0) /* there is no way: drops what is posted */
 		flow_end(q, f);
-	if (n < 0 && n != -ENOTCONN)
-		return n;
-	if (is_signaled && n != 1)
+	return n == -ENOTCONN ? 0 : n;
+}
+
+/* The same: to each member of the group. */
+static int
+send_to_group(struct sv_qp *q, const struct rtsan_send_wr *wr, struct sv_target *to,
+	      bool is_signaled)
+{
+	const struct sv_group *g = san_sv_group_get(q, &to->mgid);
+	int n, nb = 0;
+	uint32_t i;
+
+	for (i = 0; g != NULL && i < g->nb_members; i++) {
+		to->gid = g->members[i].gid;
+		to->qpn = g->members[i].qpn;
+		n = send_to(q, wr, to, is_signaled && nb == 0);
+		if (n < 0)
+			return n;
+		nb += n;
+	}
+	return nb != 0;
+}
+
+/* 1, or -errno: it is malformed. */
+static int
+send_one(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_dest *d)
+{
+	const union ibv_gid *gid = &((const struct sv_ah *)d->ah)->dgid;
+	bool is_signaled = (wr->flags & RTSAN_WR_SIGNALED) != 0;
+	struct sv_target to = {.qkey = d->qkey >> 31 != 0 ? q->attr.qkey : d->qkey};
+	int n;
+
+	if (wr->opcode != RTSAN_WR_SEND && wr->opcode != RTSAN_WR_SEND_IMM)
+		return san_sv_refuse(-EINVAL, "datagrams are only sent");
+	if (san_sv_is_group(gid)) {
+		to.mgid = *gid;
+		n = send_to_group(q, wr, &to, is_signaled);
+	} else {
+		to.gid = *gid;
+		to.qpn = d->qpn;
+		n = send_to(q, wr, &to, is_signaled);
+	}
+	if (n == 0 && is_signaled)
 		complete_now(q, wr->wr_id);
-	return 1;
+	return n < 0 ? n : 1;
 }
 
 int
@@ -280,7 +393,7 @@ post_one(struct sv_qp *q, const struct rtsan_recv_wr *wr)
 	int at, n;
 
 	if (wr->nb_sge == 0 || wr->sge[0].length < GRH_LEN)
-		return -EINVAL;
+		return san_sv_refuse(-EINVAL, "the first element has no room for the GRH");
 	memcpy(sge, wr->sge, wr->nb_sge * sizeof(sge[0]));
 	sge[0].addr = (uint8_t *)sge[0].addr + GRH_LEN;
 	sge[0].length -= GRH_LEN;
@@ -321,11 +434,12 @@ san_sv_ud_convert(struct sv_end *end, const struct rtsan_wc *from, struct ibv_wc
 	}
 	/* a push with an immediate takes a receive, too: as if it had no bytes */
 	to->byte_len = GRH_LEN + (from->opcode == RTSAN_WC_RECV ? from->byte_len : 0);
-	to->src_qp = f->qpn;
+	to->src_qp = f->to.qpn;
 	to->wc_flags |= IBV_WC_GRH;
 	grh.paylen = htons((uint16_t)from->byte_len);
-	grh.sgid = f->gid;
-	grh.dgid = dev->gids[san_sv_gid_like(dev, &f->gid)];
+	grh.sgid = f->to.gid;
+	grh.dgid = san_sv_is_group(&f->to.mgid) ? f->to.mgid :
+						  dev->gids[san_sv_gid_like(dev, &f->to.gid)];
 	if (end->q->ibv.state != IBV_QPS_RESET) /* else the program may have unmapped it */
 		memcpy((void *)(uintptr_t)s.of, &grh, sizeof(grh));
 	return true;
@@ -337,11 +451,12 @@ struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	const struct sv_device *dev = san_sv_device(pd->context);
+	struct ibv_ah_attr way = *attr;
 	struct sv_ah *ah;
 
 	if (dev == NULL)
 		return SV_NEXT(ibv_create_ah, pd, attr);
-	if (!attr->is_global || attr->grh.sgid_index >= dev->nb_gids) {
+	if (san_sv_way(dev, &way) != 0) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -350,7 +465,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
-	ah->dgid = attr->grh.dgid;
+	ah->dgid = way.grh.dgid;
 	return &ah->ibv;
 }
 

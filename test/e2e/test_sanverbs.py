@@ -104,6 +104,7 @@ CM_ALL = (
     ('rping -s -P -p PORT', 'rping -c -V -C 10 -a ADDRESS -p PORT'),
     ('ucmatose -b ADDRESS -p PORT -C 10 -S 10000',
      'ucmatose -s ADDRESS -p PORT -C 10 -S 10000'),
+    ('udaddy -b ADDRESS -c 4 -S 900', 'udaddy -s ADDRESS -c 4 -S 900'),
     ('rdma_server -s ADDRESS -p PORT', 'rdma_client -s ADDRESS -p PORT'),
     ('rdma_xserver -p PORT', 'rdma_xclient -s ADDRESS -p PORT'),
     ('cmtime -b ADDRESS -p PORT -c 20', 'cmtime -s ADDRESS -p PORT -c 20'),
@@ -184,6 +185,24 @@ def cm_pair(place, server_words, client_words):
             daemon.stop()
 
 
+def group(place):
+    """Two members of a group get what a third one sends."""
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        members = [start(work, f'member{i}', 'mckey -m 239.9.9.9 -c 2', specs[i]) for i in (0, 1)]
+
+        def joined():
+            with open('/proc/net/udp', encoding='ascii') as f:
+                return f.read().count('090909EF:12B9 ') == 4
+        until_true(lambda: members[0].tail() + members[1].tail(), joined)
+        sender = start(work, 'sender', 'mckey -m 239.9.9.9 -c 2 -s', specs[1])
+        check(sender.wait() == 0, sender.tail())
+        for member in members:
+            check(member.wait() == 0, f'{member.tail()}\nsender: {sender.tail()}')
+        for daemon in daemons:
+            daemon.stop()
+
+
 # ---- one program ----
 
 def listed():
@@ -259,6 +278,7 @@ def main():
         for words in CM_ALL:
             tests.add_long(f'{place}: {words[1]}', cm_pair, place, *words)
     for place in ('one daemon', 'two daemons'):
+        tests.add_long(f'{place}: mckey', group, place)
         for kind in MPI:
             tests.add_long(f'{place}: {kind} on UCX', mpi, place, kind)
     return tests.run()

@@ -295,6 +295,55 @@ ends(void)
 }
 
 /* Receives shared by two queue pairs, and immediates. */
+/* The next asynchronous event, of *element*; 0: there is none. */
+static enum ibv_event_type
+async_event(const void *element)
+{
+	struct pollfd p = {.fd = context->async_fd, .events = POLLIN};
+	struct ibv_async_event event;
+
+	if (poll(&p, 1, 0) == 0)
+		return 0;
+	CHECK(ibv_get_async_event(context, &event) == 0);
+	CHECK(event.element.srq == element);
+	ibv_ack_async_event(&event);
+	return event.event_type;
+}
+
+/* Its program learns that few receives are left, and that a queue pair takes no more of them. */
+static void
+limits(struct ibv_send_wr *wr, struct ibv_recv_wr *recv)
+{
+	struct ibv_srq_attr attr = {.max_wr = 2 * DEPTH, .srq_limit = DEPTH + 1};
+	struct ibv_recv_wr *bad_recv;
+	struct ibv_send_wr *bad;
+
+	CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR) == EOPNOTSUPP);
+	CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == EINVAL);
+	for (int i = 0; i < 3; i++)
+		CHECK(ibv_post_srq_recv(srq, recv, &bad_recv) == 0);
+	attr.srq_limit = 2;
+	CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == 0);
+	CHECK(ibv_query_srq(srq, &attr) == 0 && attr.srq_limit == 2);
+	for (int i = 0; i < 3; i++) {
+		CHECK(async_event(srq) == 0);
+		CHECK(ibv_post_send(qp[0], wr, &bad) == 0);
+		CHECK(completion().status == 0 && completion().status == 0);
+		CHECK(i != 1 || async_event(srq) == IBV_EVENT_SRQ_LIMIT_REACHED);
+	}
+	CHECK(ibv_query_srq(srq, &attr) == 0 && attr.srq_limit == 0 && async_event(srq) == 0);
+	attr.srq_limit = 1; /* reached already */
+	CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == 0);
+	CHECK(async_event(srq) == IBV_EVENT_SRQ_LIMIT_REACHED);
+	CHECK(to_state(qp[1], IBV_QPS_ERR) == 0);
+	while (async_event(qp[1]) != IBV_EVENT_QP_LAST_WQE_REACHED)
+		sched_yield();
+	CHECK(to_state(qp[0], IBV_QPS_ERR) == 0);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0);
+	CHECK(async_event(qp[0]) == 0); /* dropped with its queue pair */
+	connect_pair();
+}
+
 static void
 shared(void)
 {
@@ -340,6 +389,7 @@ shared(void)
 		CHECK(wc[1].qp_num == qp[1 - i / 2 % 2]->qp_num);
 		CHECK(memcmp(p, p + 100, 100) == 0);
 	}
+	limits(&wr, &recv);
 	/* a receive that nobody used outlives its queue pairs */
 	CHECK(ibv_post_srq_recv(srq, &recv, &bad_recv) == 0);
 	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0);

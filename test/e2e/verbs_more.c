@@ -88,8 +88,8 @@ open_ud(void)
 	struct ibv_ah *ah;
 
 	open_first();
-	bytes = calloc(1, 4096);
-	mr = reg(bytes, 4096, IBV_ACCESS_LOCAL_WRITE);
+	bytes = calloc(2, 4096);
+	mr = reg(bytes, 8192, IBV_ACCESS_LOCAL_WRITE);
 	recv_cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
 	CHECK(recv_cq != NULL);
 	qp[0] = create_ud();
@@ -113,7 +113,8 @@ received(void)
 }
 
 static void
-arrives(const struct ibv_qp *to, const struct ibv_qp *from, uint64_t wr_id)
+arrives_for(const union ibv_gid *dgid, const struct ibv_qp *to, const struct ibv_qp *from,
+	    uint64_t wr_id)
 {
 	const struct ibv_grh *grh = (const struct ibv_grh *)(bytes + 2048);
 	struct ibv_wc wc = received();
@@ -122,8 +123,14 @@ arrives(const struct ibv_qp *to, const struct ibv_qp *from, uint64_t wr_id)
 	CHECK(wc.byte_len == GRH + LEN && wc.src_qp == from->qp_num && wc.qp_num == to->qp_num);
 	CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) && wc.imm_data == 0x12345678);
 	CHECK(memcmp(&grh->sgid, &gid, sizeof(gid)) == 0);
-	CHECK(memcmp(&grh->dgid, &gid, sizeof(gid)) == 0);
+	CHECK(memcmp(&grh->dgid, dgid, sizeof(*dgid)) == 0);
 	CHECK(memcmp(bytes, bytes + 2048 + GRH, LEN) == 0);
+}
+
+static void
+arrives(const struct ibv_qp *to, const struct ibv_qp *from, uint64_t wr_id)
+{
+	arrives_for(&gid, to, from, wr_id);
 }
 
 static void
@@ -145,6 +152,7 @@ datagrams(void)
 	arrives(qp[0], qp[1], 9);
 	/* dropped: no receive, another Q_Key, no such queue pair */
 	send_ud(qp[0], ah, qp[1]->qp_num, QKEY);
+	usleep(50000); /* a receive posted before the peer learns of that may still get it */
 	CHECK(recv_ud(qp[1], 10, GRH + LEN) == 0);
 	send_ud(qp[0], ah, qp[1]->qp_num, QKEY + 1);
 	send_ud(qp[0], ah, qp[1]->qp_num ^ 0x3ff, QKEY);
@@ -154,7 +162,7 @@ datagrams(void)
 	arrives(qp[1], qp[0], 10);
 	/* what can't be */
 	CHECK(recv_ud(qp[1], 11, GRH - 1) == EINVAL);
-	CHECK(post_ud(qp[0], ah, qp[1]->qp_num, QKEY, 1025) == EINVAL);
+	CHECK(post_ud(qp[0], ah, qp[1]->qp_num, QKEY, 4097) == EINVAL);
 	/* flushed, in order */
 	for (uint64_t i = 20; i < 23; i++)
 		CHECK(recv_ud(qp[1], i, GRH + LEN) == 0);
@@ -263,7 +271,7 @@ static void
 forged(void)
 {
 	struct ibv_ah *ah = open_ud();
-	uint32_t hello[3] = {htonl(qp[1]->qp_num), htonl(qp[0]->qp_num), 0};
+	uint32_t hello[8] = {[4] = htonl(qp[1]->qp_num), htonl(qp[0]->qp_num)};
 	struct rtsan_conn_param param = {.private_data = hello, .private_len = sizeof(hello)};
 	struct rtsan_send_wr wr = {.opcode = RTSAN_WR_PUSH_IMM, .flags = RTSAN_WR_SIGNALED};
 	struct rtsan_qp_attr attr = {0};
@@ -298,11 +306,100 @@ forged(void)
 	puts("forged: ok");
 }
 
+/* What members announce to each other, see sv_group.c. */
+struct announcement {
+	union ibv_gid mgid, gid;
+	uint32_t magic, kind, qpn, reserved;
+};
+
+/* Announcements that none of ours made: shorter, of other programs, of a hundred members. */
+static void
+announce_lies(const union ibv_gid *mgid)
+{
+	struct announcement a = {*mgid, gid, htonl(0x73764d43), htonl(1)};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(4793)};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	memcpy(&to.sin_addr, mgid->raw + 12, 4);
+	CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+	CHECK(send(fd, &a, sizeof(a) - 1, 0) > 0 && send(fd, "", 0, 0) == 0);
+	a.magic++;
+	CHECK(send(fd, &a, sizeof(a), 0) > 0);
+	a.magic--;
+	for (uint32_t i = 0; i < 100; i++) {
+		a.qpn = htonl(qp[0]->qp_num ^ (i + 2)); /* none exists */
+		CHECK(send(fd, &a, sizeof(a), 0) > 0);
+	}
+	close(fd);
+	usleep(50000);
+}
+
+/* Send until *to* gets it: members are found after the first datagram. */
+static void
+send_until(struct ibv_qp *from, struct ibv_ah *ah, const union ibv_gid *mgid, struct ibv_qp *to,
+	   uint64_t wr_id)
+{
+	volatile uint8_t *first = bytes + 2048 + GRH;
+	struct ibv_wc wc;
+
+	*first = 0;
+	for (uint32_t i = 0; *first == 0; i++) {
+		if (i % 500 == 0)
+			send_ud(from, ah, 0xffffff, QKEY);
+		usleep(1000);
+	}
+	arrives_for(mgid, to, from, wr_id);
+	usleep(50000);
+	CHECK(ibv_poll_cq(recv_cq, 1, &wc) == 0);
+}
+
+/* Datagrams to a group reach its members. */
+static void
+groups(void)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+	union ibv_gid mgid = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
+	struct ibv_ah *ah = open_ud(), *group;
+	struct ibv_wc wc;
+
+	attr.grh.dgid = mgid;
+	group = ibv_create_ah(pd, &attr);
+	bytes[0] = 1;
+	CHECK(group != NULL && ibv_attach_mcast(qp[0], &gid, 0) == EINVAL);
+	CHECK(ibv_detach_mcast(qp[1], &mgid, 0) == EADDRNOTAVAIL);
+	CHECK(ibv_attach_mcast(qp[1], &mgid, 0) == 0);
+	CHECK(recv_ud(qp[1], 1, GRH + LEN) == 0);
+	send_until(qp[0], group, &mgid, qp[1], 1); /* a sender need not be a member */
+	CHECK(recv_ud(qp[0], 2, GRH + LEN) == 0);
+	send_ud(qp[0], group, 0xffffff, QKEY); /* *qp[1]* has no receive */
+	usleep(50000);
+	CHECK(recv_ud(qp[1], 3, GRH + LEN) == 0);
+	send_ud(qp[0], group, 0xffffff, QKEY + 1);
+	send_ud(qp[0], ah, 0xffffff, QKEY);
+	usleep(50000);
+	CHECK(ibv_poll_cq(recv_cq, 1, &wc) == 0);
+	send_ud(qp[0], group, 0xffffff, QKEY);
+	arrives_for(&mgid, qp[1], qp[0], 3);
+	announce_lies(&mgid);
+	CHECK(recv_ud(qp[1], 4, GRH + LEN) == 0);
+	send_until(qp[0], group, &mgid, qp[1], 4);
+	/* a member gets what it sends itself */
+	CHECK(ibv_attach_mcast(qp[0], &mgid, 0) == 0);
+	send_until(qp[0], group, &mgid, qp[0], 2);
+	CHECK(ibv_detach_mcast(qp[1], &mgid, 0) == 0);
+	CHECK(recv_ud(qp[0], 5, GRH + LEN) == 0 && recv_ud(qp[1], 6, GRH + LEN) == 0);
+	send_until(qp[0], group, &mgid, qp[0], 5);
+	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_destroy_qp(qp[1]) == 0 && ibv_destroy_cq(cq) == 0);
+	puts("groups: ok");
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "datagrams") == 0)
 		datagrams();
+	if (argc > 1 && strcmp(argv[1], "groups") == 0)
+		groups();
 	if (argc > 1 && strcmp(argv[1], "forged") == 0)
 		forged();
 	if (argc > 1 && strcmp(argv[1], "copied") == 0)
