@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from daemon import Daemon, IP, eal
-from e2e import BUILD, SOURCE, Process, Tests, Veth, Work, check, cpus, until_true
+from e2e import BUILD, SOURCE, Namespace, Process, Tests, Veth, Work, check, cpus, until_true
 
 RUN = os.path.join(SOURCE, 'usertools/sanverbs'), 'run', '--'
 NULL = '--vdev=net_null0,no-rx=1'
@@ -133,8 +133,8 @@ def listens(port):
     return False
 
 
-def start(work, name, words, spec, env=None):
-    return Process(work, name, [*RUN, *words.split()],
+def start(work, name, words, spec, env=None, wrap=()):
+    return Process(work, name, [*wrap, *RUN, *words.split()],
                    {'SANVERBS_SPEC': spec, 'SANVERBS_DEBUG': '1', **(env or {})})
 
 
@@ -185,20 +185,54 @@ def cm_pair(place, server_words, client_words):
             daemon.stop()
 
 
+def multicast(work):
+    """A namespace whose kernel has multicast, which a machine need not have."""
+    space = Namespace(work)
+    space.run('ip', 'route', 'add', '239.0.0.0/8', 'dev', 'lo')
+    return space
+
+
 def group(place):
-    """Two members of a group get what a third one sends."""
+    """The members of a group get what another one sends."""
     with Work() as work:
         daemons, specs = PLACES[place](work)
-        members = [start(work, f'member{i}', 'mckey -m 239.9.9.9 -c 2', specs[i]) for i in (0, 1)]
+        space = multicast(work)
+
+        def mckey(name, spec, *more):
+            return start(work, name, ' '.join(['mckey -m 239.9.9.9 -c 2', *more]), spec,
+                         wrap=space.exec())
+        at = specs[:1] if place == 'embedded' else specs
+        members = [mckey(f'member{i}', spec) for i, spec in enumerate(at)]
 
         def joined():
-            with open('/proc/net/udp', encoding='ascii') as f:
-                return f.read().count('090909EF:12B9 ') == 4
-        until_true(lambda: members[0].tail() + members[1].tail(), joined)
-        sender = start(work, 'sender', 'mckey -m 239.9.9.9 -c 2 -s', specs[1])
+            with open(f'/proc/{space.pid}/net/udp', encoding='ascii') as f:
+                return f.read().count('090909EF:12B9 ') == 2 * len(members)
+        until_true(lambda: [member.tail() for member in members], joined)
+        sender = mckey('sender', specs[1], '-s')
         check(sender.wait() == 0, sender.tail())
         for member in members:
             check(member.wait() == 0, f'{member.tail()}\nsender: {sender.tail()}')
+        for daemon in daemons:
+            daemon.stop()
+
+
+QPERF = ('ud_lat', 'ud_bw', 'ud_bi_bw', 'rc_lat', 'rc_bw', 'rc_bi_bw', 'rc_rdma_read_lat',
+         'rc_rdma_read_bw', 'rc_rdma_write_lat', 'rc_rdma_write_bw', 'rc_rdma_write_poll_lat',
+         'rc_compare_swap_mr', 'rc_fetch_add_mr', 'ver_rc_compare_swap', 'ver_rc_fetch_add')
+
+
+def qperf(place):
+    """It names its peer by a LID alone."""
+    with Work() as work:
+        daemons, specs = PLACES[place](work)
+        port = free_port()
+        server = start(work, 'server', f'qperf -lp {port}', specs[0])
+        until_true(server.tail, lambda: listens(port))
+        client = start(work, 'client', f'qperf -lp {port} -t 1 127.0.0.1 {" ".join(QPERF)}',
+                       specs[1])
+        check(client.wait() == 0, f'client: {client.tail()}\nserver: {server.tail()}')
+        check(re.findall(r'^(\w+):', client.out(), re.M) == list(QPERF), client.out())
+        server.kill()
         for daemon in daemons:
             daemon.stop()
 
@@ -220,14 +254,15 @@ def listed():
 
 
 CALLS = {'verbs_calls': ('memory', 'bounds', 'threads', 'forked', 'states', 'ends', 'shared', 'own_qps'),
-         'verbs_more': ('datagrams', 'copied')}
+         'verbs_more': ('datagrams', 'groups', 'copied')}
 
 
 def calls(place, program, name):
     with Work() as work:
         daemons, specs = PLACES[place](work)
         here = start(work, name, f'{BUILD}/test/e2e/{program} {name}', specs[0],
-                     {'EMBEDDED': '1'} if place == 'embedded' else {})
+                     {'EMBEDDED': '1'} if place == 'embedded' else {},
+                     multicast(work).exec() if name == 'groups' else ())
         check(here.wait() == 0 and f'{name}: ok' in here.out(), here.tail())
         for daemon in daemons:
             daemon.stop()
@@ -277,8 +312,9 @@ def main():
                            f'ucx_perftest -p PORT -n 500 -t {words}', {**UCX, 'UCX_TLS': tls})
         for words in CM_ALL:
             tests.add_long(f'{place}: {words[1]}', cm_pair, place, *words)
-    for place in ('one daemon', 'two daemons'):
         tests.add_long(f'{place}: mckey', group, place)
+        tests.add_long(f'{place}: qperf', qperf, place)
+    for place in ('one daemon', 'two daemons'):
         for kind in MPI:
             tests.add_long(f'{place}: {kind} on UCX', mpi, place, kind)
     return tests.run()
