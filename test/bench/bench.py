@@ -31,6 +31,7 @@ import compare                                      # noqa: E402
 import fabric                                       # noqa: E402
 import profile_core                                 # noqa: E402
 import store                                        # noqa: E402
+import verbs                                        # noqa: E402
 from figures import COUNTED, FIGURES, VARIANTS, judge   # noqa: E402
 from report import CHARTED, FRONT, NUMBERS, chart, counted, numbers, plot, table    # noqa: E402
 from runner import KERNEL_IP, RunError, Runner      # noqa: E402
@@ -98,11 +99,12 @@ def chosen(args, figure):
 def possible(args, runner):
     """The requested figures, without those whose programs are not here."""
     wanted = [f for f in FIGURES if chosen(args, f)]
-    lacking = fabric.missing(runner)
-    found = [f for f in wanted if not lacking or f.group != fabric.GROUP]
-    if len(found) < len(wanted):
-        print(f'bench: {fabric.GROUP} is skipped: no {", ".join(lacking)}', file=sys.stderr)
-    return found
+    for part in (fabric, verbs):
+        lacking = part.missing(runner)
+        if lacking and any(f.group == part.GROUP for f in wanted):
+            wanted = [f for f in wanted if f.group != part.GROUP]
+            print(f'bench: {part.GROUP} is skipped: no {", ".join(lacking)}', file=sys.stderr)
+    return wanted
 
 
 # ---- environment of the figures ----

@@ -10,6 +10,7 @@ import statistics
 
 import fabric
 import profile_core
+import verbs
 from sockets import LINKS, by_kernel, memcached, over, redis, start_up
 
 MIB = 1 << 20
@@ -328,6 +329,13 @@ VARIANTS = {
     'MPI, TCP': fabric.mpi_tcp,
     **{f'MPI, {where}': fabric.mpi(where) for where in fabric.ENDS},
     'MPI by ofi_rxm, embedded': fabric.mpi('embedded', fabric.RXM),
+    # rdma-core
+    'ib_write_lat': verbs.write_latency,
+    'ib_write_bw': verbs.write_bandwidth,
+    'qperf tcp_lat': verbs.tcp('tcp_lat', verbs.SMALL),
+    'qperf tcp_bw': verbs.tcp('tcp_bw', verbs.LARGE),
+    'sanbench, rpc, one daemon': verbs.sanbench('rpc', '--size', verbs.SMALL, '--depth', 1),
+    'sanbench, push, one daemon': verbs.sanbench('push', '--size', MIB, '--depth', BUFFERS),
     'start': start_up,
     'allowed start': constant(added_ms=5),
 }
@@ -538,6 +546,16 @@ FIGURES = [
     Figure('ofi_mpi_rdm_rate', fabric.GROUP,
            'MPI, 8 B, 64 under way, one way, RDM against RDM by ofi_rxm, embedded, memif', 'M/s',
            'MPI, embedded', 'MPI by ofi_rxm, embedded', 'mpps', 'peer', ''),
+    *(Figure(f'verbs_{what}_{against}', verbs.GROUP, f'{title}, one daemon, MTU 9000', unit, ours, base,
+             key, 'peer', target, lower=unit == 'us')
+      for what, title, unit, key, ours, bases in (
+          ('latency', 'write of 64 B, ib_write_lat, p50', 'us', 'us', 'ib_write_lat',
+           (('tcp', 'qperf tcp_lat', '<= 0.5'),
+            ('sanbench', 'sanbench, rpc, one daemon', '<= 1.15'))),
+          ('bulk', 'writes of 1 MiB, ib_write_bw', 'Gb/s', 'gbps', 'ib_write_bw',
+           (('tcp', 'qperf tcp_bw', '>= 0.8'),
+            ('sanbench', 'sanbench, push, one daemon', '>= 0.9'))))
+      for against, base, target in bases),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]

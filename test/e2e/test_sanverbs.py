@@ -99,12 +99,12 @@ MPI = {
 
 CM_QUICK = (
     ('rping -s -C 10 -S 6000 -a ADDRESS -p PORT', 'rping -c -V -C 10 -S 6000 -a ADDRESS -p PORT'),
+    ('udaddy -b ADDRESS -c 4 -S 900', 'udaddy -s ADDRESS -c 4 -S 900'),
 )
 CM_ALL = (
     ('rping -s -P -p PORT', 'rping -c -V -C 10 -a ADDRESS -p PORT'),
     ('ucmatose -b ADDRESS -p PORT -C 10 -S 10000',
      'ucmatose -s ADDRESS -p PORT -C 10 -S 10000'),
-    ('udaddy -b ADDRESS -c 4 -S 900', 'udaddy -s ADDRESS -c 4 -S 900'),
     ('rdma_server -s ADDRESS -p PORT', 'rdma_client -s ADDRESS -p PORT'),
     ('rdma_xserver -p PORT', 'rdma_xclient -s ADDRESS -p PORT'),
     ('cmtime -b ADDRESS -p PORT -c 20', 'cmtime -s ADDRESS -p PORT -c 20'),
