@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Memory regions. Where the transport can register a program's memory, it does. Else a region is an
- * entry of a table, from which the provider serves the peers' requests.
+ * Memory regions. Where the transport can register a program's memory, it does; a daemon moves it,
+ * which is too slow for a message. Else a region is an entry of a table, from which the provider
+ * serves the peers' requests.
  */
 
 #include <sys/random.h>
@@ -56,13 +57,13 @@ mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 
 int
 san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
-		struct ofi_mr **out)
+		bool is_lasting, struct ofi_mr **out)
 {
 	uint32_t rights = ((access & FI_REMOTE_READ) != 0 ? RTSAN_REMOTE_PULL : 0) |
 		((access & FI_REMOTE_WRITE) != 0 ? RTSAN_REMOTE_PUSH | RTSAN_REMOTE_ATOMIC : 0);
 	struct ofi_mr *mr = calloc(1, sizeof(*mr));
 	struct ofi_ctx *ctx = domain->ctx;
-	int rc;
+	int rc = -EOPNOTSUPP;
 
 	if (mr == NULL)
 		return -FI_ENOMEM;
@@ -70,15 +71,14 @@ san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t acc
 	mr->addr = (uintptr_t)iov->iov_base;
 	mr->length = iov->iov_len;
 	mr->access = access;
-	if (!ctx->caps.has_mr_reg || mr->length == 0) {
-		rc = mr_table_add(ctx, mr);
-	} else {
+	if (mr->length != 0 && (ctx->caps.has_mr_reg || is_lasting))
 		rc = rtsan_mr_reg(ctx->san, iov->iov_base, mr->length, rights, &mr->mr);
-		if (rc == 0)
-			mr->fid.key = OFI_MR_NATIVE | rtsan_mr_rkey(mr->mr);
-		else
-			san_ofi_ctx_fail(rc, "fi_mr_reg");
-	}
+	if (rc == 0)
+		mr->fid.key = OFI_MR_NATIVE | rtsan_mr_rkey(mr->mr);
+	else if (rc == -EOPNOTSUPP || (rc == -ENOSPC && !ctx->caps.has_mr_reg))
+		rc = mr_table_add(ctx, mr); /* a daemon cannot have it */
+	else
+		san_ofi_ctx_fail(rc, "fi_mr_reg");
 	if (rc != 0) {
 		free(mr);
 		return rc;
@@ -131,7 +131,7 @@ mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags, struc
 		return flags != 0 ? -FI_EBADFLAGS : -FI_EINVAL;
 	if (attr->iface != FI_HMEM_SYSTEM)
 		return -FI_ENOSYS;
-	rc = san_ofi_mr_open(domain, &attr->mr_iov[0], attr->access, &mr);
+	rc = san_ofi_mr_open(domain, &attr->mr_iov[0], attr->access, true, &mr);
 	if (rc != 0)
 		return rc;
 	domain->refs++;

@@ -189,7 +189,8 @@ op_offer_make(struct ofi_op *op)
 	for (i = 0; i < op->nb_iov; i++) {
 		if (op->iov[i].iov_len == 0)
 			continue;
-		rc = san_ofi_mr_open(domain, &op->iov[i], FI_REMOTE_READ, &offer->mrs[offer->nb]);
+		rc = san_ofi_mr_open(domain, &op->iov[i], FI_REMOTE_READ, false,
+				     &offer->mrs[offer->nb]);
 		/* no region or no memory is left: others end, if there are any */
 		if ((rc == -FI_ENOSPC || rc == -FI_ENOMEM) && domain->ctx->nb_offers > 1)
 			return -FI_EAGAIN;

@@ -124,9 +124,9 @@ extern struct fi_ops_mr san_ofi_mr_ops;
 /** Check memory of a region of ours. 0, or for whatever reason FI_EACCES. */
 uint32_t san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr,
 			 size_t length, uint64_t access);
-/** Register memory for the provider itself. 0 or -errno. */
+/** Register memory; *is_lasting*: by the program, and not for one message. 0 or -errno. */
 int san_ofi_mr_open(struct ofi_domain *domain, const struct iovec *iov, uint64_t access,
-		    struct ofi_mr **mr);
+		    bool is_lasting, struct ofi_mr **mr);
 /** 0, or -errno: it is still there. */
 int san_ofi_mr_free(struct ofi_mr *mr);
 

@@ -150,19 +150,26 @@ tx_post_copied(struct ofi_op *op, struct rtsan_send_wr *wr, const struct tx_part
 	return tx_post(op, wr, buf);
 }
 
-/* Name *length* bytes of the program's memory. Number of elements; 0: more than *max*. */
+/*
+ * Name *length* bytes of the program's memory. Number of elements; 0: more than *max*, or they have
+ * to be copied.
+ */
 static uint8_t
 tx_name(const struct ofi_op *op, size_t length, struct rtsan_sge *sge, uint32_t max)
 {
+	bool needs_key = !op->ep->domain->ctx->caps.has_mr_reg;
 	struct iovec iov[OFI_IOV];
 	uint8_t places[OFI_IOV];
 	size_t i, nb = san_ofi_op_slice(op->iov, op->nb_iov, op->posted, length, iov, places);
 
-	if (nb > max)
+	if (nb > max || op->buf != NULL)
 		return 0;
-	for (i = 0; i < nb; i++)
+	for (i = 0; i < nb; i++) {
+		if (needs_key && op->lkey[places[i]] == 0)
+			return 0;
 		sge[i] = (struct rtsan_sge){
 			iov[i].iov_base, (uint32_t)iov[i].iov_len, op->lkey[places[i]]};
+	}
 	return (uint8_t)nb;
 }
 
@@ -217,8 +224,7 @@ tx_message(struct ofi_op *op)
 		return false;
 	for (i = 0; i < OFI_CLASSES; i++)
 		p.hdr.credit[i] = (uint8_t)ep->due[i]; /* no more than the pool has */
-	if (caps->has_mr_reg && op->buf == NULL && p.length > TX_COPY_MAX &&
-	    op->args.type != OFI_READ_DATA)
+	if (p.length > TX_COPY_MAX && op->args.type != OFI_READ_DATA)
 		nb = tx_name(op, p.length, &sge[1], caps->max_sge - 1);
 	if (p.hdr_size + p.length <= caps->max_inline)
 		rc = tx_post_inline(op, &wr, &p);
@@ -260,8 +266,7 @@ tx_native_memory(struct ofi_op *op)
 
 	if (!reads && left <= caps->max_inline)
 		return tx_advance(op, tx_post_inline(op, &wr, &p), left);
-	if (caps->has_mr_reg && op->buf == NULL)
-		wr.nb_sge = tx_name(op, left, sge, caps->max_sge);
+	wr.nb_sge = tx_name(op, left, sge, caps->max_sge);
 	if (wr.nb_sge != 0) {
 		wr.sge = sge;
 		op->is_direct = true;

@@ -31,7 +31,6 @@ static int nb_devices;
 static pid_t owner;                   /* process that opened them */
 static _Thread_local bool is_opening; /* a provider may look for RDMA devices itself */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-_Atomic int san_sv_nb_threads;
 
 /* ---- the next library, errors ---- */
 
@@ -378,7 +377,7 @@ open_device(struct sv_device *dev)
 		rtsan_listener_destroy(dev->listener);
 	}
 	dev->is_open = rc == 0;
-	san_sv_nb_threads += dev->is_open;
+	rtsan_nb_threads += dev->is_open;
 	return rc;
 }
 

@@ -4,6 +4,9 @@
  * Protection domains and regions.
  */
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "sv_priv.h"
 
 #define ACCESS_REMOTE \
@@ -42,17 +45,12 @@ register_memory(struct sv_device *dev, void *addr, size_t length, unsigned int a
 	uint32_t rights = ((access & IBV_ACCESS_REMOTE_WRITE) != 0 ? RTSAN_REMOTE_PUSH : 0) |
 		((access & IBV_ACCESS_REMOTE_READ) != 0 ? RTSAN_REMOTE_PULL : 0) |
 		((access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? RTSAN_REMOTE_ATOMIC : 0);
-	int rc, fd;
+	uintptr_t in_page = (uintptr_t)addr % (uintptr_t)getpagesize();
 
-	if (dev->caps.has_mr_reg)
-		return rtsan_mr_reg(dev->rt, addr, length, rights, mr);
-	rc = san_sv_adopt(addr, length, (access & IBV_ACCESS_LOCAL_WRITE) != 0, &fd);
-	if (rc != 0)
-		return rc;
-	rc = rtsan_mr_share(dev->rt, addr, length, fd, (uintptr_t)addr, rights, mr);
-	if (rc != 0)
-		san_sv_return(addr, length);
-	return rc;
+	if ((access & IBV_ACCESS_LOCAL_WRITE) != 0 &&
+	    madvise((char *)addr - in_page, length + in_page, MADV_POPULATE_WRITE) != 0)
+		return san_sv_refuse(-EFAULT, "not mapped, or not writable");
+	return rtsan_mr_reg(dev->rt, addr, length, rights, mr);
 }
 
 /* The declaration is that of the functions without iova; *access* has the flags that are known. */
@@ -120,16 +118,13 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 
 /* 0, or -EBUSY: posted work names it. */
 static int
-deregister(struct sv_device *dev, struct sv_mr *mr)
+deregister(struct sv_mr *mr)
 {
 	int rc = rtsan_mr_dereg(mr->rt);
 
-	if (rc != 0)
-		return rc;
-	if (!dev->caps.has_mr_reg)
-		san_sv_return(mr->ibv.addr, mr->ibv.length);
-	free(mr);
-	return 0;
+	if (rc == 0)
+		free(mr);
+	return rc;
 }
 
 void
@@ -140,7 +135,7 @@ san_sv_mr_retry(struct sv_device *dev)
 	while ((mr = *at) != NULL) {
 		struct sv_mr *next = mr->next;
 
-		if (deregister(dev, mr) == 0)
+		if (deregister(mr) == 0)
 			*at = next;
 		else
 			at = &mr->next;
@@ -157,7 +152,7 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 
 	if (dev == NULL)
 		return SV_NEXT(ibv_dereg_mr, ibmr);
-	rc = deregister(dev, mr);
+	rc = deregister(mr);
 	if (rc == -EBUSY) {
 		SAN_LOCKED(&dev->lock);
 		mr->next = dev->waiting_mrs;

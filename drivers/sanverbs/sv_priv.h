@@ -246,7 +246,8 @@ struct sv_qp {
 
 /* ---- sv_device.c ---- */
 
-extern _Atomic int san_sv_nb_threads; /**< of the library itself */
+
+extern _Atomic int rtsan_nb_threads; /**< of librtsan: threads that change no globals */
 
 void *san_sv_next(const char *name);
 /** Number of devices; the first call opens them. */
@@ -286,17 +287,6 @@ struct sv_device *san_sv_device(const struct ibv_context *context);
 void san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *element);
 /** *element* is destroyed: drop its events. NULL: all. */
 void san_sv_async_forget(struct ibv_context *context, const void *element);
-
-/* ---- sv_adopt.c ---- */
-
-/**
- * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
- * address. Its offset in *fd* is the address. *is_written*: peers may write. 0; -EFAULT: not
- * mapped, or read-only; -EOPNOTSUPP: such memory cannot be shared; -ENOMEM.
- */
-int san_sv_adopt(void *addr, size_t length, bool is_written, int *fd);
-/** A region of san_sv_adopt() has ended: pages that no other has become private again. */
-void san_sv_return(void *addr, size_t length);
 
 /* ---- sv_mr.c ---- */
 

@@ -91,7 +91,8 @@ struct rtsan_caps {
 	/** Lcores that share the work. All queue pairs of a completion queue are on one of them. */
 	uint32_t nb_lcores;
 	uint64_t max_msg; /**< bytes of one work request */
-	bool has_mr_reg;  /**< rtsan_mr_reg() works */
+	/** rtsan_mr_reg() copies nothing, and sends may name memory of no region. */
+	bool has_mr_reg;
 	bool has_unordered;
 	bool has_loan;   /**< RTSAN_RECV_LOAN works */
 	bool has_atomic; /**< RTSAN_WR_FETCH_ADD and RTSAN_WR_CMP_SWAP work (RT-30) */
@@ -164,11 +165,15 @@ int rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uin
 
 /**
  * Register memory of the caller. It remains the caller's and must stay mapped until
- * rtsan_mr_dereg() has returned.
+ * rtsan_mr_dereg() has returned. Works with every provider. For one in another process (no
+ * has_mr_reg) the pages are copied into a memfd that replaces them at their address, and back by
+ * rtsan_mr_dereg(). Threads that access them meanwhile wait; a child of fork() has a copy. To
+ * register once costs least; memory of rtsan_mr_alloc() costs no copy.
  *
  * @return
- *   0, -EINVAL, -ENOSPC; -ENOTSUP with a provider in another process: use
- *   rtsan_mr_alloc(), rtsan_mr_import() or rtsan_mr_share().
+ *   0, -EINVAL, -ENOSPC; for a provider in another process also -EFAULT (not mapped, or read-only
+ *   though peers may write), -EOPNOTSUPP (a stack, memory that is shared already, or data of a
+ *   program file while there are several threads), -ENOMEM.
  */
 int rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 		 struct rtsan_mr **mr);

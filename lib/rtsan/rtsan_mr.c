@@ -4,7 +4,7 @@
  * DESIGN NOTES
  *
  * A region that we allocate is always a memfd, so that it can be passed to a provider in another
- * process. Memory of the application works only in one process.
+ * process. For such a one, memory of the application is moved into a memfd (rtsan_adopt.c).
  *
  * An lkey consists of index and generation: posting finds the range without a search, and a key
  * from before a deregistration no longer matches. No counter per region is kept while work is in
@@ -205,18 +205,25 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 		.type = SHMQ_MR_ADD,
 		.mr = {.addr = (uintptr_t)addr, .length = length, .access = access},
 	};
-	int rc = check_args(length, access, mr);
+	int rc = check_args(length, access, mr), fd;
 
 	if (rc != 0)
 		return rc;
-	if (!ctx->caps.has_mr_reg)
-		return rtsan_fail(-ENOTSUP, "region: provider \"%s\" works in another process and "
-					    "can't see this memory: use rtsan_mr_alloc(), "
-					    "rtsan_mr_import() or rtsan_mr_share()",
-				  ctx->caps.provider);
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
-	return mr_add(ctx, &req, -1, 0, mr);
+	if (ctx->caps.has_mr_reg)
+		return mr_add(ctx, &req, -1, 0, mr);
+	rc = rtsan_adopt(addr, length, (access & (uint32_t)~RTSAN_REMOTE_PULL) != 0, &fd);
+	if (rc != 0)
+		return rtsan_fail(rc, "region: %zu bytes at %p: %s", length, addr,
+				  rc == -EFAULT ? "not mapped, or not writable" :
+						  "a stack, or no private memory");
+	rc = add_shared(ctx, addr, length, fd, (uintptr_t)addr, access, 0, mr);
+	if (rc == 0)
+		(*mr)->is_adopted = true;
+	else
+		rtsan_return(addr, length);
+	return rc;
 }
 
 void
@@ -225,6 +232,9 @@ rtsan_mr_release(struct rtsan_mr *mr)
 	atomic_store(&mr->lkey, 0);
 	if (mr->map_size != 0)
 		munmap((void *)mr->addr, mr->map_size);
+	if (mr->is_adopted)
+		rtsan_return((void *)mr->addr, mr->length);
+	mr->is_adopted = false;
 }
 
 int

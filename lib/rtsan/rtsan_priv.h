@@ -51,6 +51,7 @@ struct rtsan_mr {
 	uintptr_t addr;
 	size_t length;   /**< as requested */
 	size_t map_size; /**< whole pages, which we mapped and must unmap; 0: not ours */
+	bool is_adopted; /**< by rtsan_adopt() */
 };
 
 struct rtsan_cq {
@@ -142,6 +143,19 @@ int rtsan_mr_check(const struct rtsan_ctx *ctx, const void *addr, uint32_t len, 
 		   const char **why);
 /** Release a region without the provider: the context is being closed. */
 void rtsan_mr_release(struct rtsan_mr *mr);
+
+/* ---- rtsan_adopt.c ---- */
+
+extern _Atomic int rtsan_nb_threads; /**< of libraries of ours: they change no globals */
+
+/**
+ * Have the pages of *length* bytes at *addr* in a memfd that another process can map, at the same
+ * address. Its offset in *fd* is the address. *is_written*: peers may write. 0; -EFAULT: not
+ * mapped, or read-only; -EOPNOTSUPP: such memory cannot be shared; -ENOMEM.
+ */
+int rtsan_adopt(void *addr, size_t length, bool is_written, int *fd);
+/** A region of rtsan_adopt() has ended: pages that no other has become private again. */
+void rtsan_return(void *addr, size_t length);
 
 /* ---- rtsan_wait.c ---- */
 

@@ -101,6 +101,22 @@ TEST(rtsan_mr_share__keeps_its_place)
 	assert_error(rtsan_mr_share(ctx, p, 1, fd, 4096, 0, &mr), -EBADF, "descriptor");
 }
 
+/* True if the page is of the file that a provider maps. */
+static bool
+is_shared(const uint8_t *page)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long from, end;
+	char line[256], kind;
+	bool found = false;
+
+	while (fgets(line, sizeof(line), maps) != NULL && !found)
+		found = sscanf(line, "%lx-%lx %*3s%c", &from, &end, &kind) == 3 && kind == 's' &&
+			from <= (uintptr_t)page && (uintptr_t)page < end;
+	fclose(maps);
+	return found;
+}
+
 TEST(rtsan_mr_reg__callers_memory)
 {
 	static uint8_t memory[100];
@@ -115,13 +131,34 @@ TEST(rtsan_mr_reg__callers_memory)
 	assert_error(rtsan_mr_reg(ctx, (void *)(UINTPTR_MAX - 4), 100, 0, &mr), -EINVAL, "address");
 }
 
-TEST(rtsan_mr_reg__other_process)
+/* RDMA-2: the pages move into a memfd, at their address, and back. */
+TEST(rtsan_mr_reg__adopts)
 {
-	static uint8_t memory[100];
-	struct rtsan_mr *mr;
+	uint8_t *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rtsan_mr *mr[2], *none;
+	uint8_t on_stack[100];
 
 	ctx->caps.has_mr_reg = false;
-	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &mr), -ENOTSUP, "rtsan_mr_alloc()");
+	memory[5000] = 7;
+	assert_int_equal(rtsan_mr_reg(ctx, memory + 100, 6000, 0, &mr[0]), 0);
+	assert_ptr_equal(rtsan_mr_addr(mr[0]), memory + 100);
+	assert_int_equal(fake->mr_seals, F_SEAL_SHRINK);
+	assert_int_equal(memory[5000], 7);
+	assert_true(is_shared(memory) && is_shared(memory + 4096));
+	assert_int_equal(rtsan_mr_reg(ctx, memory, 100, RTSAN_REMOTE_PUSH, &mr[1]), 0);
+	memory[5000] = 8;
+	assert_int_equal(rtsan_mr_dereg(mr[0]), 0);
+	assert_true(is_shared(memory) && !is_shared(memory + 4096) && memory[5000] == 8);
+	assert_int_equal(rtsan_mr_dereg(mr[1]), 0);
+	assert_false(is_shared(memory));
+	fake->mr_add_rc = -ENOSPC;
+	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &none), -ENOSPC, "region");
+	assert_false(is_shared(memory));
+	assert_error(rtsan_mr_reg(ctx, on_stack, 100, 0, &none), -EOPNOTSUPP, "stack");
+	mprotect(memory, 4096, PROT_READ);
+	assert_error(rtsan_mr_reg(ctx, memory, 100, RTSAN_REMOTE_PUSH, &none), -EFAULT, "writable");
+	munmap(memory, 8192);
+	assert_error(rtsan_mr_reg(ctx, memory, 100, 0, &none), -EFAULT, "not mapped");
 }
 
 /* While posted work refers to it, it stays. */

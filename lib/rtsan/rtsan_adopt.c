@@ -11,8 +11,7 @@
  * daemon maps any of them in one piece. With its last region a page becomes private again, because
  * allocators move and grow mappings of their own.
  *
- * No thread may see a gap or lose a write meanwhile. The library has a thread itself, so pages are
- * always moved away at once, and userfaultfd stops a thread that accesses their place, until the
+ * No thread may see a gap or lose a write meanwhile. So pages are moved away at once, and userfaultfd stops a thread that accesses their place, until the
  * new mapping is there. The calling thread must not access them: signals are blocked, and its stack
  * is never adopted.
  *
@@ -34,7 +33,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sv_priv.h"
+#include "rtsan_priv.h"
 
 #define ADDRESSES ((off_t)1 << 47) /* of a process */
 
@@ -179,7 +178,7 @@ create_store(void)
 
 	if (store.fd >= 0)
 		return 0;
-	fd = memfd_create("sanverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = memfd_create("rtsan-adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, ADDRESSES) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
@@ -277,11 +276,13 @@ put_pages(void *pages, size_t bytes, uintptr_t from)
 {
 	if (mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) != MAP_FAILED)
 		return;
-	fputs("libsanverbs: memory of the program cannot be put back\n", stderr);
+	fputs("librtsan: memory of the program cannot be put back\n", stderr);
 	abort();
 }
 
-/* True if the program has one thread. Those of the library change no globals of the program. */
+_Atomic int rtsan_nb_threads;
+
+/* True if the program has one thread. Those of libraries of ours change none of its globals. */
 static bool
 is_single_threaded(void)
 {
@@ -289,7 +290,7 @@ is_single_threaded(void)
 
 	/* besides "." and ".." one for each thread */
 	return stat("/proc/self/task", &st) == 0 &&
-		st.st_nlink <= 2 + 1 + (nlink_t)atomic_load(&san_sv_nb_threads);
+		st.st_nlink <= 2 + 1 + (nlink_t)atomic_load(&rtsan_nb_threads);
 }
 
 static int
@@ -442,7 +443,7 @@ return_unused(uintptr_t at, uintptr_t end)
 }
 
 int
-san_sv_adopt(void *addr, size_t length, bool is_written, int *fd)
+rtsan_adopt(void *addr, size_t length, bool is_written, int *fd)
 {
 	struct adopted *r = calloc(1, sizeof(*r));
 	sigset_t all, before;
@@ -469,7 +470,7 @@ san_sv_adopt(void *addr, size_t length, bool is_written, int *fd)
 }
 
 void
-san_sv_return(void *addr, size_t length)
+rtsan_return(void *addr, size_t length)
 {
 	uintptr_t from, end;
 	sigset_t all, before;
