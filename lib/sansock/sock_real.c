@@ -7,30 +7,17 @@
 
 struct sock_real sock_real;
 
-static const struct {
-	size_t offset;
-	const char *name;
-} names[] = {
-#define SOCK_REAL_NAME(name, result, params) {offsetof(struct sock_real, name), #name},
-	SOCK_REALS(SOCK_REAL_NAME)
-#undef SOCK_REAL_NAME
-};
-
 void
-san_sock_real_find(size_t offset)
+san_sock_real_find(void *field, const char *name)
 {
-	void *found = NULL;
-	size_t i;
+	void *found = dlsym(RTLD_NEXT, name);
 
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].offset == offset)
-			found = dlsym(RTLD_NEXT, names[i].name);
 	if (found == NULL) {
 		fputs("libsansock: the C library lacks a function that it must have\n", stderr);
 		abort();
 	}
 	/* other threads may store the same value */
-	__atomic_store_n((void **)((char *)&sock_real + offset), found, __ATOMIC_RELEASE);
+	__atomic_store_n((void **)field, found, __ATOMIC_RELEASE);
 }
 
 /* ---- a confined process ---- */

@@ -88,15 +88,15 @@ struct sock_real {
 
 extern struct sock_real sock_real;
 
-/** Look up the function at *offset* in struct sock_real. Aborts if the C library has none. */
-void san_sock_real_find(size_t offset);
+/** Look up the function *name* and store it at *field*. Aborts if the C library has none. */
+void san_sock_real_find(void *field, const char *name);
 
 /** The C library's function *name*. */
-#define REAL_FN(name)                                                         \
-	(*({                                                                  \
-		if (__builtin_expect(sock_real.name == NULL, 0))              \
-			san_sock_real_find(offsetof(struct sock_real, name)); \
-		sock_real.name;                                               \
+#define REAL_FN(name)                                               \
+	(*({                                                        \
+		if (__builtin_expect(sock_real.name == NULL, 0))    \
+			san_sock_real_find(&sock_real.name, #name); \
+		sock_real.name;                                     \
 	}))
 /** Call it. */
 #define REAL(name, ...) REAL_FN(name)(__VA_ARGS__)
