@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -3,7 +3,6 @@
 /* The main loop: requests, events and signals. The thread sleeps when there are none. */
 
 #include <inttypes.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>

@@ -11,7 +11,6 @@
  * application: one that stays silent, or sends half a request, delays no other.
  */
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <sys/eventfd.h>
 

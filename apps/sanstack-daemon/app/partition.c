@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <errno.h>
 #include <grp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf.h"

@@ -6,9 +6,7 @@
  */
 
 #include <errno.h>
-#include <paths.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
