@@ -14,7 +14,6 @@
  */
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -118,9 +117,7 @@ takeover_open_peer(const struct ucred *of)
 static bool
 takeover_is_alive(int pidfd)
 {
-	struct pollfd p = {.fd = pidfd, .events = POLLIN};
-
-	return pidfd >= 0 && poll(&p, 1, 0) == 0;
+	return pidfd >= 0 && san_fd_poll(pidfd, POLLIN) == 0;
 }
 
 /* Limit the time to wait for the other daemon. */

@@ -2,8 +2,6 @@
 
 /* Life of applications, and delivery of events to them. */
 
-#include <poll.h>
-
 #include "app_priv.h"
 #include "san_assert.h"
 
@@ -295,12 +293,9 @@ apps_make_room_for_root(struct apps *all, uint32_t nb_silent)
 	if (!san_users_may(USERS_UNPROVED, 0, nb_silent, all->conf->unattached) &&
 	    san_users_may(0, 0, nb_silent, all->conf->unattached))
 		return true;
-	LIST_FOREACH(a, &all->list, link) {
-		struct pollfd p = {.fd = a->sock, .events = POLLIN};
-
-		if (!a->attached && !a->over && a->uid == 0 && poll(&p, 1, 0) == 0)
+	LIST_FOREACH(a, &all->list, link)
+		if (!a->attached && !a->over && a->uid == 0 && san_fd_poll(a->sock, POLLIN) == 0)
 			oldest = a;
-	}
 	if (oldest != NULL)
 		oldest->over = true;
 	return oldest != NULL;

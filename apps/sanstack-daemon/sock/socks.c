@@ -447,18 +447,6 @@ socks_hang_up(struct app_sock *s)
 	epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
 }
 
-/*
- * Check an event that ends a socket. It may be of a socket that serve_settle() has released since,
- * whose entry has a new socket.
- */
-static bool
-event_holds(int fd, short event)
-{
-	struct pollfd p = {.fd = fd, .events = event};
-
-	return poll(&p, 1, 0) > 0 && (p.revents & (event | POLLHUP)) != 0;
-}
-
 bool
 san_socks_event(const struct epoll_event *ev)
 {
@@ -471,15 +459,20 @@ san_socks_event(const struct epoll_event *ev)
 	if (s->port == NULL)
 		return true; /* it was released */
 	s->has_sent = true;
+	/*
+	 * An event that ends a socket may be of one that serve_settle() has released since, whose
+	 * entry has a new socket.
+	 */
 	if ((what & TAGS) == TAG_TOKEN && s->held >= 0 &&
 	    recv(s->token, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0) {
 		/* a program has written to it without having claimed it */
 		san_socks_token_unclaimed(s);
-	} else if ((what & TAGS) == TAG_TOKEN && event_holds(s->token, POLLIN)) {
+	} else if ((what & TAGS) == TAG_TOKEN &&
+		   (san_fd_poll(s->token, POLLIN) & (POLLIN | POLLHUP)) != 0) {
 		s->is_over = s->held >= 0; /* the listener closed before accepting it */
 		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->token, NULL);
 	} else if ((what & TAGS) == TAG_PAIR && (ev->events & EPOLLHUP) != 0 &&
-		   event_holds(s->pair, 0)) {
+		   (san_fd_poll(s->pair, 0) & POLLHUP) != 0) {
 		socks_hang_up(s);
 	}
 	return true;

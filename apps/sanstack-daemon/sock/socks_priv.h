@@ -3,7 +3,6 @@
 
 /** @file Shared by the carried sockets of both protocols. (UDP-7) */
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>

@@ -277,10 +277,8 @@ static bool
 is_ending(const struct app_sock *s)
 {
 	const struct san_sock_shm *shm = s->mem.mem;
-	struct pollfd p = {.fd = s->pair};
 
-	return atomic_load(&shm->state) > SAN_SOCK_UP ||
-		(poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) != 0);
+	return atomic_load(&shm->state) > SAN_SOCK_UP || (san_fd_poll(s->pair, 0) & POLLHUP) != 0;
 }
 
 /* True if another stream connects the same two addresses and ports. */

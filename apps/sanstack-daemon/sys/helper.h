@@ -14,6 +14,7 @@
  */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,15 @@ san_fd_watch(int epoll, int fd, uint32_t events, void *what)
 	struct epoll_event ev = {.events = events, .data = {.ptr = what}};
 
 	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ? 0 : -errno;
+}
+
+/** What poll() reports of *fd* at once: of *events*, and what it always reports. 0: nothing. */
+static inline short
+san_fd_poll(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, 0) > 0 ? p.revents : 0;
 }
 
 #define HELPERS_MAX    64

@@ -10,7 +10,6 @@
  */
 
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <sys/queue.h>
 
@@ -297,9 +296,7 @@ helper_run_read_control(struct msghdr *msg, struct helper_dgram *d)
 static bool
 helper_run_has_room(void)
 {
-	struct pollfd p = {.fd = us.data, .events = POLLOUT};
-
-	us.is_full = poll(&p, 1, 0) <= 0;
+	us.is_full = san_fd_poll(us.data, POLLOUT) == 0;
 	return !us.is_full;
 }
 
