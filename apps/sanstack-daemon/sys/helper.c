@@ -40,10 +40,9 @@ struct helper {
 	uint64_t since_ns;   /**< time at which the oldest question became the next one */
 	bool was_late;       /**< its delay has been logged */
 	bool has_begun;      /**< the process runs, so it may have fetched messages */
-	bool is_unused;      /**< its user has no application, since *unused_ns* */
-	uint64_t unused_ns;
-	bool is_ending; /**< it was asked to end */
-	bool has_ended; /**< its process has ended */
+	uint64_t end_ns;     /**< when it is to end; SAN_TIME_NEVER: its user has an application */
+	bool is_ending;      /**< it was asked to end */
+	bool has_ended;      /**< its process has ended */
 	STAILQ_HEAD(, outgoing) outgoing;
 	LIST_ENTRY(helper) link;
 };
@@ -126,10 +125,10 @@ helper_find(uid_t uid)
 static uint64_t
 end_unused(struct helper *h, uint64_t now_ns)
 {
-	if (!h->is_unused || h->is_ending || h->nb_handles != 0 || h->nb_pending != 0)
+	if (h->is_ending || h->nb_handles != 0 || h->nb_pending != 0)
 		return SAN_TIME_NEVER;
-	if (now_ns < h->unused_ns + UNUSED_NS)
-		return h->unused_ns + UNUSED_NS;
+	if (now_ns < h->end_ns || h->end_ns == SAN_TIME_NEVER)
+		return h->end_ns;
 	h->is_ending = true;
 	shutdown(h->control, SHUT_WR);
 	return SAN_TIME_NEVER;
@@ -140,10 +139,8 @@ san_helper_leave(uid_t uid)
 {
 	struct helper *h = helper_find(uid);
 
-	if (h == NULL)
-		return;
-	h->is_unused = true;
-	h->unused_ns = san_engine_clock_monotonic();
+	if (h != NULL)
+		h->end_ns = san_engine_clock_monotonic() + UNUSED_NS;
 }
 
 /* Free a helper whose process has ended. */
@@ -179,8 +176,7 @@ helper_start(uid_t uid)
 		return NULL;
 	}
 	h->uid = uid;
-	h->is_unused = true;
-	h->unused_ns = san_engine_clock_monotonic();
+	h->end_ns = san_engine_clock_monotonic() + UNUSED_NS;
 	STAILQ_INIT(&h->outgoing);
 	LIST_INSERT_HEAD(&helpers.all, h, link);
 	helpers.nb++;
@@ -202,8 +198,9 @@ san_helper_of(uid_t uid, bool has_app)
 	if (h == NULL && helpers.nb == HELPERS_MAX) {
 		/* end those without work: the next question starts them again */
 		LIST_FOREACH(idle, &helpers.all, link) {
-			idle->is_unused |= idle->nb_handles == 0 && idle->nb_pending == 0;
-			end_unused(idle, SAN_TIME_NEVER);
+			if (idle->nb_handles == 0 && idle->nb_pending == 0)
+				idle->end_ns = 0;
+			end_unused(idle, 0);
 		}
 		LOG_OF(uid, WARNING, "uid=%u: no helper: all %u are in use", uid, helpers.nb);
 	}
@@ -211,7 +208,8 @@ san_helper_of(uid_t uid, bool has_app)
 		h = helper_start(uid);
 	if (h == NULL || h->is_ending)
 		return NULL;
-	h->is_unused = h->is_unused && !has_app;
+	if (has_app)
+		h->end_ns = SAN_TIME_NEVER;
 	return h;
 }
 
