@@ -463,25 +463,6 @@ san_sock_eset_expose(int fd)
 	san_sock_lock_unlock(&s->lock, key);
 }
 
-/* The set's only descriptor *fd* is closed: the set ends. */
-static void
-leave_set(int fd)
-{
-	struct sock_eset *s = san_sock_eset_of(fd);
-	uint32_t key;
-
-	if (what_is_at(fd) == 0)
-		return;
-	if (s == NULL || !san_sock_lock_wait(&s->lock, &key)) {
-		atomic_store(&set_at[fd], 0);
-		return;
-	}
-	atomic_store(&set_at[fd], 0);
-	while (s->nb != 0)
-		eset_item_drop(s, &items[s->first - 1]);
-	san_sock_lock_unlock(&s->lock, key);
-}
-
 /* Remove the descriptor *fd* of *f* from its set. Other processes may keep the socket. */
 static void
 eset_leave_all(int fd, struct fd_sock *f)
@@ -510,11 +491,23 @@ eset_leave_all(int fd, struct fd_sock *f)
 	san_sock_lock_unlock(&s->lock, key);
 }
 
-/* *fd* is closed or replaced. *f* is its carried socket; NULL: it is something else. */
+/*
+ * *fd* is closed or replaced. *f* is its carried socket; NULL: it is something else. If it is the
+ * only descriptor of a set, the set ends.
+ */
 static void
 eset_on_fd_leaves(int fd, struct fd_sock *f)
 {
-	leave_set(fd);
+	struct sock_eset *s = san_sock_eset_of(fd);
+	uint32_t key;
+	bool is_locked = s != NULL && san_sock_lock_wait(&s->lock, &key);
+
+	if (what_is_at(fd) != 0)
+		atomic_store(&set_at[fd], 0);
+	while (is_locked && s->nb != 0)
+		eset_item_drop(s, &items[s->first - 1]);
+	if (is_locked)
+		san_sock_lock_unlock(&s->lock, key);
 	if (f != NULL)
 		eset_leave_all(fd, f);
 }
