@@ -117,9 +117,9 @@ share_of(struct logging_place *place, uid_t uid)
 	int i;
 
 	for (i = 0; i < LOGGING_USERS; i++) {
-		if (place->of[i].since_ns != 0 && place->of[i].uid == uid)
+		if (place->of[i].last_ns != 0 && place->of[i].uid == uid)
 			return &place->of[i];
-		if (place->of[i].since_ns < s->since_ns)
+		if (place->of[i].last_ns < s->last_ns)
 			s = &place->of[i];
 	}
 	return s;
@@ -128,23 +128,16 @@ share_of(struct logging_place *place, uid_t uid)
 bool
 san_logging_may(struct logging_place *place, uid_t uid)
 {
-	uint64_t now_ns = san_engine_clock_monotonic(), more;
+	uint64_t now_ns = san_engine_clock_monotonic();
 	struct logging_share *s = share_of(place, uid);
 
-	if (s->since_ns == 0 || s->uid != uid) {
-		/* users that replace each other share the rate of one */
-		more = s->since_ns == 0 ? LOGGING_BURST : (now_ns - s->since_ns) / EACH_NS;
-		*s = (struct logging_share){.uid = uid, .since_ns = now_ns};
-	} else {
-		more = (now_ns - s->since_ns) / EACH_NS;
-		s->since_ns += more * EACH_NS;
-	}
-	s->nb = (uint32_t)RTE_MIN(s->nb + more, (uint64_t)LOGGING_BURST);
-	if (s->nb == 0) {
+	if (s->uid != uid) /* users that replace each other share the rate of one */
+		*s = (struct logging_share){.uid = uid, .taken_ns = s->taken_ns};
+	s->last_ns = now_ns;
+	if (!san_rate_take(&s->taken_ns, EACH_NS, LOGGING_BURST, now_ns)) {
 		s->nb_lost++;
 		return false;
 	}
-	s->nb--;
 	if (s->nb_lost != 0)
 		SAN_LOG(DRIVER, NOTICE, "uid=%u: %u messages like the next one were left out", uid,
 			s->nb_lost);

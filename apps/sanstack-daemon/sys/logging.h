@@ -16,9 +16,9 @@
 /** Rate limit of one user at one place in the code. */
 struct logging_share {
 	uid_t uid;
-	uint32_t nb;       /**< messages allowed now */
 	uint32_t nb_lost;  /**< suppressed since the last message */
-	uint64_t since_ns; /**< when *nb* was last increased */
+	uint64_t taken_ns; /**< see san_rate_take() */
+	uint64_t last_ns;  /**< time of the last message, suppressed or not; 0: none */
 };
 
 struct logging_place {
