@@ -47,8 +47,6 @@ san_hist_percentile(const struct hist *h, uint32_t per_10000)
 
 	if (h->count == 0)
 		return 0;
-	if (per_10000 >= 10000)
-		return h->max_ns;
 	rank = (h->count * per_10000 + 9999) / 10000;
 	if (rank == 0)
 		rank = 1;

@@ -140,25 +140,17 @@ san_app_turn_on_answer(struct apps *all, struct helper *h, const struct helper_m
 		if (m->job != 0 && a->job == m->job)
 			break;
 	is_wanted = a != NULL && !a->is_notified;
-	switch (m->op) {
-	case HELPER_FETCH:
+	if (m->op == HELPER_FETCH) {
 		app_turn_on_fetched(all, a, h, m, fd);
-		break;
-	case HELPER_GIVE: /* the helper has sent the answer */
-		if (a == NULL)
-			break;
+	} else if (m->op == HELPER_GIVE && a != NULL) { /* the helper has sent the answer */
 		a->over |= m->rc != 0;
 		app_turn_end_job(all, a);
-		break;
-	case HELPER_CLOSE:
-		break;
-	default:
+	} else if (m->op != HELPER_GIVE && m->op != HELPER_CLOSE) {
 		rc = san_socks_on_answer(all, m, is_wanted ? &a->ans.rep : &none.rep, is_wanted);
 		if (is_wanted)
 			san_app_answer(all, a, rc);
 		else if (a != NULL)
 			app_turn_end_job(all, a);
-		break;
 	}
 }
 

@@ -360,7 +360,6 @@ is_other_end(const struct helper_facts *facts, int token)
 		token_is_same(&facts->local, &peer) && token_is_same(&facts->peer, &own);
 }
 
-/* A program has accepted a socket: find its stream. */
 int
 san_socks_token_claim(struct app *a, struct shmq_rep *rep, int *out_fd)
 {
