@@ -95,8 +95,6 @@ void san_sock_del(struct san_socks *all, uint32_t id);
 int san_sock_find_join(struct san_socks *all, uint32_t id, const struct san_ip *group);
 /** Leave *group*. -EADDRNOTAVAIL: the socket is not a member. */
 int san_sock_find_leave(struct san_socks *all, uint32_t id, const struct san_ip *group);
-/** The socket's group number *i*; NULL: there are no more. */
-const struct san_ip *san_sock_find_group(const struct san_socks *all, uint32_t id, uint32_t i);
 /** Name the socket, or change its name. */
 void san_sock_name(struct san_socks *all, uint32_t id, const struct san_sock_names *names);
 const struct san_sock_stats *san_sock_stats(const struct san_socks *all, uint32_t id);

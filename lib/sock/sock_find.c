@@ -143,14 +143,6 @@ san_sock_find_leave(struct san_socks *all, uint32_t id, const struct san_ip *gro
 	return 0;
 }
 
-const struct san_ip *
-san_sock_find_group(const struct san_socks *all, uint32_t id, uint32_t i)
-{
-	const struct san_sock *s = &all->socks[id];
-
-	return i < s->nb_groups ? &s->groups[i] : NULL;
-}
-
 /* A broadcast is for every matching socket; a datagram to a group is for its members. */
 static bool
 is_member(const struct san_sock *s, const struct san_ip *dst)

@@ -92,17 +92,15 @@ lcore_add(struct app_sock *s, struct san_core *core, const struct san_sock_names
 static void
 lcore_del(const struct app_sock *s, struct san_core *core, uint64_t now_ns)
 {
-	struct san_socks *all = san_core_socks(core);
-	const struct san_ip *group;
 	uint32_t i;
 
 	if (s->kind == SOCKS_STREAM) {
 		san_core_conn_abort(core, s->qpn, now_ns);
 		san_core_stream_destroy(core, s->qpn);
 	}
-	for (i = 0; (group = san_sock_find_group(all, s->id, i)) != NULL; i++)
-		san_inet_group_leave(san_core_inet(core), group, now_ns);
-	san_sock_del(all, s->id);
+	for (i = 0; i < s->nb_groups; i++)
+		san_inet_group_leave(san_core_inet(core), &s->groups[i], now_ns);
+	san_sock_del(san_core_socks(core), s->id);
 }
 
 /* Join on the link and on the socket, or on neither. */
