@@ -50,7 +50,6 @@
 
 #define SAN_SOCK_ABI      6
 #define SAN_SOCK_PEER     "sansock." /**< how the name of the daemon's end of a pair begins */
-#define SAN_SOCK_LINE     SAN_LINE
 #define SAN_SOCK_PAD      UINT32_MAX
 #define SAN_SOCK_DGRAM    65507u /**< bytes of the longest datagram */
 #define SAN_SOCK_FULL     65536u /**< longer than any datagram */
@@ -86,7 +85,7 @@ struct san_sock_rec {
 	uint64_t ns;       /**< received: time by the lcore's clock */
 };
 
-_Static_assert(sizeof(struct san_sock_rec) == SAN_SOCK_LINE, "SAN_SOCK_ABI");
+_Static_assert(sizeof(struct san_sock_rec) == SAN_LINE, "SAN_SOCK_ABI");
 
 /** A lock between programs, described in lib/sansock/sock_lock.c. All zero: free. */
 struct san_sock_lock {
@@ -205,14 +204,14 @@ san_sock_shm_tx_ring(struct san_sock_shm *shm, uint32_t rx_bytes)
 static inline uint32_t
 san_sock_shm_rec_bytes(uint32_t bytes)
 {
-	return SAN_SOCK_LINE + ((bytes + SAN_SOCK_LINE - 1) & ~(SAN_SOCK_LINE - 1));
+	return SAN_LINE + ((bytes + SAN_LINE - 1) & ~(SAN_LINE - 1));
 }
 
 /** Offset of position *at* in a ring of *size* bytes whose start is position *base*. */
 static inline uint32_t
 san_sock_shm_off(uint32_t size, uint32_t base, uint32_t at)
 {
-	return (at - base) & (size - 1) & ~(SAN_SOCK_LINE - 1);
+	return (at - base) & (size - 1) & ~(SAN_LINE - 1);
 }
 
 /**
@@ -245,8 +244,8 @@ san_sock_shm_place(uint8_t *ring, uint32_t size, uint32_t tail, uint32_t head, u
 	return 0;
 }
 
-_Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_SOCK_LINE >=
-		       2 * (SAN_SOCK_DGRAM + 2 * SAN_SOCK_LINE),
+_Static_assert(SAN_SOCK_TX_BYTES / 2 + 4 * SAN_LINE >=
+		       2 * (SAN_SOCK_DGRAM + 2 * SAN_LINE),
 	       "room for any datagram");
 
 /** Whether a send ring of *size* bytes has room for any datagram, or for much of a stream. */
@@ -257,7 +256,7 @@ san_sock_shm_has_room(const struct san_sock_shm *shm, uint32_t size)
 
 	/* a datagram may need its size once more, for the padding before it */
 	return atomic_load_explicit(&shm->tx_tail, memory_order_relaxed) - head <=
-		size / 2 - 4 * SAN_SOCK_LINE;
+		size / 2 - 4 * SAN_LINE;
 }
 
 /** Whether a writer need not wait for room; after shutdown() it never needs to. (UDP-10) */
