@@ -170,7 +170,7 @@ sleep_in_kernel(struct wait *w)
 static int
 wait_alone(struct wait *w)
 {
-	int64_t began_ns, took_ns;
+	int64_t began_ns;
 	int n = 0;
 
 	/* every LATE calls ask the kernel first: its descriptors must not starve */
@@ -184,10 +184,8 @@ wait_alone(struct wait *w)
 		n = w->set->nb != 0 ? epoll_wait_spin(w, began_ns) : 0;
 		if (n == 0 && !w->is_given)
 			n = sleep_in_kernel(w);
-		took_ns = san_sock_time_ns(CLOCK_MONOTONIC) - began_ns;
 		if (!w->is_given)
-			san_spin_learn(&w->set->spin, w->is_found ? (uint64_t)took_ns : UINT64_MAX,
-				       san_sock_conf()->spin_us * 1000);
+			san_sock_ring_learn(&w->set->spin, began_ns, w->is_found);
 	}
 	return n;
 }

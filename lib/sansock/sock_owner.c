@@ -85,13 +85,13 @@ san_sock_owner_pin_at(int fd)
 
 /* ---- changes ---- */
 
-/* Set *word* from 0 to *to*. False if it was not 0 during all *steps*. */
+/* Set *word* from 0 to CHANGING. False if it was not 0 during all *steps*. */
 static bool
-owner_take_word(_Atomic uint32_t *word, uint32_t to, int steps)
+owner_take_word(_Atomic uint32_t *word, int steps)
 {
 	uint32_t none = 0;
 
-	while (!atomic_compare_exchange_strong(word, &none, to)) {
+	while (!atomic_compare_exchange_strong(word, &none, CHANGING)) {
 		if (steps-- == 0)
 			return false;
 		owner_sleep_step();
@@ -113,7 +113,7 @@ san_sock_owner_change_begin(struct sock_change *change, struct fd_sock *f)
 		       atomic_load(&forker) != san_sock_lock_thread())
 			owner_sleep_step();
 	while (!atomic_compare_exchange_weak(&changes, &nb, nb + 1));
-	if (owner_take_word(&f->pins, CHANGING, PIN_STEPS))
+	if (owner_take_word(&f->pins, PIN_STEPS))
 		return true;
 	atomic_fetch_sub(&changes, 1);
 	san_sock_lock_end_quiet(&change->quiet);
@@ -148,7 +148,7 @@ san_sock_owner_change_end(struct sock_change *change)
 void
 san_sock_owner_change_hold(void)
 {
-	if (!owner_take_word(&changes, CHANGING, ALL_STEPS))
+	if (!owner_take_word(&changes, ALL_STEPS))
 		atomic_fetch_or(&changes, CHANGING);
 	atomic_store(&forker, san_sock_lock_thread());
 }

@@ -286,6 +286,8 @@ san_sock_ring_has_something(const struct san_sock_shm *shm)
 {
 	return san_sock_ring_has_more(shm, 0);
 }
+/** Learn from a wait that began at *began_ns*; *is_over* false: a timeout or a signal ended it. */
+void san_sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over);
 /** Whether the daemon has ended, checked once a second. Calls that never wait need it, too. */
 bool san_sock_ring_is_deserted(int fd, struct fd_sock *f);
 /** Wait until a call that receives would return, as a blocking read of *fd*. 0 or errno. */

@@ -84,9 +84,8 @@ san_sock_ring_is_deserted(int fd, struct fd_sock *f)
 	return n == 0;
 }
 
-/* Learn from a wait that began at *began_ns*, unless a timeout or a signal ended it. */
-static void
-sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
+void
+san_sock_ring_learn(struct san_spin *s, int64_t began_ns, bool is_over)
 {
 	int64_t took_ns = san_sock_time_ns(CLOCK_MONOTONIC) - began_ns;
 
@@ -162,12 +161,12 @@ san_sock_ring_wait_something(int fd, struct fd_sock *f)
 	int rc;
 
 	if (sock_ring_spin(f, &f->rx_spin, false, began_ns)) {
-		sock_ring_learn(&f->rx_spin, began_ns, true);
+		san_sock_ring_learn(&f->rx_spin, began_ns, true);
 		return 0;
 	}
 	atomic_fetch_add(&f->shm->armed, 1);
 	rc = sleep_armed(fd, f, 0, is_confined);
-	sock_ring_learn(&f->rx_spin, began_ns, rc >= 0);
+	san_sock_ring_learn(&f->rx_spin, began_ns, rc >= 0);
 	if (rc == 1 && is_confined)
 		sock_ring_byte_was_read(f);
 	else if (rc > 0 && !san_sock_ring_has_something(f->shm))
@@ -220,7 +219,7 @@ san_sock_ring_wait_room(int fd, struct fd_sock *f, int flags)
 	int err;
 
 	if (waits && sock_ring_spin(f, &f->tx_spin, true, began_ns)) {
-		sock_ring_learn(&f->tx_spin, began_ns, true);
+		san_sock_ring_learn(&f->tx_spin, began_ns, true);
 		return 0;
 	}
 	f->nb_refused++;
@@ -229,7 +228,7 @@ san_sock_ring_wait_room(int fd, struct fd_sock *f, int flags)
 		return err != 0 ? err : EAGAIN;
 	/* the kernel applies SO_SNDTIMEO, signals and cancellation to this sleep */
 	err = send_mark(fd, f, SAN_SOCK_NUDGE, 0);
-	sock_ring_learn(&f->tx_spin, began_ns, err == 0);
+	san_sock_ring_learn(&f->tx_spin, began_ns, err == 0);
 	return err;
 }
 
