@@ -106,8 +106,7 @@ may_be_pidfile(const char *path)
 			    read(fd, text, sizeof(text)) < (ssize_t)sizeof(text) &&
 			text[strspn(text, "0123456789\n")] == '\0';
 
-	if (fd >= 0)
-		close(fd);
+	san_fd_close(fd);
 	return may;
 }
 
@@ -347,8 +346,7 @@ main(int argc, char **argv)
 	do
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
+	san_fd_close(fd);
 	setproctitle_init(argc, argv, environ);
 	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
 		if (c == 'c')

@@ -125,17 +125,14 @@ static void
 apps_read_name(struct app *a)
 {
 	char path[32];
-	size_t n = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)a->pid);
 	f = fopen(path, "re");
-	if (f != NULL) {
-		n = fread(a->name, 1, sizeof(a->name) - 1, f);
+	if (f != NULL && fgets(a->name, sizeof(a->name), f) != NULL)
+		a->name[strcspn(a->name, "\n")] = '\0';
+	if (f != NULL)
 		fclose(f);
-	}
-	a->name[n] = '\0';
-	a->name[strcspn(a->name, "\n")] = '\0';
 	san_logging_printable(a->name);
 }
 
@@ -286,8 +283,9 @@ san_apps_add(struct apps *all, int sock)
  * user 0 may have a place of root's reserve, or that of the oldest such program without a message.
  */
 static bool
-apps_make_room_for_root(struct apps *all, uint32_t nb_silent)
+apps_make_room_for_root(struct apps *all)
 {
+	uint32_t nb_silent = all->nb - all->nb_attached;
 	struct app *a, *oldest = NULL;
 
 	if (!san_users_may(USERS_UNPROVED, 0, nb_silent, all->conf->unattached) &&
@@ -304,7 +302,6 @@ apps_make_room_for_root(struct apps *all, uint32_t nb_silent)
 struct app *
 san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 {
-	uint32_t nb_silent = all->nb - all->nb_attached;
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
 	struct app *a = NULL;
@@ -313,7 +310,7 @@ san_apps_create(struct apps *all, int sock, uint64_t now_ns)
 	getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 	if (san_apps_check(&all->ports[0], USERS_UNATTACHED, san_users_owner(cred.uid, false), 1) ==
 		    0 ||
-	    (cred.uid == 0 && apps_make_room_for_root(all, nb_silent)))
+	    (cred.uid == 0 && apps_make_room_for_root(all)))
 		a = san_apps_add(all, sock);
 	if (a == NULL) {
 		san_helper_hang_up(sock);

@@ -17,7 +17,6 @@
 struct rte_tel_data;
 struct san_view_app;
 struct san_view_set;
-struct shmq_event;
 
 /**
  * Service of a TCP port, which is added to it. Daemons use these services to connect carried

@@ -83,7 +83,6 @@ enum helper_op {
 	HELPER_BIND,
 	/** Send an answer with a handle to the application whose socket is sent along. */
 	HELPER_GIVE,
-	HELPER_OPS,
 	/** Unasked, the first message: the process runs. */
 	HELPER_BEGUN,
 	/** Unasked: the address of a carried socket, or its device, has changed. */
