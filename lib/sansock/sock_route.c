@@ -35,14 +35,12 @@ san_sock_route_name(int domain, const uint8_t ip[16], uint16_t service,
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
 
 	memset(out, 0, sizeof(*in6));
+	out->ss_family = domain == AF_INET ? AF_INET : AF_INET6;
+	in->sin_port = htons(service); /* IPv6 has it at the same place */
 	if (domain == AF_INET) {
-		in->sin_family = AF_INET;
-		in->sin_port = htons(service);
 		memcpy(&in->sin_addr, ip + 12, 4);
 		return sizeof(*in);
 	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(service);
 	memcpy(&in6->sin6_addr, ip, 16);
 	return sizeof(*in6);
 }

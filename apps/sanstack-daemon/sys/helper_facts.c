@@ -9,10 +9,6 @@
 #include "helper_priv.h"
 #include "sock.h"
 
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71
-#endif
-
 int
 san_helper_facts_int(int fd, int level, int name)
 {
@@ -138,13 +134,11 @@ san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint
 	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
 	if (scope != NULL)
 		*scope = ss->ss_family == AF_INET ? 0 : in6->sin6_scope_id;
-	if (ss->ss_family == AF_INET) {
+	*port = ntohs(in->sin_port); /* IPv6 has it at the same offset */
+	if (ss->ss_family == AF_INET)
 		memcpy(ip->b + 12, &in->sin_addr, 4);
-		*port = ntohs(in->sin_port);
-	} else {
+	else
 		memcpy(ip->b, &in6->sin6_addr, 16);
-		*port = ntohs(in6->sin6_port);
-	}
 }
 
 /* ---- keeping the port ---- */
