@@ -72,13 +72,15 @@ lcore_add(struct app_sock *s, struct san_core *core, const struct san_sock_names
 {
 	struct san_socks *all = san_core_socks(core);
 	bool is_stream = s->kind == SOCKS_STREAM;
-	int rc = san_sock_add(all, s->mem.mem,
+	struct san_sock_shm *shm = s->mem.mem;
+	int rc = san_sock_add(all, shm,
 			      is_stream ? SAN_SOCK_STREAM_RX_BYTES : SAN_SOCK_RX_BYTES,
 			      is_stream ? SAN_SOCK_STREAM_TX_BYTES : SAN_SOCK_TX_BYTES, s->pair,
 			      &s->id);
 
 	if (rc != 0)
 		return rc;
+	shm->id = s->id;
 	if (!is_stream)
 		san_sock_name(all, s->id, names);
 	else

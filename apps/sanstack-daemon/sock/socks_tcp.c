@@ -59,7 +59,6 @@ tcp_note_no_answer(const struct app_sock *s)
 static int
 stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 {
-	struct san_sock_shm *shm;
 	int rc;
 
 	s->kind = SOCKS_STREAM;
@@ -70,8 +69,6 @@ stream_make(struct app_sock *s, uint16_t guard, int *shadow)
 		rc = san_socks_call(s, LCORE_ADD, NULL);
 	if (rc != 0)
 		return rc;
-	shm = s->mem.mem;
-	shm->id = s->id;
 	s->port->qps[SAN_QPN_INDEX(s->qpn)].sock = s;
 	san_users_count(s->port->index, s->owner, USERS_QPS, 1);
 	return san_socks_watch(s, false);

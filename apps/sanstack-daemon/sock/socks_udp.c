@@ -75,7 +75,6 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 		rc = san_socks_call(s, LCORE_ADD, &names);
 	if (rc != 0)
 		return rc;
-	shm->id = s->id;
 	rc = san_socks_watch(s, false);
 	if (rc != 0)
 		san_socks_call(s, LCORE_DEL, NULL);
