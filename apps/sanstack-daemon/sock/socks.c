@@ -15,6 +15,7 @@
 #include "socks_priv.h"
 #include "view.h"
 
+#define LINGER_NS   (1 * SAN_NS_PER_S)  /* for datagrams that were sent before close() */
 #define LINGER_STEP (1 * SAN_NS_PER_MS) /* delay before the next check */
 #define POLL_MAX    64                  /* pairs per poll() */
 #define SQ_DEPTH    16                  /* of streams */
@@ -496,6 +497,8 @@ san_socks_discard(struct app_sock *s)
 static uint64_t
 socks_step(struct app_sock *s, uint64_t now_ns)
 {
+	bool may_end;
+
 	if (s->has_sent)
 		s->has_sent = san_socks_pair_read(s);
 	if (!s->is_over)
@@ -503,8 +506,10 @@ socks_step(struct app_sock *s, uint64_t now_ns)
 	if (s->over_ns == 0)
 		s->over_ns = now_ns;
 	/* data that was sent before close() is still delivered */
-	if (s->kind == SOCKS_DGRAM ? !san_socks_udp_may_end(s, now_ns) :
-				     !san_socks_tcp_may_end(s, now_ns))
+	may_end = s->kind == SOCKS_DGRAM ?
+		now_ns - s->over_ns > LINGER_NS || san_socks_call(s, LCORE_HAS_SENT, NULL) != 0 :
+		san_socks_tcp_may_end(s, now_ns);
+	if (!may_end)
 		return now_ns + LINGER_STEP;
 	san_socks_discard(s);
 	return SAN_TIME_NEVER;

@@ -95,8 +95,6 @@ int san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts,
 			 struct shmq_rep *rep);
 /** GROUP. */
 int san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_rep *rep);
-/** A closed socket: true if it can be released, because its data was sent or the time is over. */
-bool san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns);
 
 /* ---- socks_tcp.c ---- */
 

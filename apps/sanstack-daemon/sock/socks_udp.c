@@ -13,8 +13,6 @@
 
 #include "socks_priv.h"
 
-#define LINGER_NS (1 * SAN_NS_PER_S) /* for data that was sent before close() */
-
 /* ---- properties from the kernel ---- */
 
 /* Fill *names* for the lcore, and *shm* for programs. */
@@ -219,12 +217,4 @@ san_socks_udp_group(struct app_sock *s, const struct shmq_req *req, struct shmq_
 		rc = san_engine_sock_groups(s->port->ctx->port);
 	}
 	return rc == 0 ? 0 : san_socks_refuse(rep, rc, "the port can't be in that group");
-}
-
-/* ---- release ---- */
-
-bool
-san_socks_udp_may_end(struct app_sock *s, uint64_t now_ns)
-{
-	return now_ns - s->over_ns > LINGER_NS || san_socks_call(s, LCORE_HAS_SENT, NULL) != 0;
 }
