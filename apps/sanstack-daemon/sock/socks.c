@@ -635,16 +635,15 @@ socks_serve_one(struct app *a, const struct shmq_req *req)
 }
 
 /* Record why a socket is not carried. */
-static int
-socks_answer_rc(int rc, uint64_t inode, struct shmq_rep *rep)
+static void
+socks_note_refusal(int rc, uint64_t inode, struct shmq_rep *rep)
 {
 	if (rc == 0 || rc == -EINPROGRESS)
-		return rc;
+		return;
 	if (rep->text[0] == '\0')
 		snprintf(rep->text, sizeof(rep->text), "%s",
 			 rtsan_error_is_set() ? rtsan_error() : strerror(-rc));
 	san_socks_telemetry_refused(inode, rep->text);
-	return rc;
 }
 
 int
@@ -653,11 +652,11 @@ san_socks_serve(struct app *a, const struct shmq_req *req)
 	int rc = socks_serve_one(a, req);
 
 	/* other requests carry no socket */
-	if ((req->type != SHMQ_SOCK_CARRY && req->type != SHMQ_SOCK_LISTEN &&
-	     req->type != SHMQ_SOCK_CONNECT) ||
-	    a->passed == NULL)
-		return rc;
-	return socks_answer_rc(rc, a->passed->facts->inode, &a->ans.rep);
+	if ((req->type == SHMQ_SOCK_CARRY || req->type == SHMQ_SOCK_LISTEN ||
+	     req->type == SHMQ_SOCK_CONNECT) &&
+	    a->passed != NULL)
+		socks_note_refusal(rc, a->passed->facts->inode, &a->ans.rep);
+	return rc;
 }
 
 /* ---- answers of helpers ---- */
@@ -679,27 +678,25 @@ san_socks_on_answer(struct apps *all, const struct helper_msg *m, struct shmq_re
 		    bool is_wanted)
 {
 	struct app_sock *s = socks_find_named(all, &m->sock);
-	uint64_t inode;
+	int rc = -ECANCELED;
 
 	if (s == NULL)
-		return -ECANCELED;
-	inode = s->kernel_inode;
-	if (!is_wanted && (m->op == HELPER_CARRY || m->op == HELPER_BIND)) {
-		san_socks_discard(s);
-		return -ECANCELED;
+		return rc;
+	if (m->op == HELPER_CARRY || m->op == HELPER_BIND) {
+		if (is_wanted) {
+			rc = m->op == HELPER_CARRY ? san_socks_udp_carried(s, m, rep) :
+						     san_socks_tcp_bound(s, m, rep);
+			socks_note_refusal(rc, s->kernel_inode, rep);
+		}
+		if (rc != 0)
+			san_socks_discard(s);
+		return rc;
 	}
-	switch (m->op) {
-	case HELPER_CARRY:
-		return socks_answer_rc(san_socks_udp_carried(s, m, rep), inode, rep);
-	case HELPER_BIND:
-		return socks_answer_rc(san_socks_tcp_bound(s, m, rep), inode, rep);
-	case HELPER_DISCARD:
-		s->is_discarding = false;
-		s->has_sent = true; /* more messages may follow */
-		return 0;
-	default:
+	if (m->op != HELPER_DISCARD)
 		return san_socks_udp_rename(s, &m->facts, rep);
-	}
+	s->is_discarding = false;
+	s->has_sent = true; /* more messages may follow */
+	return 0;
 }
 
 void

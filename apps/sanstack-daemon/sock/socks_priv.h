@@ -88,7 +88,7 @@ bool san_socks_pair_read(struct app_sock *s);
 
 /** CARRY: see san_socks_serve(). */
 int san_socks_udp_carry(struct app *a, const struct shmq_req *req);
-/** The helper has answered the question of san_socks_udp_carry(). *s* is released on error. */
+/** The helper has answered the question of san_socks_udp_carry(). */
 int san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep);
 /** The kernel's socket has a new address or new options. */
 int san_socks_udp_rename(struct app_sock *s, const struct helper_facts *facts,

@@ -338,11 +338,7 @@ begin_connect(struct app_sock *s, const struct helper_facts *facts, struct shmq_
 int
 san_socks_tcp_bound(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep)
 {
-	int rc = m->rc == 0 ? begin_connect(s, &m->facts, rep) : m->rc;
-
-	if (rc != 0)
-		san_socks_discard(s);
-	return rc;
+	return m->rc == 0 ? begin_connect(s, &m->facts, rep) : m->rc;
 }
 
 static int

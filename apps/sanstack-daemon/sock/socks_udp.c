@@ -121,17 +121,11 @@ san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 int
 san_socks_udp_carried(struct app_sock *s, const struct helper_msg *m, struct shmq_rep *rep)
 {
-	int rc = m->rc;
-
-	if (rc != 0)
-		san_socks_refuse(rep, rc,
-				 rc == -EADDRINUSE ? "another socket got its port" :
-						     strerror(-rc));
-	else
-		rc = san_socks_udp_rename(s, &m->facts, rep);
-	if (rc != 0)
-		san_socks_discard(s);
-	return rc;
+	if (m->rc == 0)
+		return san_socks_udp_rename(s, &m->facts, rep);
+	return san_socks_refuse(rep, m->rc,
+				m->rc == -EADDRINUSE ? "another socket got its port" :
+						       strerror(-m->rc));
 }
 
 /* ---- changes ---- */
