@@ -391,27 +391,6 @@ socks_add_traffic(const struct app_sock *s, struct san_ulp_traffic *sum)
 		san_ulp_traffic_add(sum, &t);
 }
 
-void
-san_socks_release(struct app_sock *s)
-{
-	if (s->pair >= 0) {
-		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
-		san_helper_hang_up(s->pair);
-	}
-	san_fd_close(s->token);
-	if (s->kernel >= 0)
-		san_helper_close(s->helper, s->kernel);
-	san_fd_close(s->held);
-	if (s->mem.mem != NULL)
-		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, -(int64_t)s->mem.bytes);
-	if (s->app != NULL)
-		socks_add_traffic(s, &s->app->socks_traffic);
-	san_app_mem_end(&s->mem);
-	san_users_count(s->port->index, s->owner, USERS_SOCKS, -1);
-	s->port->nb_socks--;
-	s->port = NULL;
-}
-
 int
 san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow)
 {
@@ -486,11 +465,26 @@ san_socks_discard(struct app_sock *s)
 {
 	if (s->has_id)
 		san_socks_call(s, LCORE_DEL, NULL);
-	if (s->kind == SOCKS_DGRAM)
+	if (s->nb_groups != 0)
 		san_engine_sock_groups(s->port->ctx->port);
-	else
+	if (s->kind != SOCKS_DGRAM)
 		san_socks_tcp_end(s);
-	san_socks_release(s);
+	if (s->pair >= 0) {
+		epoll_ctl(s->port->all->epoll, EPOLL_CTL_DEL, s->pair, NULL);
+		san_helper_hang_up(s->pair);
+	}
+	san_fd_close(s->token);
+	if (s->kernel >= 0)
+		san_helper_close(s->helper, s->kernel);
+	san_fd_close(s->held);
+	if (s->mem.mem != NULL)
+		san_users_count(s->port->index, s->owner, USERS_SOCK_BYTES, -(int64_t)s->mem.bytes);
+	if (s->app != NULL)
+		socks_add_traffic(s, &s->app->socks_traffic);
+	san_app_mem_end(&s->mem);
+	san_users_count(s->port->index, s->owner, USERS_SOCKS, -1);
+	s->port->nb_socks--;
+	s->port = NULL;
 }
 
 /* Returns when to call again. */

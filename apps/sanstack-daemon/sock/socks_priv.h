@@ -64,9 +64,7 @@ struct app_sock *san_socks_take(struct app_port *port, uid_t uid, uid_t owner, s
 struct app_sock *san_socks_next(const struct app_port *port, struct app_sock *s);
 /** Find a socket by the cookie of the kernel's socket, or of the program's end. NULL: none. */
 struct app_sock *san_socks_find(const struct app_port *port, uint64_t cookie, bool is_kernel);
-/** Release an entry and all that it owns. */
-void san_socks_release(struct app_sock *s);
-/** Do so, and end it on the lcore first. */
+/** End the socket on the lcore, and release its entry and all that it owns. */
 void san_socks_discard(struct app_sock *s);
 /** Create the memory of its kind, shared with programs, and the pair: see san_socks_pair_make(). */
 int san_socks_memory(struct app_sock *s, uint16_t guard, int *shadow);

@@ -162,9 +162,7 @@ serve_listen(struct app *a, const struct helper_facts *facts)
 		san_users_count(port->index, s->owner, USERS_LISTENERS, 1);
 		return 0;
 	}
-	close(a->ans.fd);
-	a->ans.fd = -1;
-	san_socks_release(s);
+	san_socks_discard(s);
 	return rc;
 }
 

@@ -73,10 +73,7 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 		rc = san_socks_call(s, LCORE_ADD, &names);
 	if (rc != 0)
 		return rc;
-	rc = san_socks_watch(s, false);
-	if (rc != 0)
-		san_socks_call(s, LCORE_DEL, NULL);
-	return rc;
+	return san_socks_watch(s, false);
 }
 
 int
@@ -107,12 +104,10 @@ san_socks_udp_carry(struct app *a, const struct shmq_req *req)
 	s->app = a;
 	s->cookie = p->facts->cookie;
 	rc = socks_udp_make_shm(s, a, p->facts);
-	if (rc != 0) {
-		san_socks_release(s);
-		return rc;
+	if (rc == 0) {
+		san_socks_keep(s, p);
+		rc = san_socks_ask(s, &m, a);
 	}
-	san_socks_keep(s, p);
-	rc = san_socks_ask(s, &m, a);
 	if (rc != -EINPROGRESS)
 		san_socks_discard(s);
 	return rc;
