@@ -99,6 +99,9 @@ san_sock_carry_replace(struct fd_sock *f, int shadow)
 	int fd = san_sock_fd_next(f, 0), cloexec, flags = REAL(fcntl, fd, F_GETFL);
 	struct f_owner_ex owner;
 
+	san_sock_opt_times(fd, shadow);
+	if (!f->is_udp)
+		san_sock_opt_stream(fd, f);
 	REAL(fcntl, shadow, F_SETFL, flags & (O_NONBLOCK | O_ASYNC));
 	atomic_store(&f->shm->nonblock, (flags & O_NONBLOCK) != 0);
 	if ((flags & O_ASYNC) != 0) {
@@ -217,7 +220,6 @@ carry_by_daemon(int fd, struct fd_sock *f, enum sock_action action, struct shmq_
 	if (rc == 0) {
 		atomic_store(&f->shm->options, bits);
 		atomic_store(&f->kernel, san_sock_own_dup(fd, &f->kernel));
-		san_sock_opt_times(fd, shadow);
 		san_sock_carry_replace(f, shadow);
 		for (i = 0; i < atomic_load(&f->nb_groups); i++)
 			san_sock_opt_follow_group(fd, f->groups[i], false);

@@ -515,7 +515,7 @@ bool san_sock_carry_is_refused(int fd, const struct fd_sock *f, const struct soc
 			       const struct sockaddr *remote);
 /** Map the memory of the carried socket whose stand-in is *shadow*, for *f*. 0 or -errno. */
 int san_sock_carry_map(struct fd_sock *f, int shadow);
-/** Replace the kernel's socket by *shadow* at all descriptors of *f*. */
+/** Replace the kernel's socket, whose options stay valid, by *shadow* at all descriptors of *f*. */
 void san_sock_carry_replace(struct fd_sock *f, int shadow);
 /**
  * The daemon that served the UDP socket *f* at *fd* has ended: from now on the kernel serves it, or

@@ -465,8 +465,6 @@ san_sock_tcp_connect(int fd, struct fd_sock *f, const struct sockaddr *sa, sockl
 	rc = san_sock_carry_map(f, shadow);
 	up = rc == 0 && comes_up(f, shadow) && san_sock_owner_change_begin(&change, f);
 	if (up) {
-		san_sock_opt_times(fd, shadow);
-		san_sock_opt_stream(fd, f);
 		san_sock_carry_replace(f, shadow);
 		san_sock_owner_change_end(&change);
 	} else if (rc == 0) {
@@ -574,8 +572,6 @@ san_sock_tcp_accepted(int fd, struct sockaddr *sa, socklen_t *len, socklen_t roo
 	san_sock_fd_track(fd, ss.ss_family, false, NULL);
 	f = san_sock_fd_get(fd);
 	if (f != NULL && san_sock_carry_map(f, shadow) == 0) {
-		san_sock_opt_times(fd, shadow);
-		san_sock_opt_stream(fd, f);
 		san_sock_carry_replace(f, shadow);
 		if (sa != NULL && len != NULL) {
 			*len = room;
