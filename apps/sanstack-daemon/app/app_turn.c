@@ -270,8 +270,7 @@ san_app_turn_abort_late(struct apps *all)
 		if (a->growing.mem == NULL || now_ns - a->job_ns < HELPER_LATE_NS)
 			continue;
 		san_app_end_growing(a);
-		snprintf(a->ans.rep.text, sizeof(a->ans.rep.text), "another daemon takes over");
-		san_app_answer(all, a, -EAGAIN);
+		san_app_answer(all, a, san_app_refuse(a, -EAGAIN, "another daemon takes over"));
 	}
 }
 
