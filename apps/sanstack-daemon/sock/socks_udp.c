@@ -71,9 +71,7 @@ socks_udp_make_shm(struct app_sock *s, struct app *a, const struct helper_facts 
 	names.port = 0; /* nothing is received before a helper holds the port */
 	if (rc == 0)
 		rc = san_socks_call(s, LCORE_ADD, &names);
-	if (rc != 0)
-		return rc;
-	return san_socks_watch(s, false);
+	return rc == 0 ? san_socks_watch(s, false) : rc;
 }
 
 int
