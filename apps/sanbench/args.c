@@ -139,14 +139,11 @@ args_set_impair(void *conf, const char *v, char *error, size_t size)
 		v += 3;
 	if (strcmp(v, "off") == 0)
 		v = "";
-	if (strlen(v) >= sizeof(c->impair[0])) {
-		snprintf(error, size, "at most %zu characters", sizeof(c->impair[0]) - 1);
-		return -EINVAL;
-	}
-	if (rtsan_dpdk_impair(NULL, false, v) < 0) {
-		snprintf(error, size, "%s", rtsan_error());
-		return -EINVAL;
-	}
+	if (strlen(v) >= sizeof(c->impair[0]))
+		return san_key_fail(error, size, "at most %zu characters",
+				    sizeof(c->impair[0]) - 1);
+	if (rtsan_dpdk_impair(NULL, false, v) < 0)
+		return san_key_fail(error, size, "%s", rtsan_error());
 	for (i = from; i <= to; i++)
 		strcpy(c->impair[i], v);
 	return 0;

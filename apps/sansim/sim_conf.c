@@ -299,10 +299,8 @@ enter_section(void *conf, const char *section, char *err, size_t err_len)
 		if (strcmp(k->section, section) == 0)
 			return 0;
 	if (strcmp(section, "fault") == 0)
-		snprintf(err, err_len, "faults have names: [fault.NAME]");
-	else
-		snprintf(err, err_len, "unknown section [%s]; sansim --keys lists all", section);
-	return -EINVAL;
+		return san_key_fail(err, err_len, "faults have names: [fault.NAME]");
+	return san_key_fail(err, err_len, "unknown section [%s]; sansim --keys lists all", section);
 }
 
 static int
@@ -316,11 +314,10 @@ sim_conf_set_key(void *conf, const char *section, const char *name, const char *
 
 	if (enter_section(conf, section, err, err_len) != 0)
 		return -EINVAL;
-	if (k == NULL) {
-		snprintf(err, err_len, "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
-			 section);
-		return -EINVAL;
-	}
+	if (k == NULL)
+		return san_key_fail(err, err_len,
+				    "unknown key \"%s\" in [%s]; sansim --keys lists all", name,
+				    section);
 	snprintf(full, sizeof(full), "%s.%s", section, name);
 	return san_key_set(k, of_fault ? want_fault(conf, section, err, err_len) : conf, full,
 			   value, err, err_len);
@@ -338,10 +335,8 @@ san_sim_conf_set(struct sim_conf *conf, const char *word, char *err, size_t err_
 		*value++ = '\0';
 		name = strrchr(buf, '.');
 	}
-	if (name == NULL) {
-		snprintf(err, err_len, "\"%s\" is not section.key=value", word);
-		return -EINVAL;
-	}
+	if (name == NULL)
+		return san_key_fail(err, err_len, "\"%s\" is not section.key=value", word);
 	*name++ = '\0';
 	return sim_conf_set_key(conf, buf, name, value, err, err_len);
 }
@@ -446,9 +441,8 @@ check_keys(const struct sim_conf *c, char *err, size_t err_len)
 	conf_describe_key(c, rules[i].key, first, sizeof(first));
 	if (rules[i].other != NULL)
 		conf_describe_key(c, rules[i].other, second, sizeof(second));
-	snprintf(err, err_len, "%s %s%s%s", first, rules[i].how, second[0] != '\0' ? " " : "",
-		 second);
-	return -EINVAL;
+	return san_key_fail(err, err_len, "%s %s%s%s", first, rules[i].how,
+			    second[0] != '\0' ? " " : "", second);
 }
 
 /* Refuse a fault without effect, unless that was set explicitly. */
@@ -473,10 +467,9 @@ check_fault(struct sim_fault_conf *f, char *err, size_t err_len)
 		why = "wants a lie";
 	if (why == NULL)
 		return 0;
-	snprintf(err, err_len, "[fault.%s]%s%s %s", f->name,
-		 f->kind == SIM_FAULT_MAX ? "" : " of kind ",
-		 f->kind == SIM_FAULT_MAX ? "" : fault_words[f->kind], why);
-	return -EINVAL;
+	return san_key_fail(err, err_len, "[fault.%s]%s%s %s", f->name,
+			    f->kind == SIM_FAULT_MAX ? "" : " of kind ",
+			    f->kind == SIM_FAULT_MAX ? "" : fault_words[f->kind], why);
 }
 
 int

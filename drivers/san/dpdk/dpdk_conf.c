@@ -120,15 +120,12 @@ set_lcores(void *base, const char *text, char *err, size_t err_len)
 	snprintf(buf, sizeof(buf), "%s", text);
 	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
 		wrong = lcores_add(&conf->engine, word);
-		if (wrong == NULL)
-			continue;
-		snprintf(err, err_len, "\"%s\" in \"%s\" %s", word, text, wrong);
-		return -EINVAL;
+		if (wrong != NULL)
+			return san_key_fail(err, err_len, "\"%s\" in \"%s\" %s", word, text,
+					    wrong);
 	}
 	conf->has_lcores = conf->engine.nb_lcores > 0;
-	if (!conf->has_lcores)
-		snprintf(err, err_len, "\"%s\" is not " LCORES, text);
-	return conf->has_lcores ? 0 : -EINVAL;
+	return conf->has_lcores ? 0 : san_key_fail(err, err_len, "\"%s\" is not " LCORES, text);
 }
 
 /* ---- the table ---- */
@@ -397,10 +394,8 @@ san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len)
 	const struct san_key *k;
 
 	*conf = (struct san_engine_impair_conf){.seed = IMPAIR_SEED};
-	if (strlen(text) >= sizeof(buf)) {
-		snprintf(err, err_len, "at most %zu characters", sizeof(buf) - 1);
-		return -EINVAL;
-	}
+	if (strlen(text) >= sizeof(buf))
+		return san_key_fail(err, err_len, "at most %zu characters", sizeof(buf) - 1);
 	strcpy(buf, text);
 	for (word = strtok_r(buf, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
 		value = strchr(word, '=');
@@ -409,10 +404,8 @@ san_dpdk_conf_impair(void *out, const char *text, char *err, size_t err_len)
 			*value++ = '\0';
 			k = san_key_find(impair_keys, NULL, word);
 		}
-		if (k == NULL) {
-			snprintf(err, err_len, "\"%s\" is none of " IMPAIR, word);
-			return -EINVAL;
-		}
+		if (k == NULL)
+			return san_key_fail(err, err_len, "\"%s\" is none of " IMPAIR, word);
 		if (san_key_set(k, out, word, value, err, err_len) != 0)
 			return -EINVAL;
 	}
