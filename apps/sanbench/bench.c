@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <err.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -23,11 +24,9 @@ san_bench_fail(struct bench *b, const char *format, ...)
 	va_list ap;
 
 	fflush(stdout);
-	fputs("sanbench: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	vwarnx(format, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	b->has_failed = true;
 }
 
@@ -104,7 +103,7 @@ bench_run(struct bench *b)
 
 /*
  * Find the own arguments: they follow the "--" that ends those of EAL, or are all arguments if
- * --attach comes first. Returns the index before the first one; -1: an error was printed.
+ * --attach comes first. Returns the index before the first one.
  */
 static int
 split_args(int argc, char **argv)
@@ -115,12 +114,11 @@ split_args(int argc, char **argv)
 	    (strcmp(argv[1], "--attach") == 0 || strncmp(argv[1], "--attach=", 9) == 0))
 		return 0;
 	for (split = 1; split < argc && strcmp(argv[split], "--") != 0; split++)
-		if (san_args_is_ours(argv[split])) {
-			fprintf(stderr, "sanbench: %s: \"--\" is missing between the arguments of "
-					"EAL and those of sanbench\n",
-				argv[split]);
-			return -1;
-		}
+		if (san_args_is_ours(argv[split]))
+			errx(BENCH_EXIT_USAGE,
+			     "%s: \"--\" is missing between the arguments of EAL and those of "
+			     "sanbench",
+			     argv[split]);
 	return split;
 }
 
@@ -145,23 +143,15 @@ main(int argc, char **argv)
 		return BENCH_EXIT_OK;
 	}
 	split = split_args(argc, argv);
-	if (split < 0)
-		return BENCH_EXIT_USAGE;
 	san_args_defaults(&b.conf);
 	wrong = san_args_parse(&b.conf, split < argc ? argc - split - 1 : 0, argv + split + 1);
-	if (wrong != NULL) {
-		fprintf(stderr, "sanbench: %s\n", wrong);
-		return BENCH_EXIT_USAGE;
-	}
-	if (san_port_attached(&b.conf) != NULL && split > 1) {
-		fprintf(stderr, "sanbench: --attach: there is no EAL, and no arguments for it\n");
-		return BENCH_EXIT_USAGE;
-	}
+	if (wrong != NULL)
+		errx(BENCH_EXIT_USAGE, "%s", wrong);
+	if (san_port_attached(&b.conf) != NULL && split > 1)
+		errx(BENCH_EXIT_USAGE, "--attach: there is no EAL, and no arguments for it");
 	ret = b.conf.json[0] != '\0' ? san_report_try(b.conf.json) : 0;
-	if (ret < 0) { /* fail now, not after a long run */
-		fprintf(stderr, "sanbench: --json %s: %s\n", b.conf.json, strerror(-ret));
-		return BENCH_EXIT_USAGE;
-	}
+	if (ret < 0) /* fail now, not after a long run */
+		errx(BENCH_EXIT_USAGE, "--json %s: %s", b.conf.json, strerror(-ret));
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
