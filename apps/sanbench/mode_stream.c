@@ -35,7 +35,6 @@ struct flow {
 	uint64_t nb_sent; /* completed sends */
 	/* requests: data to receive, or to answer */
 	uint64_t want;    /* bytes of the current answer or request that have not arrived */
-	uint64_t turn;    /* its number */
 	uint64_t answers; /* answers to send */
 	uint32_t nb_recvs;
 	uint64_t rx_free; /* one bit per receive buffer */
@@ -169,7 +168,7 @@ flow_receive(struct bench_qp *q, struct flow *f)
 static void
 take_rpc(struct bench_qp *q, struct flow *f, uint32_t bytes)
 {
-	uint64_t stamp = q->stamp[f->turn % q->hello.depth];
+	uint64_t stamp = q->stamp[q->did.done % q->hello.depth];
 
 	if (bytes > f->want) {
 		q->did.error = "more came than was asked for";
@@ -178,15 +177,14 @@ take_rpc(struct bench_qp *q, struct flow *f, uint32_t bytes)
 	f->want -= bytes;
 	if (f->want > 0)
 		return;
-	f->turn++;
+	q->did.done++;
 	f->head_next = false;
 	if (q->is_server) {
 		f->answers++;
-		f->want = san_content_size(&q->hello, f->turn);
+		f->want = san_content_size(&q->hello, q->did.done);
 		return;
 	}
 	san_hist_add(q->lat, san_bench_ns(q->b, rte_rdtsc() - stamp));
-	q->did.done++;
 }
 
 static void
@@ -258,7 +256,7 @@ step_asking(struct bench_qp *q, struct flow *f, uint64_t max)
 	bool asks = max > 0 && q->did.msgs == q->did.done, worked = false;
 
 	if (asks)
-		f->want = san_content_size(&q->hello, f->turn);
+		f->want = san_content_size(&q->hello, q->did.done);
 	if (asks && q->hello.way == FLOW_RECV_SEND)
 		worked = flow_receive(q, f);
 	if (asks)
