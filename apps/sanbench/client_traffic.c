@@ -55,14 +55,10 @@ static uint64_t
 traffic_room(const struct client_conn *conn)
 {
 	const struct client *c = conn->client;
-	uint64_t n = conn->limit - conn->q.did.msgs, left;
+	const struct bench_did *did = &conn->q.did;
+	uint64_t n = RTE_MIN(conn->limit - did->msgs, c->hello.depth - (did->msgs - did->done));
 
-	left = c->hello.depth - (conn->q.did.msgs - conn->q.did.done);
-	n = left < n ? left : n;
-	if (!c->has_placed)
-		return n;
-	left = c->hello.slots - (conn->q.did.msgs - conn->credit);
-	return left < n ? left : n;
+	return c->has_placed ? RTE_MIN(n, c->hello.slots - (did->msgs - conn->credit)) : n;
 }
 
 static void
