@@ -84,25 +84,14 @@ struct overlay {
 #define OUTPUTS       (BIT(PRINT) | BIT(JSON) | BIT(SERIES) | BIT(TRACE))
 
 struct args {
-	const char *value[NB_OPTIONS]; /* of each option, or NULL; "" if it has none */
+	uint32_t given;                /* bits of the options */
+	const char *value[NB_OPTIONS]; /* of each option, or NULL */
 	struct sim_conf conf;
 	struct overlay *overlays;
 	uint32_t nb_overlays;
 	struct sim_watch watch;
 	char **argv;
 };
-
-/* Whether any option of *set*, which are bits, is given. */
-static bool
-has_option(const struct args *a, uint32_t set)
-{
-	uint32_t id;
-
-	for (id = 0; id < NB_OPTIONS; id++)
-		if ((set & 1u << id) != 0 && a->value[id] != NULL)
-			return true;
-	return false;
-}
 
 /* The value of an option, or *unset* if it is not given. */
 static uint64_t
@@ -155,11 +144,11 @@ sansim_swarm(const struct args *a)
 		.nb_runs = opt_number(a, OPT_SWARM, 0),
 		.seconds = opt_number(a, OPT_SECONDS, 0),
 		.nb_workers = (uint32_t)nb_workers,
-		.shrink = a->value[OPT_SHRINK] != NULL,
+		.shrink = (a->given & BIT(SHRINK)) != 0,
 		.program = a->argv[0],
 	};
 
-	if (has_option(a, ~SWARM_OPTIONS))
+	if ((a->given & ~SWARM_OPTIONS) != 0)
 		errx(EXIT_USAGE,
 		     "--swarm has its own scenarios, and takes --seed, --seconds, --workers and "
 		     "--shrink only");
@@ -176,11 +165,11 @@ check_single(const struct args *a)
 {
 	const struct sim_watch *w = &a->watch;
 
-	if (has_option(a, BIT(SECONDS) | BIT(WORKERS)))
+	if ((a->given & (BIT(SECONDS) | BIT(WORKERS))) != 0)
 		errx(EXIT_USAGE, "--seconds and --workers want --swarm");
 	if (a->value[OPT_TRACE_AT] != NULL && w->trace_path == NULL)
 		errx(EXIT_USAGE, "--trace-at wants --trace");
-	if (a->value[OPT_SHRINK] != NULL && has_option(a, OUTPUTS))
+	if ((a->given & BIT(SHRINK)) != 0 && (a->given & OUTPUTS) != 0)
 		errx(EXIT_USAGE, "--shrink takes no --json, --series, --trace or --print");
 	if (w->series_path != NULL && strcmp(w->series_path, "-") == 0)
 		errx(EXIT_USAGE, "--series: wants a file, not -");
@@ -227,7 +216,8 @@ parse_args(struct args *a, int argc, char **argv)
 			fputs("Try: sansim --help\n", stderr);
 			exit(EXIT_USAGE);
 		}
-		a->value[id] = optarg != NULL ? optarg : "";
+		a->given |= 1u << id;
+		a->value[id] = optarg;
 		if (id == OPT_SCENARIO || id == OPT_SET)
 			a->overlays[a->nb_overlays++] = (struct overlay){id, optarg};
 	}
@@ -346,9 +336,9 @@ main(int argc, char **argv)
 	check_single(&a);
 	if (san_sim_conf_rules_check(&a.conf, err, sizeof(err)) != 0)
 		errx(EXIT_USAGE, "%s", err);
-	if (a.value[OPT_PRINT] != NULL) {
+	if ((a.given & BIT(PRINT)) != 0) {
 		san_sim_conf_print(&a.conf, stdout);
 		return 0;
 	}
-	return a.value[OPT_SHRINK] != NULL ? sansim_shrink(&a) : sansim_run(&a);
+	return (a.given & BIT(SHRINK)) != 0 ? sansim_shrink(&a) : sansim_run(&a);
 }
