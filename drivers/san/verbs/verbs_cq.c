@@ -513,21 +513,17 @@ san_verbs_cq_arm(void *priv, void *arg)
 	struct ibv_cq *which;
 	eventfd_t value;
 	void *context;
-	bool has;
+	SAN_LOCKED(&cq->lock);
 
 	eventfd_read(cq->wake_fd, &value);
 	while (ibv_get_cq_event(cq->channel, &which, &context) == 0)
 		ibv_ack_cq_events(which, 1);
-	pthread_mutex_lock(&cq->lock);
-	has = cq->nb_kept != 0;
-	if (!has) {
+	if (cq->nb_kept == 0) {
 		ibv_req_notify_cq(cq->cq, 0);
 		verbs_cq_harvest_one(cq);
-		has = cq->nb_kept != 0;
 	}
-	cq->is_armed = !has;
-	pthread_mutex_unlock(&cq->lock);
-	if (has)
+	cq->is_armed = cq->nb_kept == 0;
+	if (!cq->is_armed)
 		return 1;
 	return atomic_load(&ctx->is_lost) ? -EIO : 0;
 }
