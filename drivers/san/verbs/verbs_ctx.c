@@ -20,8 +20,8 @@ static LIST_HEAD(, verbs_ctx) all = LIST_HEAD_INITIALIZER(all);
 static int
 read_word(struct verbs_ctx *ctx, const char *word)
 {
+	int family = strchr(word, ':') != NULL ? AF_INET6 : AF_INET;
 	unsigned char buf[sizeof(struct in6_addr)];
-	int family = AF_INET;
 
 	if (strcmp(word, "plain") == 0) {
 		ctx->is_plain = true;
@@ -30,11 +30,8 @@ read_word(struct verbs_ctx *ctx, const char *word)
 	if (strncmp(word, "ip=", 3) != 0)
 		return ctx->host->fail(-EINVAL, "verbs: \"%s\": ip=ADDRESS or plain is expected",
 				       word);
-	if (inet_pton(AF_INET, word + 3, buf) != 1) {
-		family = AF_INET6;
-		if (inet_pton(AF_INET6, word + 3, buf) != 1)
-			return ctx->host->fail(-EINVAL, "verbs: \"%s\" is no address", word + 3);
-	}
+	if (inet_pton(family, word + 3, buf) != 1)
+		return ctx->host->fail(-EINVAL, "verbs: \"%s\" is no address", word + 3);
 	inet_ntop(family, buf, ctx->ip, sizeof(ctx->ip)); /* normalized, as the device's below */
 	return 0;
 }
