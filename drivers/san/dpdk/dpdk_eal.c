@@ -35,12 +35,8 @@ take_word(const char *text, char **to, const char *end)
 	char quote = '\0', *at = *to;
 
 	for (; *text != '\0' && (quote != '\0' || strchr(BLANKS, *text) == NULL); text++) {
-		if (quote == '\0' && (*text == '\'' || *text == '"')) {
-			quote = *text;
-			continue;
-		}
-		if (*text == quote) {
-			quote = '\0';
+		if (quote == '\0' ? *text == '\'' || *text == '"' : *text == quote) {
+			quote = quote == '\0' ? *text : '\0';
 			continue;
 		}
 		if (at + 1 >= end)
