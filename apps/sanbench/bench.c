@@ -3,7 +3,6 @@
 #include <err.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <unistd.h>
 
 #include "bench.h"
 

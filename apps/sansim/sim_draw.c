@@ -6,8 +6,6 @@
  * hides the others. (ARCH-8)
  */
 
-#include <inttypes.h>
-
 #include "sim_world.h"
 
 #define US SAN_NS_PER_US

@@ -5,9 +5,6 @@
  * The engine's packets go to the host's port as long as that has little queued, like with a driver.
  */
 
-#include <rte_hash.h>
-
-#include "san_assert.h"
 #include "sim_world.h"
 
 #define EPOCH_NS   SAN_NS_PER_S /* not 0, because 0 often means "never" by accident */

@@ -8,7 +8,6 @@
 
 #include <rte_ether.h>
 
-#include "san_assert.h"
 #include "sim_link.h"
 
 #define FRAME_EXTRA 24 /* preamble, frame check sequence and gap, as bytes */

@@ -2,7 +2,6 @@
 
 /* Requests: drawing, posting and completion; receives: posting and filling. */
 
-#include "san_assert.h"
 #include "sim_world.h"
 
 #define SLOT_BITS  16
