@@ -366,26 +366,24 @@ san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 {
 	struct san_ulp_wc *kept;
 	uint32_t need;
-	int rc = 0;
+	int rc;
 	SAN_LOCKED(&cq->lock);
 
 	need = cq->used + n;
 	if (need > cq->depth) {
 		kept = calloc(need, sizeof(*kept));
 		rc = kept == NULL ? ENOMEM : ibv_resize_cq(cq->cq, (int)need);
-		if (rc == 0) {
-			cq->nb_kept = (uint32_t)poll_kept(cq, kept, (int)cq->nb_kept);
-			cq->kept_head = 0;
-			cq->depth = need;
-			free(cq->kept);
-			cq->kept = kept;
-		} else {
+		if (rc != 0) {
 			free(kept);
+			return cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need,
+						   cq->ctx->device, strerror(rc));
 		}
+		cq->nb_kept = (uint32_t)poll_kept(cq, kept, (int)cq->nb_kept);
+		cq->kept_head = 0;
+		cq->depth = need;
+		free(cq->kept);
+		cq->kept = kept;
 	}
-	if (rc != 0)
-		return cq->ctx->host->fail(-rc, "completion queue for %u: %s: %s", need,
-					   cq->ctx->device, strerror(rc));
 	cq->used = need;
 	cq->users++;
 	return 0;
