@@ -434,22 +434,20 @@ san_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 
 	if (ep == NULL)
 		return -FI_ENOMEM;
+	rc = ep_set_info(ep, info);
+	if (rc != 0) {
+		free(ep);
+		return rc;
+	}
 	ep->fid = (struct fid_ep){
 		.fid = {FI_CLASS_EP, context, &ep_fid_ops},
 		.ops = &san_ofi_rxq_ep_ops,
 		.cm = &ep_cm_ops,
 		.msg = &san_ofi_msg_ops,
 		.rma = &san_ofi_msg_rma_ops,
-		.tagged = OFI_NO_OPS,
+		.tagged = ep->rdm != NULL ? &san_ofi_msg_tagged_ops : OFI_NO_OPS,
 		.atomic = &san_ofi_msg_atomic_ops,
 	};
-	rc = ep_set_info(ep, info);
-	if (rc != 0) {
-		free(ep);
-		return rc;
-	}
-	if (ep->rdm != NULL)
-		ep->fid.tagged = &san_ofi_msg_tagged_ops;
 	ep->domain->refs++;
 	*out = &ep->fid;
 	return 0;
