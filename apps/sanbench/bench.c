@@ -76,12 +76,9 @@ bench_run(struct bench *b)
 		return;
 	if (b->is_quit)
 		return;
-	if (conf->server && conf->interactive) {
-		if (san_server_start(b) == 0)
-			san_cmd_prompt(b);
-	} else if (conf->server) {
-		if (san_server_start(b) != 0)
-			return;
+	if (conf->server && san_server_start(b) != 0)
+		return;
+	if (conf->server && !conf->interactive) {
 		while (bench_nb_stops == 0 &&
 		       (conf->sessions == 0 || b->served.sessions < conf->sessions))
 			san_bench_step(b);
