@@ -79,13 +79,6 @@ san_sim_host_start(struct sim_world *w, struct sim_host *h)
 	return rc;
 }
 
-static void
-drop_ring(struct sim_host *h)
-{
-	while (h->rx_head != h->rx_tail)
-		rte_pktmbuf_free(h->rx[h->rx_head++ & h->rx_mask]);
-}
-
 uint64_t
 san_sim_host_no_mbuf(const struct sim_world *w, const struct sim_host *h)
 {
@@ -103,7 +96,8 @@ san_sim_host_kill(struct sim_world *w, struct sim_host *h)
 	if (h->core == NULL)
 		return;
 	san_sim_load_host_down(w, h);
-	drop_ring(h);
+	while (h->rx_head != h->rx_tail)
+		rte_pktmbuf_free(h->rx[h->rx_head++ & h->rx_mask]);
 	san_sim_report_engine(&w->dead_engines, h->core);
 	w->net.nb_no_mbuf += san_sim_host_no_mbuf(w, h);
 	san_core_destroy(h->core);
@@ -142,8 +136,6 @@ san_sim_host_create(struct sim_world *w, uint32_t id)
 void
 san_sim_host_destroy(struct sim_world *w, struct sim_host *h)
 {
-	if (h->rx != NULL)
-		drop_ring(h);
 	san_sim_host_kill(w, h);
 	if (h->pool != w->net.pool)
 		rte_mempool_free(h->pool);
