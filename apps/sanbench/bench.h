@@ -320,14 +320,12 @@ san_net_slot(const struct hello *h, uint64_t i)
 	return (uint32_t)i & (h->slots - 1u);
 }
 
-/** Memory for the slots of a connection. */
 static inline uint64_t
 san_net_slots_bytes(const struct hello *h)
 {
 	return (uint64_t)h->slots * san_net_stride(h);
 }
 
-/** The slot of message *i*. */
 static inline uint8_t *
 san_net_slot_at(const struct bench_qp *q, uint64_t i)
 {
@@ -423,7 +421,6 @@ uint64_t san_port_counter(struct bench *b, const char *name);
 uint64_t san_port_counter_since(struct bench *b, const char *name, uint64_t begin);
 /** Report leaked records. Returns their number; PORT_UNKNOWN when attached. */
 uint64_t san_port_check_leaks(struct bench *b);
-/** Apply the impairment settings. */
 void san_port_apply_impair(struct bench *b);
 
 /* ---- server.c: sessions of clients, each with a control connection and data connections ---- */

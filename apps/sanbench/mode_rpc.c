@@ -199,7 +199,6 @@ rpc_ask_more(struct bench_qp *q, struct rpc *r, uint64_t max)
 	}
 }
 
-/* Post answers and up to *max* new requests. */
 static bool
 rpc_step(struct bench_qp *q, uint64_t max)
 {

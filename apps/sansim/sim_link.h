@@ -151,7 +151,6 @@ struct rte_mempool *san_sim_pkt_pool_create(const char *name, uint32_t nb_mbufs,
 uint64_t san_sim_pkt_flow(const struct rte_mbuf *m);
 /** Set CE in an ECT packet, like a switch. True if it was set. */
 bool san_sim_pkt_mark_ce(struct rte_mbuf *m);
-/** Invert one random bit. */
 void san_sim_pkt_flip_bit(struct rte_mbuf *m, struct san_prng *prng);
 /** The path of *m*, which was parsed into *p*. */
 struct san_wire_path san_sim_pkt_path(const struct rte_mbuf *m, const struct san_wire_pkt *p);

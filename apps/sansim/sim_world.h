@@ -169,7 +169,6 @@ void san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbu
 struct sim_link *san_sim_topo_uplink(struct sim_world *w, uint32_t host);
 /** The next link that *where* (see struct sim_fault_conf) names, from *i* on; NULL: none. */
 struct sim_link *san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i);
-/** True if *where* exists in this topology. */
 bool san_sim_topo_is_place(const struct sim_world *w, const char *where);
 
 /* ---- sim_host.c ---- */
@@ -200,7 +199,6 @@ int san_sim_fault_create(struct sim_world *w);
 void san_sim_fault_event(struct sim_world *w, uint32_t fault, bool begins);
 /** The load starts: times of faults count from now. */
 void san_sim_fault_arm(struct sim_world *w);
-/** End all faults. */
 void san_sim_fault_end(struct sim_world *w);
 /** True if this side's connection, which has just broken, had a valid reason. */
 bool san_sim_fault_may_break(struct sim_world *w, const struct sim_side *side);

@@ -68,9 +68,7 @@ int64_t san_ofi_wait_now_ms(void);
 
 /* ---- ofi_ctx.c ---- */
 
-/** Read the program's parameters. */
 void san_ofi_ctx_read_params(void);
-/** Spec of the context. */
 const char *san_ofi_ctx_spec(void);
 /** The program's parameter names the user as one whose programs may connect. */
 bool san_ofi_ctx_has_user(uint32_t uid);

@@ -388,9 +388,7 @@ uint64_t san_verbs_end_serve(struct verbs_qp *q, uint64_t now_ns);
 
 int san_verbs_thread_start(struct verbs_ctx *ctx);
 void san_verbs_thread_stop(struct verbs_ctx *ctx);
-/** Wake the thread. */
 void san_verbs_thread_kick(struct verbs_ctx *ctx);
-/** Have the thread look at *q*. */
 void san_verbs_thread_look(struct verbs_qp *q);
 /** Have the thread destroy *id*, and, if *wait*, wait for that. The thread itself must not wait. */
 void san_verbs_thread_retire(struct verbs_ctx *ctx, struct rdma_cm_id *id, bool wait);
