@@ -476,7 +476,6 @@ san_sim_load_start(struct sim_world *w)
 	struct sim_load *ld = w->load;
 	uint32_t i;
 
-	ld->started = true;
 	for (i = 0; i < ld->nb_sides; i++) {
 		struct sim_side *s = &ld->sides[i];
 

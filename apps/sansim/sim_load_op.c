@@ -144,7 +144,7 @@ may_post(const struct sim_world *w, const struct sim_side *s)
 {
 	const struct sim_load *ld = w->load;
 
-	if (!ld->started || ld->ending || !s->initiates || s->state != SIM_SIDE_UP || s->flushed)
+	if (ld->ending || !s->initiates || s->state != SIM_SIDE_UP || s->flushed)
 		return false;
 	return w->now_ns >= s->start_ns && w->now_ns < s->stop_ns && s->nb_free > 0 &&
 		(w->conf.load.ops == 0 || s->nb_posted < w->conf.load.ops);

@@ -290,7 +290,7 @@ struct sim_side {
 	bool initiates;
 	struct sim_side *next; /**< next side of the same host */
 	/* as initiator */
-	uint64_t start_ns, stop_ns; /**< posts requests in between */
+	uint64_t start_ns, stop_ns; /**< posts requests in between; 0 before the load */
 	uint64_t nb_posted;         /**< next sequence number */
 	uint64_t nb_done;           /**< completed in any way, or lost with the process */
 	uint64_t nb_failed;
@@ -325,9 +325,8 @@ struct sim_load {
 	uint32_t nb_over;    /**< sides that will not connect again */
 	uint64_t nb_pending; /**< open requests of innocent sides */
 	uint64_t nb_flow;    /**< sends of streams not yet received */
-	bool started;
-	bool ending;  /**< post and connect nothing new */
-	bool closing; /**< connections are ended deliberately */
+	bool ending;         /**< post and connect nothing new */
+	bool closing;        /**< connections are ended deliberately */
 	uint64_t last_done_ns;
 	struct hist hist; /**< completion times during the measurement */
 };
