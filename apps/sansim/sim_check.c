@@ -245,7 +245,7 @@ check_complete_status(struct sim_world *w, struct sim_side *s, const struct sim_
 {
 	if (!has_reason(w, s, op, status))
 		san_sim_fail_side(w, s, "complete", "%s %" PRIu64 "%s completed with %s",
-				  san_sim_conf_kind_name(op->op - RTSAN_WR_SEND), op->seq,
+				  san_sim_conf_kinds[op->op - RTSAN_WR_SEND], op->seq,
 				  op->bad ? " of a wrong key" : "", san_ulp_status_name(status));
 	s->nb_flushed += status >= RTSAN_WC_RETRY_EXC;
 }

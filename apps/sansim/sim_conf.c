@@ -36,8 +36,8 @@ static const char *const pattern_words[] = {SIM_PATTERNS(WORD_OF)};
 static const char *const solicit_words[] = {SIM_SOLICITS(WORD_OF)};
 static const char *const fault_words[] = {SIM_FAULTS(WORD_OF_FAULT)};
 static const char *const lie_words[] = {SIM_LIES(WORD_OF)};
-static const char *const kind_words[SIM_KINDS] = {"send", "push", "push_imm", "pull", "fetch_add",
-						  "cmp_swap"};
+const char *const san_sim_conf_kinds[SIM_KINDS] = {"send", "push", "push_imm", "pull", "fetch_add",
+						   "cmp_swap"};
 
 #define NUM(f, lo, hi)  SAN_KEY_NUM(BASE, f, lo, hi)
 #define TIME(f, lo, hi) SAN_KEY_NS(BASE, f, lo, hi)
@@ -157,12 +157,6 @@ static const struct san_key fault_keys[] = {
 	{"fault.NAME", "lie", "lie: see FAULTS", WORD(lie, lie_words)},
 	{0},
 };
-
-const char *
-san_sim_conf_kind_name(uint32_t kind)
-{
-	return kind_words[kind];
-}
 
 void
 san_sim_conf_default(struct sim_conf *conf)

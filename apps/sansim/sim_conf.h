@@ -215,8 +215,8 @@ void san_sim_conf_print(const struct sim_conf *conf, FILE *out);
 void san_sim_conf_help(FILE *out);
 /** Parse the name of a place, which need not exist. False: it is not of this form. */
 bool san_sim_conf_place(const char *text, struct sim_place *p);
-/** Name of a kind of request, as in files. */
-const char *san_sim_conf_kind_name(uint32_t kind);
+/** Names of kinds of requests, as in files. */
+extern const char *const san_sim_conf_kinds[SIM_KINDS];
 
 /* ---- sim_core.c: what simulated cores need, also those of test/sim and bench_core ---- */
 

@@ -707,5 +707,5 @@ UNIT_CASE(san_sim_conf_rules_check__core_without_rate)
 
 UNIT_CASE(sim_conf_names__as_in_files)
 {
-	assert_string_equal(san_sim_conf_kind_name(RTSAN_WR_CMP_SWAP - RTSAN_WR_SEND), "cmp_swap");
+	assert_string_equal(san_sim_conf_kinds[RTSAN_WR_CMP_SWAP - RTSAN_WR_SEND], "cmp_swap");
 }
