@@ -37,7 +37,6 @@ static inline void
 cable_set_fault(struct cable *c, const struct sim_link_fault *f)
 {
 	c->to[0].fault = c->to[1].fault = *f;
-	c->to[0].nb_faults = c->to[1].nb_faults = 1;
 }
 
 /** To side *to*, on a way that takes *delay_ns*; *m* is the cable's. */

@@ -50,7 +50,6 @@ change_link(struct sim_link *l, const struct sim_fault_conf *f, bool begins)
 		lf->reorder_ns += by_ns;
 	if (f->kind == SIM_FAULT_DUPLICATE)
 		lf->dup_ns += by_ns;
-	l->nb_faults += begins ? 1 : -1;
 }
 
 /* Each link has the narrowest of its active limits. */

@@ -150,7 +150,7 @@ void
 san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, uint64_t now_ns)
 {
 	uint64_t queued = san_sim_link_backlog(l, now_ns);
-	uint64_t now_ps = now_ns * PS_PER_NS, at_ns;
+	uint64_t now_ps = now_ns * PS_PER_NS;
 	uint32_t ip_len = m->pkt_len - (uint32_t)sizeof(struct rte_ether_hdr);
 
 	if ((l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
@@ -175,11 +175,5 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	l->stats.nb_bytes += m->pkt_len + FRAME_EXTRA;
 	queued = san_sim_link_backlog(l, now_ns);
 	l->stats.high_bytes = RTE_MAX(l->stats.high_bytes, queued);
-	at_ns = l->busy_ps / PS_PER_NS + l->conf->delay_ns + l->more_ns;
-	if (l->nb_faults != 0) {
-		sim_link_carry(net, l, m, at_ns);
-		return;
-	}
-	sim_link_trace(net, l, m, at_ns, NULL);
-	sim_link_deliver(net, l, m, at_ns);
+	sim_link_carry(net, l, m, l->busy_ps / PS_PER_NS + l->conf->delay_ns + l->more_ns);
 }

@@ -103,7 +103,6 @@ struct sim_link {
 	uint32_t buffer_bytes;
 	int32_t trace_if; /**< negative: not traced */
 	struct sim_link_fault fault;
-	uint32_t nb_faults; /**< active ones */
 	struct sim_link_stats stats;
 };
 

@@ -120,7 +120,6 @@ set_link(struct world *w, struct world_node *n)
 		.nb_down = l->down,
 		.reorder_ns = l->reorder_ns,
 	};
-	n->in.nb_faults = 1;
 }
 
 static void
