@@ -205,8 +205,8 @@ static_assert(RTE_DIM(dpdk_conf_keys) <= DPDK_KEYS_MAX, "one mark each");
 
 /* ---- all arguments ---- */
 
-int
-san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
+static int
+dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host)
 {
 	const char *value = strchr(word, '=');
 	char key[32], err[SAN_KEY_TEXT * 2];
@@ -363,7 +363,7 @@ san_dpdk_conf_read(struct dpdk_conf *conf, char *const *words, int nb_words,
 
 	san_dpdk_conf_default(conf);
 	for (i = 0; i < nb_words; i++) {
-		rc = san_dpdk_conf_word(conf, words[i], host);
+		rc = dpdk_conf_word(conf, words[i], host);
 		if (rc != 0)
 			return rc;
 	}

@@ -58,8 +58,6 @@ extern const struct rtsan_provider rtsan_provider_dpdk;
 /** Port arguments, rtsan-dpdk(7), over struct dpdk_conf. */
 extern const struct san_key dpdk_conf_keys[];
 void san_dpdk_conf_default(struct dpdk_conf *conf);
-/** Read one "key=value". -EINVAL with a text by *host*. */
-int san_dpdk_conf_word(struct dpdk_conf *conf, const char *word, const struct rtsan_host *host);
 /** Derive values that were not given from others, and check them all. -EINVAL with a text. */
 int san_dpdk_conf_derive(struct dpdk_conf *conf, const struct rtsan_host *host);
 /** Read "key=value" words over the defaults, and derive the rest. -EINVAL with a text by *host*. */
