@@ -17,7 +17,6 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include <rte_common.h>
 #include <sodium.h>

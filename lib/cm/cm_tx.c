@@ -6,10 +6,7 @@
  * rate-limited by host: cookies, rejections, RESET. (RULE-17, RT-36)
  */
 
-#include <rte_common.h>
-
 #include "cm_priv.h"
-#include "san_assert.h"
 
 /* ---- hosts that have proved their address: by a cookie, or by a connection's tag ---- */
 

@@ -5,7 +5,6 @@
  * tl calls its ULP.
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core_priv.h"

@@ -5,10 +5,7 @@
  * application's memory, memory of their own.
  */
 
-#include <string.h>
-
 #include "core_priv.h"
-#include "san_assert.h"
 
 #define THRESHOLD 4096 /* from this length on it is cheaper to send a location than bytes */
 #define SOLICIT_X 4    /* writes from this many times longer on are solicited */

@@ -11,7 +11,6 @@
  * with an old address would divert the neighbours' traffic from the kernel. (RT-38)
  */
 
-#include <assert.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 

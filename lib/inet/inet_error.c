@@ -15,7 +15,6 @@
 #include <rte_udp.h>
 
 #include "inet_priv.h"
-#include "san_time.h"
 
 #define ICMP_LEN 8u
 

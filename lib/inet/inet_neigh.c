@@ -26,7 +26,6 @@
  */
 
 #include "inet_priv.h"
-#include "san_assert.h"
 #include "san_time.h"
 
 #define STALE_NS (60 * SAN_NS_PER_S) /* as in the kernel */

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <string.h>
 
 #include <rte_jhash.h>
 

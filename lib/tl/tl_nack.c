@@ -25,7 +25,6 @@
  * into RESYNC.
  */
 
-#include "san_time.h"
 #include "tl_priv.h"
 
 #define REQUEST_DELAYS 8 /* delay of a request, in delays of data: it may be one of many */

@@ -18,8 +18,6 @@
  * What returns may be wanted by others, or flushed: the pump of the owner looks.
  */
 
-#include <stdlib.h>
-
 #include <rte_prefetch.h>
 
 #include "san_seq.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "engine_priv.h"
 #include "view.h"

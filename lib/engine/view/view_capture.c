@@ -10,13 +10,9 @@
 
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng is still marked so in DPDK 22.11 */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <rte_spinlock.h>
 

@@ -2,9 +2,7 @@
 
 /* Connections, and the streams on them. */
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include <rte_telemetry.h>
 

@@ -5,9 +5,6 @@
  * the same moment. For several lcores the sum is given.
  */
 
-#include <string.h>
-
-#include "san_assert.h"
 #include "engine_priv.h"
 #include "view.h"
 

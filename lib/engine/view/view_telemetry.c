@@ -7,15 +7,10 @@
  * from being destroyed. (ARCH-7)
  */
 
-#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "engine_priv.h"
 #include "view.h"
