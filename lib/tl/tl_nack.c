@@ -158,10 +158,8 @@ san_tl_nack_push_reset(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_
 	r->has_last = false;
 	r->received = 0;
 	r->arrived = 0;
-	if (r->solicited)
-		return; /* it stays granted */
-	san_tl_rxn_detach(tl, tc, r);
-	san_tl_rxn_free(tl, tc, r);
+	if (!r->solicited) /* otherwise it stays granted */
+		san_tl_rxn_free(tl, tc, r);
 }
 
 /* Ordered: start a new round, from *rsn* on. */

@@ -39,10 +39,8 @@ abort_record(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r, ui
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);
 	san_tl_admit_charge_release(tl, &r->charge);
-	if (!san_tl_in_turn(tc, r->rsn))
-		return;
-	san_tl_rxn_detach(tl, tc, r);
-	san_tl_rxn_free(tl, tc, r);
+	if (san_tl_in_turn(tc, r->rsn))
+		san_tl_rxn_free(tl, tc, r);
 }
 
 /* False: no record is free, which the abort of a later RSN needs. */

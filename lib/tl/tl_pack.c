@@ -289,7 +289,6 @@ san_tl_pack_replay(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn 
 	uint32_t psn = san_wire_pkt(m)->w.psn;
 	enum san_drop drop;
 
-	san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_free(tl, tc, r);
 	drop = pack_execute_pkt(tl, tc, m);
 	if (drop == SAN_DROP_NONE) {

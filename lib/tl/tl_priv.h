@@ -484,7 +484,7 @@ struct san_tl_rxn *san_tl_rxn_new(struct san_tl *tl, struct san_tl_conn *tc, uin
 uint32_t san_tl_rxn_nb_claims(const struct san_tl *tl);
 /** Detach the record from its RSN: neither cur nor in the CAM. */
 void san_tl_rxn_detach(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
-/** Return the record to the pool, off every list; it must hold nothing. */
+/** Detach the record and return it to the pool, off every list; it must hold nothing. */
 void san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);
 /** The push will not be finished: return to the ULP what push_req() took for it. */
 void san_tl_rxn_push_undo(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r);

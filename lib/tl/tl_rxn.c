@@ -192,7 +192,8 @@ san_tl_rxn_free(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 {
 	if (r == &tl->scratch)
 		return;
-	SAN_ASSERT(r->held_head == NULL && tc->cur != r && !r->in_cam);
+	SAN_ASSERT(r->held_head == NULL);
+	san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_ssn_leave(tl, tc, r);
 	san_tl_rxn_queue(tc, r, SAN_RXN_QUEUE_NONE);
 	san_tl_rxn_out(tl, tc, r, false);

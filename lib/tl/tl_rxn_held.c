@@ -61,7 +61,6 @@ san_tl_rxn_close_all(struct san_tl *tl, struct san_tl_conn *tc)
 		san_tl_rxn_push_undo(tl, tc, r);
 		if (r->state == SAN_RXN_PULLING)
 			san_tl_rxn_set_pulling(tl, tc, -1);
-		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 	}
 	san_tl_rxn_ssn_end_all(tl, tc);

@@ -255,7 +255,6 @@ san_tl_solicit_next_grant(struct san_tl *tl, struct san_tl_conn *tc, struct san_
 		return true;
 	/* The refusal is sent. The request may finish in its turn. */
 	if (!tc->peer.ordered) {
-		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 		san_tl_target_rsn_finish(tl, tc, e->rsn, SAN_ST_OK);
 	}

@@ -143,10 +143,7 @@ finish_push(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 	uint8_t code = r->state == SAN_RXN_REFUSED ? r->status : SAN_ST_OK;
 	uint32_t rsn = r->rsn;
 
-	if (r != &tl->scratch) {
-		san_tl_rxn_detach(tl, tc, r);
-		san_tl_rxn_free(tl, tc, r);
-	}
+	san_tl_rxn_free(tl, tc, r);
 	san_tl_target_rsn_finish(tl, tc, rsn, code);
 }
 
@@ -572,7 +569,6 @@ target_rx_solicit(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 	set_push(r, p);
 	r->ssn = p->ssn;
 	if (!san_tl_solicit_ssn_join(tl, tc, p->ssn, r)) {
-		san_tl_rxn_detach(tl, tc, r);
 		san_tl_rxn_free(tl, tc, r);
 		return san_tl_target_refuse_red(tl, c, m, SAN_DROP_RED_ZONE, now_ns);
 	}
