@@ -150,7 +150,8 @@ san_tl_destroy(struct san_tl *tl)
 		return;
 	mem = tl->conf.mem;
 	san_tl_lend_leave(tl);
-	san_tl_host_fini(tl);
+	san_mem_end(mem, tl->buckets);
+	san_mem_end(mem, tl->hosts);
 	san_pool_destroy(&tl->free_refused, mem);
 	san_mem_end(mem, tl->refused);
 	san_pool_destroy(&tl->free_memos, mem);
@@ -323,7 +324,8 @@ san_tl_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_
 		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	case SAN_OP_NACK:
-		drop = san_tl_nack_rx(tl, c, m, now_ns);
+		drop = san_tl_nack_rx(tl, c, &san_wire_pkt(m)->w, now_ns);
+		san_tl_death_add(tl->death, m);
 		san_pdl_sched_kick(tl->pdl, c);
 		break;
 	default:

@@ -131,8 +131,7 @@ san_tl_finish_txn(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *
 	}
 	if (tc->want != 0)
 		san_tl_want_wake_own(tl, tc);
-	if (san_tl_has_waiting(tl))
-		san_tl_wake(tl);
+	san_tl_wake(tl);
 }
 
 void
@@ -194,7 +193,7 @@ finish_retire_entries(struct san_tl *tl, struct san_tl_conn *tc, const struct sa
 	uint32_t i, k = 0;
 
 	/* This path wakes no connection and looks for no finished transactions behind these. */
-	if (tc->want != 0 || san_tl_has_waiting(tl) || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
+	if (tc->want != 0 || tl->nb_waiting != 0 || tc->nb_cam_cmpl + tc->nb_cmpl_lost != 0)
 		return 0;
 	for (i = 0; i < n && finish_is_whole_push(&e[i]) && k + e[i].aux < RUN_MAX; i++) {
 		if (!is_plain_end(tc, &e[i], done, k))
@@ -284,7 +283,7 @@ on_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *
 			san_tl_finish_settle(tl, tc, t);
 			break;
 		case SAN_OP_PULL_DATA:
-			san_tl_pull_acked(tl, tc, &e[i], now_ns);
+			san_tl_pull_acked(tl, tc, &e[i]);
 			break;
 		default: /* a grant: the initiator has recorded it */
 			break;

@@ -7,13 +7,6 @@
 
 #include "tl_priv.h"
 
-static bool
-is_unsent_push(const struct san_tl_txn *t)
-{
-	return t->req.type == SAN_TL_PUSH && !t->last_sent && t->state != SAN_TXN_ABORTING &&
-		t->state != SAN_TXN_DONE;
-}
-
 /* Hold reason of the first push data that is not sent; ANSWER: there is none. */
 static enum san_hold
 push_hold(const struct san_tl_conn *tc)
@@ -27,7 +20,7 @@ push_hold(const struct san_tl_conn *tc)
 		return SAN_HOLD_RECEIVER;
 	for (; rsn != tc->adm_rsn; rsn++) {
 		t = san_tl_txn_at(tc, rsn);
-		if (t == NULL || !is_unsent_push(t))
+		if (!san_tl_nack_is_live_push(t) || t->last_sent)
 			continue;
 		if (tc->rnr_until_ns != 0)
 			return SAN_HOLD_RECEIVER;

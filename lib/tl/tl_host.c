@@ -30,13 +30,6 @@ san_tl_host_init(struct san_tl *tl)
 	return 0;
 }
 
-void
-san_tl_host_fini(struct san_tl *tl)
-{
-	san_mem_end(tl->conf.mem, tl->buckets);
-	san_mem_end(tl->conf.mem, tl->hosts);
-}
-
 static struct san_tl_bucket *
 tl_host_bucket_of(const struct san_tl *tl, const struct san_ip *ip, uint16_t pkey)
 {

@@ -106,8 +106,7 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 			tc->req_rsn++;
 	}
 	/* It may have been first in line, or not have needed its reserved record: wake the next. */
-	if (san_tl_has_waiting(tl))
-		san_tl_wake(tl);
+	san_tl_wake(tl);
 	san_pdl_sched_kick(tl->pdl, c);
 	return 0;
 }
@@ -484,7 +483,8 @@ san_tl_initiator_rx_pull_data(struct san_tl *tl, struct san_pdl_conn *c, struct 
 		if (san_tl_rxn_is_red(tl, tc))
 			return san_tl_settle(tl, c, m, SAN_RX_REFUSED, SAN_DROP_RED_ZONE, now_ns);
 		san_pdl_rx_commit(tl->pdl, c, p, SAN_RX_RECEIVED, now_ns);
-		san_tl_rxn_pull_last_hold(tl, tc, t, m, now_ns);
+		san_tl_rxn_held_enter(tl, tc, now_ns);
+		san_tl_txn_extra_use(tl, t)->last = m;
 		return SAN_DROP_NONE;
 	}
 	for (data = m; data != NULL; data = take_last(tl, c, tc, t, length, now_ns)) {

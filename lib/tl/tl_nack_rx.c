@@ -301,8 +301,9 @@ nack_defer_push(struct san_tl *tl, struct san_pdl_conn *c, const struct san_pdl_
 	return SAN_DROP_NONE;
 }
 
-static enum san_drop
-take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *p, uint64_t now_ns)
+enum san_drop
+san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *p,
+	       uint64_t now_ns)
 {
 	struct san_tl_conn *tc = &tl->conns[c->slot];
 	struct san_tl_txn *t = san_tl_txn_at(tc, p->rsn);
@@ -342,15 +343,6 @@ take_nack(struct san_tl *tl, struct san_pdl_conn *c, const struct san_wire_pkt *
 	san_pdl_rtx_cancel(tl->pdl, c, t->rsn, false, SAN_RESYNC_FILL);
 	san_tl_finish_settle(tl, tc, t);
 	return SAN_DROP_NONE;
-}
-
-enum san_drop
-san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m, uint64_t now_ns)
-{
-	enum san_drop drop = take_nack(tl, c, &san_wire_pkt(m)->w, now_ns);
-
-	san_tl_death_add(tl->death, m);
-	return drop;
 }
 
 /* ---- initiator: the delay is over ---- */

@@ -9,7 +9,7 @@
 
 #define SAN_TL_SLOT(rsn) ((rsn) & (SAN_TL_N_MAX - 1))
 
-/* ---- states: tl_state.c has the tables ---- */
+/* ---- states: tl_txn.c has the tables ---- */
 
 /** For each state, a bit for each state that may follow it. */
 extern const uint8_t san_tl_txn_next[], san_tl_txn_next_rxn[];
@@ -132,9 +132,8 @@ san_tl_rnr_end_ns(uint64_t since_ns, uint16_t ms)
 
 /* ---- tl_host.c ---- */
 
-/** 0 or -ENOMEM. */
+/** 0 or -ENOMEM; san_tl_destroy() frees the tables. */
 int san_tl_host_init(struct san_tl *tl);
-void san_tl_host_fini(struct san_tl *tl);
 /** Join the record of its peer host in its partition when it opens, and leave it at the end. */
 void san_tl_host_join(struct san_tl *tl, struct san_tl_conn *tc);
 void san_tl_host_leave(struct san_tl *tl, struct san_tl_conn *tc);
@@ -255,13 +254,6 @@ san_tl_is_free_to_go(const struct san_tl *tl, const struct san_tl_conn *tc,
 				    san_tl_nb_spare(tl, tc->host) != 0 && san_tl_has_ring(tl, tc));
 }
 
-/** True if a connection waits for resources that others may release. */
-static inline bool
-san_tl_has_waiting(const struct san_tl *tl)
-{
-	return tl->nb_waiting != 0;
-}
-
 /** True if *req* must wait. san_tl_ulp_room() reports when to try again. */
 bool san_tl_want(struct san_tl *tl, struct san_tl_conn *tc, const struct san_tl_req *req,
 		 uint64_t now_ns);
@@ -278,10 +270,11 @@ san_tl_set_busy(struct san_tl *tl, struct san_tl_conn *tc, bool busy)
 	tl->nb_busy += busy ? 1 : -1u;
 	tc->host->nb_busy += busy ? 1 : -1u;
 }
+/** Wake connections that wait for resources which others may have released. */
 static inline void
 san_tl_wake(struct san_tl *tl)
 {
-	if (unlikely(san_tl_has_waiting(tl)))
+	if (unlikely(tl->nb_waiting != 0))
 		san_tl_want_wake_waiting(tl);
 }
 
@@ -435,8 +428,7 @@ void san_tl_pull_fill(struct san_tl *tl, const struct san_pdl_entry *e, struct r
 		      struct san_wire_pkt *p);
 /** The initiator gave up an executed pull: send no more of its data. */
 void san_tl_pull_cancel(struct san_tl *tl, struct san_tl_conn *tc, uint32_t rsn);
-void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
-		       uint64_t now_ns);
+void san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e);
 
 /* ---- tl_pack.c ---- */
 
@@ -513,9 +505,7 @@ void san_tl_rxn_end_stale(struct san_tl *tl, uint64_t now_ns);
 /** Count one held packet more, or less. */
 void san_tl_rxn_held_enter(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns);
 void san_tl_rxn_held_leave(struct san_tl *tl, struct san_tl_conn *tc);
-/** Hold the last packet of a pull of ours until the rest is placed. */
-void san_tl_rxn_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-			       struct rte_mbuf *m, uint64_t now_ns);
+/** Take the last packet of a pull of ours, which was held until the rest was placed. */
 struct rte_mbuf *san_tl_rxn_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc,
 					   struct san_tl_txn *t);
 /** Drop that packet, so that the peer resends it. Does nothing if *t* is NULL or has none. */
@@ -688,8 +678,9 @@ void san_tl_nack_refused_forget(struct san_tl *tl, struct san_tl_conn *tc);
 uint8_t san_tl_nack_refused_get(const struct san_tl_conn *tc, uint32_t rsn);
 /* ---- tl_nack_rx.c ---- */
 
-enum san_drop san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
-			     uint64_t now_ns);
+/** Process a NACK. The caller disposes of its packet. */
+enum san_drop san_tl_nack_rx(struct san_tl *tl, struct san_pdl_conn *c,
+			     const struct san_wire_pkt *p, uint64_t now_ns);
 enum san_drop san_tl_nack_rx_resync(struct san_tl *tl, struct san_pdl_conn *c, struct rte_mbuf *m,
 				    uint64_t now_ns);
 /** True for a push that is neither given up nor finished. */

@@ -150,15 +150,13 @@ pull_settle(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rxn *r)
 }
 
 void
-san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e,
-		  uint64_t now_ns)
+san_tl_pull_acked(struct san_tl *tl, struct san_tl_conn *tc, const struct san_pdl_entry *e)
 {
 	struct san_tl_rxn *r = &tl->rxns[e->aux];
 
 	SAN_ASSERT(r->state == SAN_RXN_PULLING && r->rsn == e->rsn && r->nb_unacked > 0);
 	r->nb_unacked--;
-	(void)now_ns; /* a pull at the base that waits for this one is retried in the next tick */
-	pull_settle(tl, tc, r);
+	pull_settle(tl, tc, r); /* a pull at the base that waits for it goes on in the next tick */
 }
 
 void

@@ -348,7 +348,6 @@ count_held(struct san_tl *tl, struct san_tl_conn *tc, int nb)
 	*san_tl_host_held(tl, tc) += (uint32_t)nb;
 }
 
-/* Position of the base. It changes with each part of it that arrives. */
 uint32_t
 san_tl_rxn_base_at(const struct san_tl_conn *tc)
 {
@@ -364,7 +363,6 @@ san_tl_rxn_held_watch(struct san_tl *tl, struct san_tl_conn *tc, uint64_t now_ns
 	san_tl_deadline(tl, tc, tc->held_ns);
 }
 
-/* True if the base has a record that it may give up. */
 bool
 san_tl_rxn_can_give_up(const struct san_tl_conn *tc)
 {
@@ -473,14 +471,6 @@ san_tl_rxn_held_drop(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_rx
 }
 
 /* ---- the last packet of a pull of ours (RT-39) ---- */
-
-void
-san_tl_rxn_pull_last_hold(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t,
-			  struct rte_mbuf *m, uint64_t now_ns)
-{
-	san_tl_rxn_held_enter(tl, tc, now_ns);
-	san_tl_txn_extra_use(tl, t)->last = m;
-}
 
 struct rte_mbuf *
 san_tl_rxn_pull_last_take(struct san_tl *tl, struct san_tl_conn *tc, struct san_tl_txn *t)

@@ -142,19 +142,13 @@ san_tl_txn_extra_use(struct san_tl *tl, struct san_tl_txn *t)
 
 /* ---- lists ---- */
 
+/* A list that is not NONE. */
 static struct san_tl_extras *
 txn_list_of(struct san_tl_conn *tc, uint8_t list)
 {
-	switch (list) {
-	case SAN_TXN_LIST_READY:
-		return &tc->memo->ready;
-	case SAN_TXN_LIST_WAIT:
-		return &tc->memo->wait;
-	case SAN_TXN_LIST_ABORT:
-		return &tc->aborts;
-	default:
-		return NULL;
-	}
+	return list == SAN_TXN_LIST_READY ? &tc->memo->ready :
+		list == SAN_TXN_LIST_WAIT ? &tc->memo->wait :
+					    &tc->aborts;
 }
 
 void
