@@ -25,6 +25,7 @@
 #include <rte_common.h>
 
 #include "cm_priv.h"
+#include "inet.h"
 #include "san_log.h"
 
 static const char *const state_names[] = {
@@ -458,10 +459,7 @@ fsm_fill_offer(struct san_cm *cm, struct san_cm_conn *c, const struct san_cm_par
 static bool
 is_peer_valid(const struct san_ip *local, const struct san_ip *peer)
 {
-	static const struct san_ip none, none_v4 = {.b = {[10] = 0xff, [11] = 0xff}};
-
-	return san_wire_ip_is_v4(local) == san_wire_ip_is_v4(peer) &&
-		!san_wire_ip_eq(peer, &none) && !san_wire_ip_eq(peer, &none_v4) &&
+	return san_wire_ip_is_v4(local) == san_wire_ip_is_v4(peer) && !san_inet_is_any(peer) &&
 		!san_cm_is_multicast(peer);
 }
 

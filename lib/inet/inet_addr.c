@@ -33,7 +33,7 @@ san_inet_addr_parse(const char *text, struct san_inet_addr *out)
 	memcpy(host, text, len);
 	host[len] = '\0';
 	if (inet_pton(AF_INET, host, &v4) == 1) {
-		san_inet_from_v4(&ip, &v4);
+		san_wire_ip_from_v4(&ip, &v4);
 		bits = 32;
 	} else if (inet_pton(AF_INET6, host, ip.b) == 1 && !san_wire_ip_is_v4(&ip)) {
 		/* A v4-mapped address is refused: its prefix length would be ambiguous. */

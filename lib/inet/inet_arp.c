@@ -58,8 +58,8 @@ san_inet_arp_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (arp.arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) &&
 	    arp.arp_opcode != RTE_BE16(RTE_ARP_OP_REPLY))
 		return SAN_DROP_INET_UNWANTED;
-	san_inet_from_v4(&claim.ip, &arp.arp_data.arp_sip);
-	san_inet_from_v4(&target, &arp.arp_data.arp_tip);
+	san_wire_ip_from_v4(&claim.ip, &arp.arp_data.arp_sip);
+	san_wire_ip_from_v4(&target, &arp.arp_data.arp_tip);
 	claim.mac = arp.arp_data.arp_sha;
 	if (san_inet_route_claimed(in, &claim.ip, &claim.mac, rx->now_ns))
 		return SAN_DROP_NONE;

@@ -96,8 +96,8 @@ read_v4(const struct rte_mbuf *m, uint32_t off, uint32_t len, struct quote *q)
 	    ip.next_proto_id != IPPROTO_UDP ||
 	    (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK)) != 0)
 		return false;
-	san_inet_from_v4(&q->d.src, &ip.src_addr);
-	san_inet_from_v4(&q->d.dst, &ip.dst_addr);
+	san_wire_ip_from_v4(&q->d.src, &ip.src_addr);
+	san_wire_ip_from_v4(&q->d.dst, &ip.dst_addr);
 	q->len = rte_be_to_cpu_16(ip.total_length);
 	q->d.df = (ip.fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG)) != 0;
 	return san_inet_ip_copy(m, off + n, sizeof(q->udp), &q->udp);

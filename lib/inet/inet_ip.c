@@ -239,8 +239,8 @@ rx_v4(struct san_inet *in, struct inet_rx *rx)
 	    INET_ETH_LEN + total > rte_pktmbuf_pkt_len(rx->m) ||
 	    !san_inet_ip_copy(rx->m, INET_ETH_LEN, len, hdr))
 		return SAN_DROP_INET_MALFORMED;
-	san_inet_from_v4(&rx->d.src, &ip.src_addr);
-	san_inet_from_v4(&rx->d.dst, &ip.dst_addr);
+	san_wire_ip_from_v4(&rx->d.src, &ip.src_addr);
+	san_wire_ip_from_v4(&rx->d.dst, &ip.dst_addr);
 	rx->d.group = san_inet_is_group(&rx->d.dst) || san_inet_route_is_broadcast(in, &rx->d.dst);
 	rx->proto = ip.next_proto_id;
 	rx->d.hops = ip.time_to_live;

@@ -358,14 +358,6 @@ enum san_drop san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx);
 
 /* ---- small helpers ---- */
 
-static inline void
-san_inet_from_v4(struct san_ip *ip, const void *addr)
-{
-	memset(ip->b, 0, 10);
-	memset(ip->b + 10, 0xff, 2);
-	memcpy(ip->b + INET_V4_OFF, addr, 4);
-}
-
 /** The bytes of an address on the wire: 4 for IPv4, 16 for IPv6. */
 static inline const void *
 san_inet_raw(const struct san_ip *ip)

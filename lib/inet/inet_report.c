@@ -144,7 +144,7 @@ san_inet_report_rx(struct san_inet *in, const struct inet_rx *rx)
 	if (v6)
 		memcpy(group.b, msg + p->group_at, sizeof(group.b));
 	else
-		san_inet_from_v4(&group, msg + p->group_at);
+		san_wire_ip_from_v4(&group, msg + p->group_at);
 	/* a v4-mapped group in MLD would be taken for one of IGMP */
 	if (rx->d.hops != 1 || (v6 && (!is_link_local(src) || san_wire_ip_is_v4(&group))) ||
 	    (!san_inet_is_group(&group) && !san_inet_is_any(&group)) ||

@@ -142,6 +142,14 @@ san_wire_ip_is_v4(const struct san_ip *ip)
 	return memcmp(ip->b, prefix, sizeof(prefix)) == 0;
 }
 
+/** Set *ip* to the IPv4 address of four bytes at *addr*. */
+static inline void
+san_wire_ip_from_v4(struct san_ip *ip, const void *addr)
+{
+	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
+	memcpy(&ip->b[12], addr, 4);
+}
+
 static inline bool
 san_wire_ip_eq(const struct san_ip *a, const struct san_ip *b)
 {

@@ -60,14 +60,6 @@ headers_at(struct rte_mbuf *m, uint16_t n)
 	return pull_up(m, n) ? SAN_DROP_NONE : SAN_DROP_SPLIT_HEADER;
 }
 
-static inline void
-ip_from_v4(struct san_ip *ip, rte_be32_t addr)
-{
-	memset(ip->b, 0, 10);
-	memset(ip->b + 10, 0xff, 2);
-	memcpy(ip->b + WIRE_V4_OFFSET, &addr, sizeof(addr));
-}
-
 /** NONE if the packet may be for this host. A later fragment has no port: inet handles it. */
 static inline enum san_drop
 claim_v4(struct rte_mbuf *m, uint16_t udp_port)
@@ -114,8 +106,8 @@ parse_v4(struct rte_mbuf *m, uint16_t udp_port, struct san_wire_pkt *p, uint32_t
 	f = rte_pktmbuf_mtod(m, const struct wire_front_v4 *);
 	p->ce = (f->ip.type_of_service & IP_ECN_CE) == IP_ECN_CE;
 	p->src_port = rte_be_to_cpu_16(f->udp.src_port);
-	ip_from_v4(&p->src, f->ip.src_addr);
-	ip_from_v4(&p->dst, f->ip.dst_addr);
+	san_wire_ip_from_v4(&p->src, &f->ip.src_addr);
+	san_wire_ip_from_v4(&p->dst, &f->ip.dst_addr);
 	return SAN_DROP_NONE;
 }
 
