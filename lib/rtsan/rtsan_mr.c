@@ -107,9 +107,9 @@ check_file(int fd, uint64_t offset, size_t length)
 	return 0;
 }
 
-/* Add *length* bytes at *addr*, mapped from *fd*; *map_size*: see mr_add(). */
+/* Add *length* bytes at *addr*, mapped from *fd* if it is not -1; *map_size*: see mr_add(). */
 static int
-add_shared(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
+add_mapped(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
 	   uint32_t access, size_t map_size, struct rtsan_mr **out)
 {
 	struct shmq_req req = {
@@ -136,7 +136,7 @@ map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint3
 	if (addr == MAP_FAILED)
 		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
 				  "region: mmap of %zu bytes: %s", size, strerror(errno));
-	rc = add_shared(ctx, addr, length, fd, offset, access, size, out);
+	rc = add_mapped(ctx, addr, length, fd, offset, access, size, out);
 	if (rc != 0)
 		munmap(addr, size);
 	return rc;
@@ -194,17 +194,13 @@ rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_
 		return rtsan_fail(-EINVAL, "region: address %p, offset %llu, length %zu", addr,
 				  (unsigned long long)offset, length);
 	rc = check_file(fd, offset, length);
-	return rc == 0 ? add_shared(ctx, addr, length, fd, offset, access, 0, mr) : rc;
+	return rc == 0 ? add_mapped(ctx, addr, length, fd, offset, access, 0, mr) : rc;
 }
 
 int
 rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 	     struct rtsan_mr **mr)
 {
-	struct shmq_req req = {
-		.type = SHMQ_MR_ADD,
-		.mr = {.addr = (uintptr_t)addr, .length = length, .access = access},
-	};
 	int rc = check_args(length, access, mr), fd;
 
 	if (rc != 0)
@@ -212,13 +208,13 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
 	if (ctx->caps.has_mr_reg)
-		return mr_add(ctx, &req, -1, 0, mr);
+		return add_mapped(ctx, addr, length, -1, 0, access, 0, mr);
 	rc = rtsan_adopt(addr, length, (access & (uint32_t)~RTSAN_REMOTE_PULL) != 0, &fd);
 	if (rc != 0)
 		return rtsan_fail(rc, "region: %zu bytes at %p: %s", length, addr,
 				  rc == -EFAULT ? "not mapped, or not writable" :
 						  "a stack, or no private memory");
-	rc = add_shared(ctx, addr, length, fd, (uintptr_t)addr, access, 0, mr);
+	rc = add_mapped(ctx, addr, length, fd, (uintptr_t)addr, access, 0, mr);
 	if (rc == 0)
 		(*mr)->is_adopted = true;
 	else
