@@ -18,8 +18,6 @@
 
 #define REORDER_MIN_NS  (20 * SAN_NS_PER_US) /* long enough for a burst to overtake */
 #define REORDER_SPAN_NS (80 * SAN_NS_PER_US)
-#define TOS_ECN_MASK    0x03
-#define TOS_ECN_CE      0x03
 #define IPV6_ECN_SHIFT  4 /* in the second byte of the header */
 
 int
@@ -141,15 +139,15 @@ impair_mark_pkt(struct san_engine_impair *im, struct rte_mbuf *m)
 	if (ether_type(m) == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4)) {
 		struct rte_ipv4_hdr *v4 = (struct rte_ipv4_hdr *)ip;
 
-		if ((v4->type_of_service & TOS_ECN_MASK) == 0)
+		if ((v4->type_of_service & RTE_IPV4_HDR_ECN_MASK) == 0)
 			return;
-		v4->type_of_service |= TOS_ECN_CE;
+		v4->type_of_service |= RTE_IPV4_HDR_ECN_CE;
 		v4->hdr_checksum = 0;
 		v4->hdr_checksum = rte_ipv4_cksum(v4);
 	} else if (is_ip(m)) {
-		if ((ip[1] & TOS_ECN_MASK << IPV6_ECN_SHIFT) == 0)
+		if ((ip[1] & RTE_IPV4_HDR_ECN_MASK << IPV6_ECN_SHIFT) == 0)
 			return;
-		ip[1] |= TOS_ECN_CE << IPV6_ECN_SHIFT;
+		ip[1] |= RTE_IPV4_HDR_ECN_CE << IPV6_ECN_SHIFT;
 	} else {
 		return;
 	}
