@@ -673,13 +673,11 @@ uint32_t
 san_core_post(struct san_core *core, uint32_t qp, const struct san_ulp_wr *wr, uint32_t n,
 	      uint64_t now_ns)
 {
-	struct core_stream *s;
+	struct core_stream *s =
+		unlikely(core->use.nb != 0) ? san_core_stream_at(core, qp) : NULL;
 
-	if (unlikely(core->use.nb != 0)) {
-		s = san_core_stream_at(core, qp);
-		if (s != NULL)
-			return san_core_stream_post(core, s, wr, n, now_ns);
-	}
+	if (unlikely(s != NULL))
+		return san_core_stream_post(core, s, wr, n, now_ns);
 	return san_ulp_wr_post(core->ulp, qp, wr, n, now_ns);
 }
 
@@ -687,13 +685,11 @@ uint32_t
 san_core_post_recv(struct san_core *core, uint32_t qp, const struct san_ulp_recv *r, uint32_t n,
 		   uint64_t now_ns)
 {
-	struct core_stream *s;
+	struct core_stream *s =
+		unlikely(core->use.nb != 0) ? san_core_stream_at(core, qp) : NULL;
 
-	if (unlikely(core->use.nb != 0)) {
-		s = san_core_stream_at(core, qp);
-		if (s != NULL)
-			return san_core_stream_post_recv(core, s, r, n, now_ns);
-	}
+	if (unlikely(s != NULL))
+		return san_core_stream_post_recv(core, s, r, n, now_ns);
 	return san_ulp_qp_post_recv(core->ulp, qp, r, n, now_ns);
 }
 

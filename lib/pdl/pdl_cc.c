@@ -96,30 +96,21 @@ san_pdl_cc_host(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 /* ---- a constant window: for measurements, and for fabrics without congestion ---- */
 
 static void
-fixed_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
-	     const struct san_pdl_cc_sample *s)
+fixed_on_ack(struct san_pdl_cc *cc __rte_unused, const struct san_pdl_cc_conf *conf __rte_unused,
+	     const struct san_pdl_cc_sample *s __rte_unused)
 {
-	(void)cc;
-	(void)conf;
-	(void)s;
 }
 
 static void
-fixed_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
-	      uint64_t now_ns)
+fixed_on_loss(struct san_pdl_cc *cc __rte_unused, const struct san_pdl_cc_conf *conf __rte_unused,
+	      uint64_t rtt_ns __rte_unused, uint64_t now_ns __rte_unused)
 {
-	(void)cc;
-	(void)conf;
-	(void)rtt_ns;
-	(void)now_ns;
 }
 
 static void
-fixed_on_timeout(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t now_ns)
+fixed_on_timeout(struct san_pdl_cc *cc __rte_unused,
+		 const struct san_pdl_cc_conf *conf __rte_unused, uint64_t now_ns __rte_unused)
 {
-	(void)cc;
-	(void)conf;
-	(void)now_ns;
 }
 
 const struct san_pdl_cc_ops san_pdl_cc_fixed = {

@@ -448,8 +448,10 @@ san_tl_ulp_pull_req(void *arg, struct san_tl_rxn *r)
 	if (unlikely(qp == NULL))
 		return SAN_ST_REFUSED;
 	status = open_region(ulp, qp, r, RTSAN_REMOTE_PULL);
-	if (likely(status == SAN_ST_OK))
-		san_ulp_count_tx(qp, r->length);
+	if (likely(status == SAN_ST_OK)) {
+		qp->nb_tx++;
+		qp->tx_bytes += r->length;
+	}
 	return status;
 }
 

@@ -255,13 +255,6 @@ struct san_ulp_qp {
 };
 
 static inline void
-san_ulp_count_tx(struct san_ulp_qp *qp, uint64_t bytes)
-{
-	qp->nb_tx++;
-	qp->tx_bytes += bytes;
-}
-
-static inline void
 san_ulp_count_rx(struct san_ulp_qp *qp, uint64_t bytes)
 {
 	qp->nb_rx++;

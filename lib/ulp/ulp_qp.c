@@ -32,7 +32,6 @@ ulp_qp_is_depth(uint32_t depth)
 	return depth <= SAN_ULP_DEPTH_MAX && rte_is_power_of_2(depth);
 }
 
-/* Bytes of a queue pair and its queues. */
 size_t
 san_ulp_qp_bytes(uint32_t nb_sq, uint32_t nb_rq)
 {
