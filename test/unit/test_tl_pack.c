@@ -251,7 +251,6 @@ UNIT_CASE(san_tl_pack_rx__behind_a_pull)
 	assert_int_equal(pair_pkt(0)->flags, SAN_F_WIN_DATA);
 	assert_int_equal(pair_pkt(0)->delay_us, 100);
 	assert_int_equal(pair_rx(0, 0), SAN_DROP_NONE);
-	san_tl_rxn_detach(pair.h[1].tl, pair_tc(1), r);
 	san_tl_rxn_free(pair.h[1].tl, pair_tc(1), r);
 	assert_settles(3);
 	assert_int_equal(pair.h[0].tl->stats.nb_packed_tx, 2); /* withdrawn, and packed again */

@@ -416,9 +416,7 @@ UNIT_CASE_IN(san_tl_rxn_new__claims_of_each_kind, NULL)
 	assert_null(san_tl_rxn_new(tl, tc[1], tc[1]->rx_base + 1, false));
 	r = san_tl_rxn_new(tl, tc[0], tc[0]->rx_base, false);
 	assert_non_null(r);
-	san_tl_rxn_detach(tl, tc[0], r);
 	san_tl_rxn_free(tl, tc[0], r);
-	san_tl_rxn_detach(tl, tc[1], s);
 	san_tl_rxn_free(tl, tc[1], s);
 }
 
@@ -485,8 +483,6 @@ hold_and_look(const struct holding *h)
 	san_tl_pdl_conn(tl, tc)->tx[SAN_WIN_DATA].base -= h->pulling;
 	if (h->pulling)
 		san_tl_rxn_set_pulling(tl, tc, -1);
-	else
-		san_tl_rxn_detach(tl, tc, r);
 	san_tl_rxn_free(tl, tc, r);
 	pair_close();
 }
