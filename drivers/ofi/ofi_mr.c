@@ -96,9 +96,10 @@ san_ofi_mr_free(struct ofi_mr *mr)
 		rc = rtsan_mr_dereg(mr->mr);
 	else
 		mr->domain->ctx->mrs[(uint32_t)mr->fid.key] = NULL;
-	if (rc == 0)
-		free(mr);
-	return rc;
+	if (rc == -EBUSY)
+		return rc;
+	free(mr); /* also if the daemon has ended */
+	return 0;
 }
 
 /* ---- calls ---- */

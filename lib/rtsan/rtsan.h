@@ -182,7 +182,7 @@ int rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t acce
  * Revoke and release a region. The key is invalid before this returns: accesses in progress
  * complete in error at the peer, and nothing is placed or read afterwards. Memory of
  * rtsan_mr_alloc() and rtsan_mr_import() is unmapped. -EBUSY: posted work of this process still
- * names the region.
+ * names the region, which stays. Another error: the daemon has ended; the region is released.
  */
 int rtsan_mr_dereg(struct rtsan_mr *mr);
 

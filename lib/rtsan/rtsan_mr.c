@@ -246,10 +246,9 @@ rtsan_mr_dereg(struct rtsan_mr *mr)
 		return rtsan_fail(-EINVAL, "region: deregistered before");
 	rtsan_error_clear();
 	rc = ctx->ops->call(ctx->priv, &req);
-	if (rc == 0)
-		rtsan_mr_release(mr);
 	if (rc == -EBUSY)
 		return rtsan_fail(rc, "region: posted work still names it");
+	rtsan_mr_release(mr); /* also if the daemon has ended */
 	return rtsan_fail_else(rc, "region");
 }
 

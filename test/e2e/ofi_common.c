@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
@@ -86,6 +87,15 @@ ofi_common_region(struct fid_domain *domain, void *buf, size_t len, uint64_t rig
 
 	CHECK(fi_mr_reg(domain, buf, len, rights, 0, 0, 0, &mr, NULL) == 0);
 	return mr;
+}
+
+void *
+ofi_common_shared(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
 }
 
 struct fid_ep *

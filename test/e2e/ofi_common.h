@@ -41,6 +41,8 @@ struct fi_eq_err_entry ofi_common_refused(void);
 /** Listen; the address is in *at*. */
 struct fid_pep *ofi_common_listen(struct fi_info *of, struct sockaddr_storage *at);
 struct fid_cq *ofi_common_open_cq(struct fid_domain *domain);
+/** Memory that a daemon cannot have: the provider itself serves a region of it. */
+void *ofi_common_shared(size_t len);
 struct fid_mr *ofi_common_region(struct fid_domain *domain, void *buf, size_t len, uint64_t rights);
 /** An endpoint that is not enabled, with the event queue, and *cq* if that is not NULL. */
 struct fid_ep *ofi_common_make_ep(struct fid_domain *domain, struct fi_info *of, struct fid_cq *cq);

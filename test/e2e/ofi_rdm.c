@@ -582,9 +582,8 @@ reopen(void)
  * connections do not even use what they may; one that has done so before goes on.
  */
 static void
-guesses(uint64_t key)
+guesses(uint64_t key, uint64_t at)
 {
-	const uint64_t at = (uintptr_t)from;
 	struct node guesser = {0};
 	struct fi_cq_err_entry e;
 	fi_addr_t n;
@@ -613,10 +612,11 @@ guesses(uint64_t key)
 static void
 keys(void)
 {
-	struct fid_mr *mr = ofi_common_region(rdm_domain, from, 8, FI_REMOTE_READ);
+	void *memory = ofi_common_shared(8);
+	struct fid_mr *mr = ofi_common_region(rdm_domain, memory, 8, FI_REMOTE_READ);
 
 	if (fi_mr_key(mr) >> 63 == 0) /* else the transport counts */
-		guesses(fi_mr_key(mr));
+		guesses(fi_mr_key(mr), (uintptr_t)memory);
 	CLOSE(&mr->fid);
 }
 
