@@ -9,6 +9,8 @@
 
 #include "core_priv.h"
 
+#define DRAIN_RNR_MS 10000 /* in place of a wait without an end, when a connection ends */
+
 /* The slot of *qp*, or NO_SLOT. */
 static uint32_t *
 core_conn_slot_of(const struct san_core *core, uint32_t qp)
@@ -275,8 +277,11 @@ san_core_conn_disconnect_qp(struct san_core *core, uint32_t qp, bool hard, uint6
 		return -ENOTCONN;
 	rc = san_cm_fsm_disconnect(core->cm, (uint16_t)slot, hard, now_ns);
 	if (rc == 0 && san_cm_state(core->cm, (uint16_t)slot) == SAN_CM_DRAINING &&
-	    draining_of(core, (uint16_t)slot) == NULL)
+	    draining_of(core, (uint16_t)slot) == NULL) {
 		core->draining[core->nb_draining++] = (struct core_drain){.slot = (uint16_t)slot};
+		if (core->tl->conns[slot].peer.rnr_tx_ms == UINT16_MAX)
+			core->tl->conns[slot].peer.rnr_tx_ms = DRAIN_RNR_MS;
+	}
 	san_core_conn_cm_events(core, now_ns);
 	return rc;
 }

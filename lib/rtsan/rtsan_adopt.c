@@ -35,7 +35,8 @@
 
 #include "rtsan_priv.h"
 
-#define ADDRESSES ((off_t)1 << 47) /* of a process */
+#define ADDRESSES  ((off_t)1 << 47) /* of a process */
+#define FIBER_NEAR 65536u           /* bytes around a frame that may be its stack's */
 
 /** A line of /proc/self/maps. */
 struct mapping {
@@ -57,7 +58,6 @@ static struct {
 	int fd; /* -1: nothing was adopted */
 	LIST_HEAD(, adopted) regions;
 	struct stat st;
-	bool handles_fork;
 	/* while the process forks: */
 	struct mapping *adopted;
 	uint32_t nb_adopted;
@@ -104,7 +104,7 @@ before_fork(void)
 	pthread_mutex_lock(&store.lock);
 	store.nb_adopted = 0;
 	store.pipe[0] = store.pipe[1] = -1;
-	maps = fopen("/proc/self/maps", "re");
+	maps = store.fd >= 0 ? fopen("/proc/self/maps", "re") : NULL;
 	while (maps != NULL && read_mapping(maps, &m)) {
 		if (!is_adopted(&m))
 			continue;
@@ -163,10 +163,21 @@ after_fork_in_child(void)
 		close(store.pipe[0]);
 		close(store.pipe[1]);
 	}
-	close(store.fd);
+	if (store.fd >= 0)
+		close(store.fd);
 	store.fd = -1;
 	LIST_INIT(&store.regions);
 	pthread_mutex_unlock(&store.lock);
+}
+
+/*
+ * Before the handlers of libraries that register memory under a lock of their own: fork() calls
+ * the latest first, so it takes that lock before ours.
+ */
+static void __attribute__((constructor))
+handle_fork(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 /* ---- adopted memory ---- */
@@ -187,9 +198,6 @@ create_store(void)
 		return -ENOMEM;
 	}
 	store.fd = fd;
-	if (!store.handles_fork)
-		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	store.handles_fork = true;
 	return 0;
 }
 
@@ -201,10 +209,11 @@ is_private(const struct mapping *m)
 		strncmp(m->name, "[v", 2) != 0;
 }
 
-/* True if the calling thread has its stack there, which it uses meanwhile. */
+/* True if the calling thread, or a fiber of it, has its stack there, which it uses meanwhile. */
 static bool
 has_own_stack(uintptr_t from, uintptr_t end)
 {
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 	pthread_attr_t attr;
 	void *low = NULL;
 	size_t bytes = 0;
@@ -213,6 +222,10 @@ has_own_stack(uintptr_t from, uintptr_t end)
 		return true;
 	pthread_attr_getstack(&attr, &low, &bytes);
 	pthread_attr_destroy(&attr);
+	if (here - (uintptr_t)low >= bytes) { /* a fiber, whose bounds are not known */
+		low = (void *)(here - FIBER_NEAR);
+		bytes = 2 * FIBER_NEAR;
+	}
 	return from < (uintptr_t)low + bytes && (uintptr_t)low < end;
 }
 
@@ -324,16 +337,19 @@ adopt_pages(uintptr_t from, uintptr_t end, const struct mapping *m)
 
 /*
  * The reverse. A private mapping of the file replaces the shared one at once; when all its pages
- * are its own, they are moved like others. Without memory for that, bytes stay in the file.
+ * are its own, they are moved like others. Without memory for that, and if the caller has its stack
+ * there, bytes stay in the file.
  */
 static void
 return_pages(uintptr_t from, uintptr_t end, int prot)
 {
 	size_t bytes = end - from;
-	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	void *moved;
+	void *moved, *copy;
 	int fd;
 
+	if (has_own_stack(from, end))
+		return;
+	copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED ||
 	    madvise(copy, bytes, MADV_POPULATE_WRITE) != 0 ||
 	    mmap((void *)from, bytes, prot | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, store.fd,

@@ -111,6 +111,30 @@ PAIR_CASE(sim_error__rnr_exceeded)
 	}
 }
 
+static void
+ask_for_long_delays(struct san_core_conf *conf, uint32_t node, void *arg)
+{
+	(void)node;
+	(void)arg;
+	conf->tl.rnr_delay_us = 500000;
+}
+
+/* RT-23: a wait without an end has one when the connection is to end. */
+PAIR_CASE(sim_error__rnr_endless)
+{
+	pair.conf.tune = ask_for_long_delays;
+	for (unsigned int ordered = 0; ordered < 2; ordered++) {
+		pair.param.rnr_ms = UINT16_MAX;
+		pair.param.ordered = ordered;
+		pair_open(LEN);
+		post_raw(RTSAN_WR_SEND, 500, 0, 0, RTSAN_WR_UNSOLICITED);
+		world_run_for(pair.w, SAN_NS_PER_S);
+		world_disconnect(pair.w, pair.qa, pair.qb);
+		assert_int_not_equal(pair_wait(true, false), SAN_ST_OK);
+		pair_close();
+	}
+}
+
 /* A full completion queue makes the receiver not ready; after a poll everything continues. */
 PAIR_CASE(sim_error__rnr_recovers)
 {
