@@ -11,12 +11,12 @@
 #define ALLOW_EXPERIMENTAL_API /* rte_pcapng is still marked so in DPDK 22.11 */
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include <rte_spinlock.h>
 
 #include "engine_priv.h"
+#include "san_lock.h"
 #include "view.h"
 #include "view_compat.h"
 
@@ -103,6 +103,15 @@ capture_set_engines(struct san_engine_port *p, struct san_view_capture *cap)
 }
 
 static void
+capture_free(struct san_view_capture *cap)
+{
+	if (cap->file != NULL)
+		rte_pcapng_close(cap->file);
+	rte_mempool_free(cap->pool);
+	free(cap);
+}
+
+static void
 capture_stop(struct san_engine_port *p)
 {
 	struct san_view_capture *cap = p->capture;
@@ -111,9 +120,7 @@ capture_stop(struct san_engine_port *p)
 		return;
 	capture_set_engines(p, NULL);
 	p->capture = NULL;
-	rte_pcapng_close(cap->file);
-	rte_mempool_free(cap->pool);
-	free(cap);
+	capture_free(cap);
 }
 
 /* The descriptor of *file*. A regular file is only overwritten if it is empty or a capture. */
@@ -163,72 +170,60 @@ capture_start(struct san_engine_port *p, const struct san_view_capture_conf *con
 	cap->pool = rte_pktmbuf_pool_create(pool, CAPTURE_POOL * p->conf.nb_lcores, 0, 0,
 					    (uint16_t)rte_pcapng_mbuf_size(frame), SOCKET_ID_ANY);
 	if (cap->pool == NULL)
-		goto no_pool;
+		goto fail;
 	fd = fcntl(conf->fd, F_DUPFD_CLOEXEC, 0);
 	cap->file = fd >= 0 ? rte_pcapng_fdopen(fd, NULL, NULL, "sanstack", NULL) : NULL;
-	if (cap->file == NULL) {
+	if (cap->file == NULL)
 		rc = errno != 0 ? -errno : -EIO; /* of the first write */
-		goto no_pcapng;
-	}
-	if (rte_pcapng_add_interface(cap->file, p->id, NULL, NULL, NULL) < 0)
-		goto no_interface;
+	if (cap->file == NULL && fd >= 0)
+		close(fd);
+	if (cap->file == NULL || rte_pcapng_add_interface(cap->file, p->id, NULL, NULL, NULL) < 0)
+		goto fail;
 	p->capture = cap;
 	capture_set_engines(p, cap);
 	return 0;
-
-no_interface:
-	rte_pcapng_close(cap->file);
-	fd = -1; /* closed by that */
-no_pcapng:
-	if (fd >= 0)
-		close(fd);
-	rte_mempool_free(cap->pool);
-no_pool:
-	free(cap);
+fail:
+	capture_free(cap);
 	return rc;
 }
 
 int
 san_view_capture(struct san_engine_port *p, const char *file)
 {
-	struct san_view_capture_conf conf = {.file = file, .fd = -1};
-	int rc = 0;
+	struct san_view_capture_conf conf = {.file = file};
+	int rc;
+	SAN_LOCKED(&control);
 
-	pthread_mutex_lock(&control);
 	capture_stop(p);
-	if (file != NULL)
-		rc = conf.fd = capture_open(file);
-	if (conf.fd >= 0) {
-		rc = capture_start(p, &conf);
-		close(conf.fd);
-	}
-	pthread_mutex_unlock(&control);
+	if (file == NULL)
+		return 0;
+	conf.fd = capture_open(file);
+	if (conf.fd < 0)
+		return conf.fd;
+	rc = capture_start(p, &conf);
+	close(conf.fd);
 	return rc;
 }
 
 int
 san_view_capture_start(struct san_engine_port *p, const struct san_view_capture_conf *conf)
 {
-	int rc = -EBUSY;
+	SAN_LOCKED(&control);
 
 	/* an engine that the application polls cannot be called from here */
 	if (!p->launched)
 		return -ENOTSUP;
-	pthread_mutex_lock(&control);
-	if (p->capture == NULL)
-		rc = capture_start(p, conf);
-	pthread_mutex_unlock(&control);
-	return rc;
+	return p->capture == NULL ? capture_start(p, conf) : -EBUSY;
 }
 
 bool
 san_view_capture_show(struct san_engine_port *p, struct san_view *v, bool ends)
 {
 	const struct san_view_capture *cap;
+	SAN_LOCKED(&control);
 
 	if (ends && !p->launched)
 		return false;
-	pthread_mutex_lock(&control);
 	cap = p->capture;
 	if (ends)
 		capture_set_engines(p, NULL); /* afterwards the counters are final */
@@ -245,6 +240,5 @@ san_view_capture_show(struct san_engine_port *p, struct san_view *v, bool ends)
 	}
 	if (ends)
 		capture_stop(p);
-	pthread_mutex_unlock(&control);
 	return cap != NULL;
 }

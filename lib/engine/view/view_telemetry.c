@@ -7,12 +7,12 @@
  * from being destroyed. (ARCH-7)
  */
 
-#include <pthread.h>
 #include <stddef.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
 #include "engine_priv.h"
+#include "san_lock.h"
 #include "view.h"
 #include "view_compat.h"
 
@@ -443,38 +443,27 @@ telemetry_find_port(const char **params)
 }
 
 static int
-telemetry_answer_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
+telemetry_handle_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	struct san_engine_port *port = telemetry_find_port(&params);
 	struct request r = {.v.dict = d};
 	const struct command *c = commands;
+	SAN_LOCKED(&lock);
 
 	if (nb_ports == 0)
 		return -ENODEV;
-	if (port == NULL)
+	r.port = telemetry_find_port(&params);
+	if (r.port == NULL)
 		return san_view_telemetry_error(d, "there is no port with this name");
 	while (strcmp(cmd, c->name) != 0)
 		c++;
 	if (c->set != NULL && params != NULL && strcmp(params, "help") == 0)
 		return san_view_explain(d, c->set);
 	rte_tel_data_start_dict(d);
-	r.port = port;
 	r.params = params;
 	if (c->fn != NULL)
 		return c->fn(&r);
-	san_view_counters_put(port, NULL, &r.v, c->set);
+	san_view_counters_put(r.port, NULL, &r.v, c->set);
 	return 0;
-}
-
-static int
-telemetry_handle_cmd(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	int rc;
-
-	pthread_mutex_lock(&lock);
-	rc = telemetry_answer_cmd(cmd, params, d);
-	pthread_mutex_unlock(&lock);
-	return rc;
 }
 
 RTE_INIT(view_telemetry_register)
@@ -489,24 +478,20 @@ RTE_INIT(view_telemetry_register)
 void
 san_view_telemetry_add(struct san_engine_port *p)
 {
-	pthread_mutex_lock(&lock);
+	SAN_LOCKED(&lock);
+
 	if (nb_ports < RTE_DIM(ports))
 		ports[nb_ports++] = p;
-	pthread_mutex_unlock(&lock);
 }
 
 void
 san_view_telemetry_del(struct san_engine_port *p)
 {
-	uint32_t i;
+	uint32_t i = 0;
+	SAN_LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
-	for (i = 0; i < nb_ports; i++) {
-		if (ports[i] != p)
-			continue;
-		/* keep the order of the others */
+	while (i < nb_ports && ports[i] != p)
+		i++;
+	if (i < nb_ports) /* keep the order of the others */
 		memmove(&ports[i], &ports[i + 1], (--nb_ports - i) * sizeof(ports[0]));
-		break;
-	}
-	pthread_mutex_unlock(&lock);
 }
