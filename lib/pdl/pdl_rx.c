@@ -9,33 +9,14 @@
 
 #include "pdl_priv.h"
 
-#define FIRST_OP SAN_OP_PUSH_SLCTD_REQ
-
 enum san_win
 san_pdl_rx_win_of(uint8_t op, uint8_t flags)
 {
-	static const uint8_t win[] = {
-		[SAN_OP_PUSH_SLCTD_REQ - FIRST_OP] = SAN_WIN_REQ,
-		[SAN_OP_PULL_REQ -
-			FIRST_OP] = SAN_WIN_REQ,
-		[SAN_OP_ATOMIC_REQ -
-			FIRST_OP] = SAN_WIN_REQ,
-		[SAN_OP_PUSH_GRNT -
-			FIRST_OP] = SAN_WIN_DATA,
-		[SAN_OP_PUSH_SLCTD_DATA -
-			FIRST_OP] = SAN_WIN_DATA,
-		[SAN_OP_PUSH_UNSLCTD_DATA -
-			FIRST_OP] = SAN_WIN_DATA,
-		[SAN_OP_PULL_DATA -
-			FIRST_OP] = SAN_WIN_DATA,
-	};
-
 	if (op == SAN_OP_RESYNC)
 		return (flags & SAN_F_WIN_DATA) != 0 ? SAN_WIN_DATA : SAN_WIN_REQ;
-	if (op == SAN_OP_PUSH_PACKED)
-		return SAN_WIN_DATA;
-	return op >= FIRST_OP && op - FIRST_OP < (int)RTE_DIM(win) ? win[op - FIRST_OP] :
-								     SAN_WIN_MAX;
+	if (op < SAN_OP_PUSH_SLCTD_REQ || (op > SAN_OP_PULL_DATA && op != SAN_OP_PUSH_PACKED))
+		return SAN_WIN_MAX;
+	return op <= SAN_OP_ATOMIC_REQ ? SAN_WIN_REQ : SAN_WIN_DATA;
 }
 
 /* Check that the packet belongs to the connection. Changes nothing in any case (RT-21). */
