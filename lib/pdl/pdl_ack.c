@@ -519,7 +519,7 @@ feed_cc(struct san_pdl *pdl, struct san_pdl_conn *c, struct san_pdl_cc_sample *s
 	s->rtt_ns = c->rtt.srtt_ns != 0 ? c->rtt.srtt_ns : conf->rto_init_ns;
 	s->rx_level = c->peer_level;
 	cc->ops->on_ack(cc, &conf->cc_conf, s);
-	if (s->nb_lost != 0)
+	if (s->nb_lost != 0 && cc->ops->on_loss != NULL)
 		cc->ops->on_loss(cc, &conf->cc_conf, s->rtt_ns, s->now_ns);
 	pdl->stats.nb_cc_cuts += cc->nb_cuts - cuts;
 	if (s->delay_ns != 0 || s->nb_ce != 0)

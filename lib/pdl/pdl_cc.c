@@ -101,20 +101,6 @@ fixed_on_ack(struct san_pdl_cc *cc __rte_unused, const struct san_pdl_cc_conf *c
 {
 }
 
-static void
-fixed_on_loss(struct san_pdl_cc *cc __rte_unused, const struct san_pdl_cc_conf *conf __rte_unused,
-	      uint64_t rtt_ns __rte_unused, uint64_t now_ns __rte_unused)
-{
-}
-
-static void
-fixed_on_timeout(struct san_pdl_cc *cc __rte_unused,
-		 const struct san_pdl_cc_conf *conf __rte_unused, uint64_t now_ns __rte_unused)
-{
-}
-
 const struct san_pdl_cc_ops san_pdl_cc_fixed = {
 	.on_ack = fixed_on_ack,
-	.on_loss = fixed_on_loss,
-	.on_timeout = fixed_on_timeout,
 };

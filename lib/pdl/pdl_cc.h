@@ -53,6 +53,7 @@ struct san_pdl_cc_ops {
 	void (*init)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf);
 	void (*on_ack)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 		       const struct san_pdl_cc_sample *s);
+	/** NULL, as for on_timeout: the algorithm ignores losses. */
 	void (*on_loss)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
 			uint64_t now_ns);
 	void (*on_timeout)(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,

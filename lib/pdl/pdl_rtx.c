@@ -574,7 +574,8 @@ scan_timeouts(struct san_pdl *pdl, struct san_pdl_conn *c, uint64_t now_ns)
 	if (s.timed_out) {
 		/* Packets of one window time out one by one. Together they cut the window once. */
 		if (san_pdl_cc_may_cut(cc, c->rtt.rto_ns, now_ns)) {
-			cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
+			if (cc->ops->on_timeout != NULL)
+				cc->ops->on_timeout(cc, &pdl->conf.cc_conf, now_ns);
 			pdl->stats.nb_cc_cuts++;
 		}
 		san_pdl_plb_timeout(pdl, c, now_ns);

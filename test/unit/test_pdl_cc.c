@@ -438,8 +438,8 @@ UNIT_CASE(fixed__does_not_move)
 {
 	start(&san_pdl_cc_fixed);
 	round_trips(20, 10 * TARGET, 4);
-	cc.ops->on_loss(&cc, &conf, RTT, s.now_ns);
-	cc.ops->on_timeout(&cc, &conf, s.now_ns);
+	assert_null(cc.ops->on_loss);
+	assert_null(cc.ops->on_timeout);
 	assert_int_equal(san_pdl_cc_window(&cc), conf.window_init);
 }
 
