@@ -67,6 +67,18 @@ san_wr_takes_recv(uint8_t op)
 	return san_wr_is_push(op) && op != RTSAN_WR_PUSH;
 }
 
+/** True if an element that has bytes is of the region *key*. */
+static inline bool
+san_wr_sges_name_key(const struct rtsan_sge *sge, uint32_t nb_sge, uint32_t key)
+{
+	uint32_t i;
+
+	for (i = 0; i < nb_sge; i++)
+		if (sge[i].lkey == key && sge[i].length != 0)
+			return true;
+	return false;
+}
+
 /** A work request for the lcore: two cache lines, of which most need only the first. */
 struct san_ulp_wr {
 	uint64_t wr_id;

@@ -53,17 +53,6 @@ san_stream_show_view(const struct san_stream *s, struct san_stream_view *out)
 		out->change[i] = s->change[(s->nb_change - nb + i) % SAN_STREAM_EVENTS];
 }
 
-static bool
-stream_show_sges_name_key(const struct rtsan_sge *sge, uint8_t nb, uint32_t key)
-{
-	uint8_t i;
-
-	for (i = 0; i < nb; i++)
-		if (sge[i].lkey == key && sge[i].length > 0)
-			return true;
-	return false;
-}
-
 bool
 san_stream_show_names_key(const struct san_stream *s, uint32_t key)
 {
@@ -72,13 +61,13 @@ san_stream_show_names_key(const struct san_stream *s, uint32_t key)
 	for (at = s->tx.head; at != s->tx.tail; at++) {
 		const struct stream_sqe *e = &s->tx.sq[at & (s->conf.sq_depth - 1)];
 
-		if (!e->done && !e->inlined && stream_show_sges_name_key(e->sge, e->nb_sge, key))
+		if (!e->done && !e->inlined && san_wr_sges_name_key(e->sge, e->nb_sge, key))
 			return true;
 	}
 	for (at = s->rx.cur; at != s->rx.tail; at++) {
 		const struct stream_rqe *q = &s->rx.rq[at & (s->conf.rq_depth - 1)];
 
-		if (stream_show_sges_name_key(q->sge, q->nb_sge, key))
+		if (san_wr_sges_name_key(q->sge, q->nb_sge, key))
 			return true;
 	}
 	return false;

@@ -4,7 +4,7 @@
 
 #include "test_stream.h"
 
-ST_TEST(stream_show_sges_name_key__all)
+ST_TEST(names__all)
 {
 	assert_string_equal(san_stream_show_mode_name(SAN_SM_LARGE_RECV), "large");
 	assert_string_equal(san_stream_show_why_name(SAN_STREAM_WHY_SCAN), "nothing posted");

@@ -52,17 +52,6 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 	return ctx->host->fail(-ENOSPC, "region: there are %u already", VERBS_MRS);
 }
 
-static bool
-verbs_mr_sges_name(const struct rtsan_sge *sge, uint32_t n, uint32_t key)
-{
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		if (sge[i].lkey == key && sge[i].length != 0)
-			return true;
-	return false;
-}
-
 enum verbs_naming
 san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, uint32_t key)
 {
@@ -74,7 +63,7 @@ san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, u
 	for (at = atomic_load(&wq->rq_head); at != tail; at++) {
 		const struct san_ulp_recv *e = &c.rqe[at & c.rq.mask];
 
-		if (verbs_mr_sges_name(e->sge, e->nb_sge, key))
+		if (san_wr_sges_name_key(e->sge, e->nb_sge, key))
 			return VERBS_NAMED;
 	}
 	tail = atomic_load(&wq->sq_tail);
@@ -82,7 +71,7 @@ san_verbs_mr_named_by(struct san_wq *wq, uint32_t sq_depth, uint32_t rq_depth, u
 		const struct san_ulp_wr *e = &c.wq->sqe[at & c.sq.mask];
 
 		if ((e->flags & RTSAN_WR_INLINE) != 0 ||
-		    !verbs_mr_sges_name(e->sge, e->nb_sge, key))
+		    !san_wr_sges_name_key(e->sge, e->nb_sge, key))
 			continue;
 		if ((e->flags & RTSAN_WR_SIGNALED) != 0)
 			return VERBS_NAMED;
