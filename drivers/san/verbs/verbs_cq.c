@@ -301,9 +301,9 @@ san_verbs_cq_forget(struct verbs_qp *q)
 void
 san_verbs_cq_settle(struct verbs_qp *q)
 {
-	pthread_mutex_lock(&q->send_cq->lock);
+	SAN_LOCKED(&q->send_cq->lock);
+
 	free_sends(q, q->sq_posted);
-	pthread_mutex_unlock(&q->send_cq->lock);
 }
 
 static bool
@@ -392,10 +392,10 @@ san_verbs_cq_join(struct verbs_cq *cq, uint32_t n)
 void
 san_verbs_cq_leave(struct verbs_cq *cq, uint32_t n)
 {
-	pthread_mutex_lock(&cq->lock);
+	SAN_LOCKED(&cq->lock);
+
 	cq->used -= n;
 	cq->users--;
-	pthread_mutex_unlock(&cq->lock);
 }
 
 static void
