@@ -13,19 +13,17 @@ san_ofi_addr_len(const union ofi_addr *a)
 	return a->sa.sa_family == AF_INET6 ? sizeof(a->in6) : sizeof(a->in);
 }
 
+/* IPv4 and IPv6 have the port at the same offset. */
 uint16_t
 san_ofi_addr_port(const union ofi_addr *a)
 {
-	return ntohs(a->sa.sa_family == AF_INET6 ? a->in6.sin6_port : a->in.sin_port);
+	return ntohs(a->in.sin_port);
 }
 
 void
 san_ofi_addr_set_port(union ofi_addr *a, uint16_t port)
 {
-	if (a->sa.sa_family == AF_INET6)
-		a->in6.sin6_port = htons(port);
-	else
-		a->in.sin_port = htons(port);
+	a->in.sin_port = htons(port);
 }
 
 uint64_t

@@ -21,12 +21,6 @@
 #define HOUR_MS         3600000u
 #define EACH_MS         (2 * HOUR_MS / GUESSES_AN_HOUR)
 
-static const struct ofi_hdr *
-deliver_hdr(const struct ofi_rx *rx)
-{
-	return (const struct ofi_hdr *)rx->data;
-}
-
 /* ---- completions ---- */
 
 /* The source is in *err_data_size*, plus 1: entries without an error have no other use for it. */
@@ -207,7 +201,7 @@ deliver_is_sound(const struct ofi_ep *ep, const struct ofi_hdr *hdr, size_t payl
 static void
 deliver(struct ofi_rxq *q, struct ofi_recv *r, const struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	size_t base = san_ofi_rxq_use(q, r, hdr->length), room = r->length - base;
 	size_t length = rx->length - OFI_HDR_MSG;
 	bool is_long = (hdr->flags & OFI_PLACES) != 0;
@@ -226,7 +220,7 @@ deliver(struct ofi_rxq *q, struct ofi_recv *r, const struct ofi_rx *rx)
 static bool
 match_fits(const struct ofi_recv *r, const struct ofi_rx *rx)
 {
-	return ((r->tag ^ deliver_hdr(rx)->addr) & ~r->ignore) == 0 &&
+	return ((r->tag ^ rx->hdr->addr) & ~r->ignore) == 0 &&
 		(r->from == FI_ADDR_UNSPEC || r->from == rx->ep->from);
 }
 
@@ -322,7 +316,7 @@ match_feed(struct ofi_rxq *q, const struct ofi_recv *like, struct ofi_rx *rx)
 		next = STAILQ_NEXT(rx, link);
 		r = rx->claim == NULL && match_fits(like, rx) ? match_recv(q, rx) : NULL;
 		if (is_shared && rx->ep->state == OFI_EP_ENDED &&
-		    (deliver_hdr(rx)->flags & OFI_PLACES) != 0) {
+		    (rx->hdr->flags & OFI_PLACES) != 0) {
 			match_drop(q, rx);
 		} else if (r != NULL) {
 			deliver(q, r, rx);
@@ -351,10 +345,10 @@ match_look(struct ofi_ep *ep, const struct ofi_recv *like)
 	if (rx == NULL)
 		e.prov_errno = OFI_ERRNO + FI_ENOMSG;
 	else
-		deliver_fill(&e, rx->ep, deliver_hdr(rx));
+		deliver_fill(&e, rx->ep, rx->hdr);
 	e.op_context = like->context;
 	if (rx != NULL && (like->flags & FI_DISCARD) != 0) {
-		deliver_answer(rx->ep, deliver_hdr(rx), 0);
+		deliver_answer(rx->ep, rx->hdr, 0);
 		match_drop(q, rx);
 	} else if (rx != NULL && (like->flags & FI_CLAIM) != 0) {
 		rx->claim = like->context;
@@ -417,7 +411,7 @@ san_ofi_deliver_dirty(struct ofi_ctx *ctx)
 static void
 deliver_on_message(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	struct ofi_recv *r = NULL;
 	struct ofi_rxq *q;
 
@@ -483,7 +477,7 @@ rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct fi_cq_err_entry e = {
 		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-		.data = deliver_hdr(rx)->data,
+		.data = rx->hdr->data,
 		.err_data_size = (size_t)ep->from + 1, /* see deliver_fill() */
 	};
 
@@ -494,7 +488,7 @@ rx_on_data(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	size_t length = rx->length - OFI_HDR_MEM;
 
 	if ((hdr->flags & OFI_FIRST) != 0)
@@ -514,7 +508,7 @@ rx_on_write(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	const struct iovec iov = {(void *)(uintptr_t)hdr->addr, hdr->length};
 	struct ofi_op_args args = {
 		.type = OFI_READ_DATA, .id = hdr->id, .iov = &iov, .count = 1, .key = hdr->key};
@@ -527,7 +521,7 @@ rx_on_read(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
 	bool fetches = hdr->length != 0;
 	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, sizeof(*at),
@@ -562,7 +556,7 @@ rx_end_request(struct ofi_op *op, uint32_t status)
 static void
 rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	struct ofi_op *op = hdr->id < OFI_NUMBERS ? ep->requests[hdr->id] : NULL;
 	uint32_t status = hdr->status;
 	uint64_t old = hdr->data;
@@ -582,7 +576,7 @@ rx_on_ack(struct ofi_ep *ep, struct ofi_rx *rx)
 static void
 rx_on_read_data(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	struct ofi_op *op = hdr->id < OFI_NUMBERS ? ep->requests[hdr->id] : NULL;
 	size_t length = rx->length - OFI_HDR_SHORT;
 
@@ -615,7 +609,7 @@ static void (*const rx_on[OFI_TYPES])(struct ofi_ep *ep, struct ofi_rx *rx) = {
 void
 san_ofi_deliver_on_recv(struct ofi_ep *ep, struct ofi_rx *rx)
 {
-	const struct ofi_hdr *hdr = deliver_hdr(rx);
+	const struct ofi_hdr *hdr = rx->hdr;
 	const struct ofi_op_type *type = &san_ofi_op_types[hdr->type % OFI_TYPES];
 	int i;
 

@@ -420,12 +420,15 @@ atomic_post(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct atomic_ca
 	return msg_post(ep, &args);
 }
 
+/** With these members of struct atomic_call. */
+#define ATOMIC_POST(ep, msg, ...) atomic_post(ep, msg, (struct atomic_call){__VA_ARGS__})
+
 /* ---- without a result ---- */
 
 static ssize_t
 atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return atomic_post(ep, msg, (struct atomic_call){.call = OFI_CALL_MSG, .flags = flags});
+	return ATOMIC_POST(ep, msg, .call = OFI_CALL_MSG, .flags = flags);
 }
 
 static ssize_t
@@ -435,7 +438,7 @@ atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t c
 	const struct fi_rma_ioc at = {addr, 1, key};
 	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
 
-	return atomic_post(ep, &msg, (struct atomic_call){0});
+	return ATOMIC_POST(ep, &msg, 0);
 }
 
 static ssize_t
@@ -454,7 +457,7 @@ atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t to, ui
 	const struct fi_msg_atomic msg = {
 		ATOMIC_IN(buf, count), NULL, 1, to, &at, 1, datatype, op, NULL, 0};
 
-	return atomic_post(ep, &msg, (struct atomic_call){.call = OFI_CALL_INJECT});
+	return ATOMIC_POST(ep, &msg, .call = OFI_CALL_INJECT);
 }
 
 /* ---- with the old value ---- */
@@ -463,11 +466,9 @@ static ssize_t
 atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
 		    void **result_desc, size_t nb_result, uint64_t flags)
 {
-	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
-
 	(void)result_desc;
-	c.result = ATOMIC_ONE(resultv, nb_result);
-	return atomic_post(ep, msg, c);
+	return ATOMIC_POST(ep, msg, .kind = FI_FETCH_ATOMIC, .call = OFI_CALL_MSG, .flags = flags,
+			   .result = ATOMIC_ONE(resultv, nb_result));
 }
 
 static ssize_t
@@ -478,10 +479,10 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 {
 	const struct fi_rma_ioc at = {addr, 1, key};
 	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
-	struct atomic_call c = {.kind = FI_FETCH_ATOMIC, .result = ATOMIC_ONE(resultv, nb_result)};
 
 	(void)result_desc;
-	return atomic_post(ep, &msg, c);
+	return ATOMIC_POST(ep, &msg, .kind = FI_FETCH_ATOMIC,
+			   .result = ATOMIC_ONE(resultv, nb_result));
 }
 
 static ssize_t
@@ -500,12 +501,10 @@ atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 		    const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
 		    struct fi_ioc *resultv, void **result_desc, size_t nb_result, uint64_t flags)
 {
-	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC, .call = OFI_CALL_MSG, .flags = flags};
-
 	(void)compare_desc, (void)result_desc;
-	c.compare = ATOMIC_ONE(comparev, nb_compare);
-	c.result = ATOMIC_ONE(resultv, nb_result);
-	return atomic_post(ep, msg, c);
+	return ATOMIC_POST(ep, msg, .kind = FI_COMPARE_ATOMIC, .call = OFI_CALL_MSG, .flags = flags,
+			   .compare = ATOMIC_ONE(comparev, nb_compare),
+			   .result = ATOMIC_ONE(resultv, nb_result));
 }
 
 static ssize_t
@@ -517,12 +516,11 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 {
 	const struct fi_rma_ioc at = {addr, 1, key};
 	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
-	struct atomic_call c = {.kind = FI_COMPARE_ATOMIC};
 
 	(void)compare_desc, (void)result_desc;
-	c.compare = ATOMIC_ONE(comparev, nb_compare);
-	c.result = ATOMIC_ONE(resultv, nb_result);
-	return atomic_post(ep, &msg, c);
+	return ATOMIC_POST(ep, &msg, .kind = FI_COMPARE_ATOMIC,
+			   .compare = ATOMIC_ONE(comparev, nb_compare),
+			   .result = ATOMIC_ONE(resultv, nb_result));
 }
 
 static ssize_t

@@ -97,7 +97,10 @@ struct ofi_buf {
 /** A receive of an endpoint's pool, with a message; or a copy of one that waits for a receive. */
 struct ofi_rx {
 	struct ofi_ep *ep;
-	uint8_t *data;
+	union {
+		uint8_t *data;
+		const struct ofi_hdr *hdr; /**< at its beginning */
+	};
 	uint32_t length;
 	enum ofi_class class; /**< of its credit, once it is consumed */
 	bool is_copy;         /**< the bytes follow */
