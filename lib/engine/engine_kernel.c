@@ -19,11 +19,11 @@
 static bool
 engine_kernel_addr_is_ours(const struct san_inet_conf *conf, const struct sockaddr *sa)
 {
-	struct san_ip ip = {.b = {[10] = 0xff, [11] = 0xff}};
+	struct san_ip ip;
 	uint16_t i;
 
 	if (sa->sa_family == AF_INET)
-		memcpy(ip.b + 12, &((const struct sockaddr_in *)sa)->sin_addr, 4);
+		san_wire_ip_from_v4(&ip, &((const struct sockaddr_in *)sa)->sin_addr);
 	else if (sa->sa_family == AF_INET6)
 		memcpy(ip.b, &((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
 	else

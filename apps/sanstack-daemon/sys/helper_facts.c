@@ -131,12 +131,11 @@ san_helper_facts_addr(const struct sockaddr_storage *ss, struct san_ip *ip, uint
 	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
 
-	*ip = (struct san_ip){.b = {[10] = 0xff, [11] = 0xff}};
 	if (scope != NULL)
 		*scope = ss->ss_family == AF_INET ? 0 : in6->sin6_scope_id;
 	*port = ntohs(in->sin_port); /* IPv6 has it at the same offset */
 	if (ss->ss_family == AF_INET)
-		memcpy(ip->b + 12, &in->sin_addr, 4);
+		san_wire_ip_from_v4(ip, &in->sin_addr);
 	else
 		memcpy(ip->b, &in6->sin6_addr, 16);
 }
