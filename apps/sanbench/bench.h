@@ -530,8 +530,8 @@ void san_client_fail(struct client *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /** What clients with these settings send. */
 void san_client_hello(const struct bench_conf *conf, struct hello *h);
-/** Enter a state, with a time limit of *ms*. */
-void san_client_enter(struct client *c, enum client_state state, uint64_t ms);
+/** Enter a state, with the time limit of the settings. */
+void san_client_enter(struct client *c, enum client_state state);
 /** Connect a data connection, also again. Returns like rtsan_connect(). */
 int san_client_conn_connect(struct client_conn *conn);
 void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);

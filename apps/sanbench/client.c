@@ -11,10 +11,10 @@
 #define CONNECTING_MAX 256 /* connections that are set up at a time */
 
 void
-san_client_enter(struct client *c, enum client_state state, uint64_t ms)
+san_client_enter(struct client *c, enum client_state state)
 {
 	c->state = state;
-	c->deadline = rte_rdtsc() + san_bench_ticks_of_ms(c->b, ms);
+	c->deadline = rte_rdtsc() + san_bench_ticks_of_ms(c->b, c->conf.timeout_ms);
 }
 
 /* Disconnect all connections; after a failure abort them. */
@@ -26,7 +26,7 @@ enter_close(struct client *c)
 	if (c->end == 0)
 		c->end = rte_rdtsc();
 	c->rtx = san_port_counter_since(c->b, "rtx", c->rtx_begin);
-	san_client_enter(c, CLIENT_CLOSE, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_CLOSE);
 	for (i = 0; i < c->hello.nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
 			rtsan_disconnect(c->conns[i].q.qp);
@@ -201,7 +201,7 @@ client_on_ctl_event(struct bench_qp *q, const struct rtsan_event *ev)
 		}
 		c->lkey = rtsan_mr_lkey(c->mr);
 	}
-	san_client_enter(c, CLIENT_DATA, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_DATA);
 }
 
 static void
@@ -321,7 +321,7 @@ step_connect(struct client *c)
 	}
 	if (c->state == CLIENT_DATA && c->nb_up == c->hello.nb_conns) {
 		san_report_memory(&c->memory_up);
-		san_client_enter(c, CLIENT_TRAFFIC, c->conf.timeout_ms);
+		san_client_enter(c, CLIENT_TRAFFIC);
 		c->begin = rte_rdtsc();
 		c->live_at = c->begin + c->b->hz;
 	}
@@ -431,7 +431,7 @@ san_client_start(struct bench *b)
 	c->has_placed = san_mode_has_placed(c->mode, &c->hello);
 	c->rtx_begin = san_port_counter(b, "rtx");
 	san_report_memory(&c->memory_begin);
-	san_client_enter(c, CLIENT_CTL, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_CTL);
 	c->conns = calloc(c->hello.nb_conns, sizeof(*c->conns));
 	ret = c->conns == NULL ? -ENOMEM : san_net_ctl_open(b, &c->ctl);
 	if (ret < 0) {

@@ -241,7 +241,7 @@ san_client_traffic_step(struct client *c)
 		return has_worked;
 	for (i = 0; i < c->hello.nb_conns; i++)
 		c->conns[i].limit = c->conns[i].q.did.msgs;
-	san_client_enter(c, CLIENT_DRAIN, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_DRAIN);
 	return true;
 }
 
@@ -274,6 +274,6 @@ san_client_traffic_drain(struct client *c)
 	if (!traffic_is_drained(c) || c->is_failed)
 		return has_worked;
 	c->end = rte_rdtsc();
-	san_client_enter(c, CLIENT_END, c->conf.timeout_ms);
+	san_client_enter(c, CLIENT_END);
 	return true;
 }
