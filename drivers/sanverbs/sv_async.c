@@ -74,8 +74,7 @@ take(struct ibv_context *context, struct ibv_async_event *event)
 int
 ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_get_async_event, context, event);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_get_async_event, context, event);
 	while (!take(context, event))
 		if (san_sv_wait(context->async_fd) != 0)
 			return -1;

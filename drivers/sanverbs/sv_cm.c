@@ -31,13 +31,10 @@ san_sv_cm_result(int rc, const char *what)
 struct rdma_event_channel *
 rdma_create_event_channel(void)
 {
-	struct rdma_event_channel *(*next)(void);
 	struct sv_cm_channel *c;
 
-	if (san_sv_devices() == 0) {
-		next = san_sv_next("rdma_create_event_channel");
-		return next();
-	}
+	if (san_sv_devices() == 0)
+		return SV_NEXT(rdma_create_event_channel);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return NULL;
@@ -52,10 +49,7 @@ rdma_create_event_channel(void)
 void
 rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
-	if (san_sv_devices() == 0) {
-		SV_NEXT(rdma_destroy_event_channel, channel);
-		return;
-	}
+	SV_CM_ELSE_NEXT(rdma_destroy_event_channel, channel);
 	close(channel->fd);
 	free(channel);
 }
@@ -403,10 +397,8 @@ rdma_get_devices(int *nb)
 void
 rdma_free_devices(struct ibv_context **list)
 {
-	if (san_sv_devices() == 0)
-		SV_NEXT(rdma_free_devices, list);
-	else
-		free(list);
+	SV_CM_ELSE_NEXT(rdma_free_devices, list);
+	free(list);
 }
 
 static size_t

@@ -58,11 +58,7 @@ struct sv_id {
 extern pthread_mutex_t san_sv_cm_lock;
 
 /** Call the next library if there is no device, and return what it returns. */
-#define SV_CM_ELSE_NEXT(name, ...)                         \
-	do {                                               \
-		if (san_sv_devices() == 0)                 \
-			return SV_NEXT(name, __VA_ARGS__); \
-	} while (0)
+#define SV_CM_ELSE_NEXT(name, ...) SV_ELSE_NEXT(san_sv_devices() != 0, name, __VA_ARGS__)
 
 /** Report an event of *id*, with its lock. *listener*: of a request. NULL: no memory. */
 struct sv_cm_event *san_sv_cm_report(struct sv_id *id, struct sv_id *listener,

@@ -150,10 +150,7 @@ rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr
 void
 rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (san_sv_devices() == 0) {
-		SV_NEXT(rdma_destroy_qp, id);
-		return;
-	}
+	SV_CM_ELSE_NEXT(rdma_destroy_qp, id);
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	destroy_cqs(id);

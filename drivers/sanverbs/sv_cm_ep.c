@@ -13,10 +13,7 @@
 void
 rdma_freeaddrinfo(struct rdma_addrinfo *info)
 {
-	if (san_sv_devices() == 0) {
-		SV_NEXT(rdma_freeaddrinfo, info);
-		return;
-	}
+	SV_CM_ELSE_NEXT(rdma_freeaddrinfo, info);
 	free(info->ai_src_addr);
 	free(info->ai_dst_addr);
 	free(info);
@@ -89,10 +86,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 void
 rdma_destroy_ep(struct rdma_cm_id *id)
 {
-	if (san_sv_devices() == 0) {
-		SV_NEXT(rdma_destroy_ep, id);
-		return;
-	}
+	SV_CM_ELSE_NEXT(rdma_destroy_ep, id);
 	if (id->qp != NULL)
 		rdma_destroy_qp(id);
 	rdma_destroy_id(id);

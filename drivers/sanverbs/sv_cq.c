@@ -319,8 +319,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	struct sv_cq *cq;
 	int rc;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_create_cq, context, cqe, cq_context, channel, vector);
+	SV_ELSE_NEXT(dev, ibv_create_cq, context, cqe, cq_context, channel, vector);
 	max = dev->caps.max_wr * 2;
 	if (cqe < 1 || (uint32_t)cqe > dev->caps.max_wr || vector != 0) {
 		errno = EINVAL;
@@ -356,8 +355,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 int
 ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
-	if (san_sv_device(ibcq->context) == NULL)
-		return SV_NEXT(ibv_resize_cq, ibcq, cqe);
+	SV_ELSE_NEXT(san_sv_device(ibcq->context), ibv_resize_cq, ibcq, cqe);
 	return cqe <= ibcq->cqe ? 0 : EOPNOTSUPP;
 }
 
@@ -367,8 +365,7 @@ ibv_destroy_cq(struct ibv_cq *ibcq)
 	struct sv_cq *cq = (struct sv_cq *)ibcq;
 	int rc;
 
-	if (san_sv_device(ibcq->context) == NULL)
-		return SV_NEXT(ibv_destroy_cq, ibcq);
+	SV_ELSE_NEXT(san_sv_device(ibcq->context), ibv_destroy_cq, ibcq);
 	if (ibcq->channel != NULL)
 		leave_channel(cq);
 	rc = rtsan_cq_destroy(cq->rt);
@@ -395,8 +392,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_comp_channel *channel;
 
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_create_comp_channel, context);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_create_comp_channel, context);
 	channel = calloc(1, sizeof(*channel));
 	if (channel == NULL)
 		return NULL;
@@ -411,8 +407,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 int
 ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	if (san_sv_device(channel->context) == NULL)
-		return SV_NEXT(ibv_destroy_comp_channel, channel);
+	SV_ELSE_NEXT(san_sv_device(channel->context), ibv_destroy_comp_channel, channel);
 	if (channel->refcnt != 0)
 		return EBUSY;
 	close(channel->fd);
@@ -467,8 +462,7 @@ take_event(struct ibv_comp_channel *channel, struct ibv_cq **out)
 int
 ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	if (san_sv_device(channel->context) == NULL)
-		return SV_NEXT(ibv_get_cq_event, channel, cq, cq_context);
+	SV_ELSE_NEXT(san_sv_device(channel->context), ibv_get_cq_event, channel, cq, cq_context);
 	while (!take_event(channel, cq))
 		if (san_sv_wait(channel->fd) != 0)
 			return -1;
@@ -479,10 +473,7 @@ ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq
 void
 ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int nb)
 {
-	if (san_sv_device(ibcq->context) == NULL) {
-		SV_NEXT(ibv_ack_cq_events, ibcq, nb);
-		return;
-	}
+	SV_ELSE_NEXT(san_sv_device(ibcq->context), ibv_ack_cq_events, ibcq, nb);
 	SAN_LOCKED(&ibcq->mutex);
 	ibcq->comp_events_completed += nb;
 	pthread_cond_signal(&ibcq->cond);

@@ -283,8 +283,7 @@ ibv_get_device_guid(struct ibv_device *device)
 	const struct sv_device *dev = device_of(device);
 	__be64 guid = 0;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_get_device_guid, device);
+	SV_ELSE_NEXT(dev, ibv_get_device_guid, device);
 	memcpy(&guid, dev->gids[0].raw + 8, sizeof(guid));
 	return guid;
 }
@@ -419,8 +418,7 @@ ibv_open_device(struct ibv_device *device)
 	struct ibv_context *v;
 	int rc;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_open_device, device);
+	SV_ELSE_NEXT(dev, ibv_open_device, device);
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return NULL;
@@ -460,8 +458,7 @@ ibv_close_device(struct ibv_context *context)
 	struct sv_device *dev = san_sv_device(context);
 	struct sv_context **at, *c;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_close_device, context);
+	SV_ELSE_NEXT(dev, ibv_close_device, context);
 	SAN_LOCKED(&dev->lock);
 	for (at = &dev->contexts; &(*at)->verbs.context != context; at = &(*at)->next)
 		;
@@ -538,8 +535,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	struct ibv_device_attr_ex all;
 
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_device, context, attr);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_query_device, context, attr);
 	query_device_ex(context, NULL, &all, sizeof(all));
 	*attr = all.orig_attr;
 	return 0;
@@ -576,8 +572,7 @@ query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr
 int
 ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_port, context, port, attr);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_query_port, context, port, attr);
 	return query_port(context, port, (struct ibv_port_attr *)attr,
 			  offsetof(struct ibv_port_attr, port_cap_flags2));
 }
@@ -588,8 +583,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 {
 	const struct sv_device *dev = san_sv_device(context);
 
-	if (dev == NULL)
-		return SV_NEXT(_ibv_query_gid_ex, context, port, index, entry, flags, size);
+	SV_ELSE_NEXT(dev, _ibv_query_gid_ex, context, port, index, entry, flags, size);
 	if (flags != 0 || port != SV_PORT || size < sizeof(*entry))
 		return EINVAL;
 	if (index >= (uint32_t)dev->nb_gids)
@@ -610,8 +604,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	const struct sv_device *dev = san_sv_device(context);
 	size_t i;
 
-	if (dev == NULL)
-		return SV_NEXT(_ibv_query_gid_table, context, entries, max, flags, size);
+	SV_ELSE_NEXT(dev, _ibv_query_gid_table, context, entries, max, flags, size);
 	if (size != sizeof(*entries))
 		return -EINVAL;
 	for (i = 0; i < max && i < (size_t)dev->nb_gids; i++)
@@ -624,8 +617,7 @@ ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gi
 {
 	const struct sv_device *dev = san_sv_device(context);
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_query_gid, context, port, index, gid);
+	SV_ELSE_NEXT(dev, ibv_query_gid, context, port, index, gid);
 	if (port != SV_PORT || index < 0 || index >= dev->nb_gids) {
 		errno = EINVAL;
 		return -1;
@@ -640,8 +632,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int i
 int
 ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_gid_type, context, port, index, type);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_query_gid_type, context, port, index, type);
 	*type = 1;
 	return 0;
 }
@@ -649,8 +640,7 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index
 int
 ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_query_pkey, context, port, index, pkey);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_query_pkey, context, port, index, pkey);
 	if (port != SV_PORT || index != 0) {
 		errno = EINVAL;
 		return -1;
@@ -662,7 +652,6 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pke
 int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_get_pkey_index, context, port, pkey);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_get_pkey_index, context, port, pkey);
 	return port == SV_PORT && pkey == htons(0xffff) ? 0 : -1;
 }

@@ -245,8 +245,7 @@ san_sv_group_events(struct sv_device *dev)
 int
 ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_attach_mcast, qp, gid, lid);
+	SV_ELSE_NEXT(san_sv_device(qp->context), ibv_attach_mcast, qp, gid, lid);
 	if (qp->qp_type != IBV_QPT_UD || !san_sv_is_group(gid))
 		return EINVAL;
 	return -san_sv_explain(san_sv_group_join((struct sv_qp *)qp, gid, true),
@@ -256,8 +255,7 @@ ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 int
 ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_detach_mcast, qp, gid, lid);
+	SV_ELSE_NEXT(san_sv_device(qp->context), ibv_detach_mcast, qp, gid, lid);
 	return -san_sv_group_leave((struct sv_qp *)qp, gid);
 }
 

@@ -19,8 +19,7 @@ ibv_alloc_pd(struct ibv_context *context)
 {
 	struct ibv_pd *pd;
 
-	if (san_sv_device(context) == NULL)
-		return SV_NEXT(ibv_alloc_pd, context);
+	SV_ELSE_NEXT(san_sv_device(context), ibv_alloc_pd, context);
 	pd = calloc(1, sizeof(*pd));
 	if (pd != NULL)
 		pd->context = context;
@@ -30,8 +29,7 @@ ibv_alloc_pd(struct ibv_context *context)
 int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_dealloc_pd, pd);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_dealloc_pd, pd);
 	free(pd);
 	return 0;
 }
@@ -95,24 +93,21 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 struct ibv_mr *
 ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_reg_mr, pd, addr, length, access);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr, pd, addr, length, access);
 	return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 struct ibv_mr *
 ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_reg_mr_iova, pd, addr, length, iova, access);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr_iova, pd, addr, length, iova, access);
 	return reg_mr(pd, addr, length, iova, (unsigned int)access);
 }
 
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_reg_mr_iova2, pd, addr, length, iova, access);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr_iova2, pd, addr, length, iova, access);
 	return reg_mr(pd, addr, length, iova, access);
 }
 
@@ -150,8 +145,7 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 	struct sv_mr *mr = (struct sv_mr *)ibmr;
 	int rc;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_dereg_mr, ibmr);
+	SV_ELSE_NEXT(dev, ibv_dereg_mr, ibmr);
 	rc = deregister(mr);
 	if (rc == -EBUSY) {
 		SAN_LOCKED(&dev->lock);

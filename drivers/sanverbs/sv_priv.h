@@ -47,6 +47,12 @@
 
 /** Call the function of that name of the next library. */
 #define SV_NEXT(name, ...) ((__typeof__(&(name)))san_sv_next(#name))(__VA_ARGS__)
+/** Call it if the object is not *ours*, and return what it returns. */
+#define SV_ELSE_NEXT(ours, name, ...)                      \
+	do {                                               \
+		if (!(ours))                               \
+			return SV_NEXT(name, __VA_ARGS__); \
+	} while (0)
 
 struct sv_id;
 struct sv_qp;
@@ -245,7 +251,6 @@ struct sv_qp {
 };
 
 /* ---- sv_device.c ---- */
-
 
 extern _Atomic int rtsan_nb_threads; /**< of librtsan: threads that change no globals */
 

@@ -425,8 +425,7 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct ibv_qp_init_attr_ex all = {.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd};
 	struct ibv_qp *qp;
 
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_create_qp, pd, attr);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_create_qp, pd, attr);
 	memcpy(&all, attr, sizeof(*attr));
 	qp = san_sv_create_qp_ex(pd->context, &all);
 	attr->cap = all.cap;
@@ -438,8 +437,7 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {
 	struct sv_qp *q = (struct sv_qp *)qp;
 
-	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_qp_to_qp_ex, qp);
+	SV_ELSE_NEXT(san_sv_device(qp->context), ibv_qp_to_qp_ex, qp);
 	return q->is_ex ? &q->ex : NULL;
 }
 
@@ -468,8 +466,7 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	struct sv_device *dev = san_sv_device(qp->context);
 	struct sv_qp *q = (struct sv_qp *)qp;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_destroy_qp, qp);
+	SV_ELSE_NEXT(dev, ibv_destroy_qp, qp);
 	SAN_LOCKED(&dev->lock);
 	end_connection(dev, q);
 	san_sv_ud_drain(dev, q);
@@ -595,8 +592,7 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : from;
 	int rc = 0;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_modify_qp, qp, attr, mask);
+	SV_ELSE_NEXT(dev, ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
 	    !is_allowed(qp, to, mask) || !is_valid(attr, mask)) {
@@ -626,8 +622,7 @@ ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_q
 {
 	const struct sv_qp *q = (const struct sv_qp *)qp;
 
-	if (san_sv_device(qp->context) == NULL)
-		return SV_NEXT(ibv_query_qp, qp, attr, mask, init);
+	SV_ELSE_NEXT(san_sv_device(qp->context), ibv_query_qp, qp, attr, mask, init);
 	*attr = q->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
 	attr->cap = q->init.cap;

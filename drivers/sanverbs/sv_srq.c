@@ -63,8 +63,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	struct sv_srq *s;
 	int rc = -EINVAL;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_create_srq, pd, a);
+	SV_ELSE_NEXT(dev, ibv_create_srq, pd, a);
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return NULL;
@@ -97,8 +96,7 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
 	const struct sv_srq *s = (const struct sv_srq *)srq;
 
-	if (san_sv_device(srq->context) == NULL)
-		return SV_NEXT(ibv_query_srq, srq, attr);
+	SV_ELSE_NEXT(san_sv_device(srq->context), ibv_query_srq, srq, attr);
 	*attr = (struct ibv_srq_attr){
 		.max_wr = s->max_wr, .max_sge = s->max_sge, .srq_limit = s->limit};
 	return 0;
@@ -109,8 +107,7 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct sv_srq *s = (struct sv_srq *)srq;
 
-	if (san_sv_device(srq->context) == NULL)
-		return SV_NEXT(ibv_modify_srq, srq, attr, mask);
+	SV_ELSE_NEXT(san_sv_device(srq->context), ibv_modify_srq, srq, attr, mask);
 	if ((mask & IBV_SRQ_MAX_WR) != 0)
 		return EOPNOTSUPP;
 	if (attr->srq_limit > s->max_wr)
@@ -126,8 +123,7 @@ ibv_destroy_srq(struct ibv_srq *srq)
 	struct sv_device *dev = san_sv_device(srq->context);
 	struct sv_srq *s = (struct sv_srq *)srq;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_destroy_srq, srq);
+	SV_ELSE_NEXT(dev, ibv_destroy_srq, srq);
 	SAN_LOCKED(&dev->lock);
 	if (s->nb_qps != 0)
 		return EBUSY;
@@ -150,10 +146,7 @@ rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_at
 void
 rdma_destroy_srq(struct rdma_cm_id *id)
 {
-	if (san_sv_devices() == 0) {
-		SV_NEXT(rdma_destroy_srq, id);
-		return;
-	}
+	SV_CM_ELSE_NEXT(rdma_destroy_srq, id);
 	if (ibv_destroy_srq(id->srq) == 0)
 		id->srq = NULL;
 }

@@ -454,8 +454,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct ibv_ah_attr way = *attr;
 	struct sv_ah *ah;
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_create_ah, pd, attr);
+	SV_ELSE_NEXT(dev, ibv_create_ah, pd, attr);
 	if (san_sv_way(dev, &way) != 0) {
 		errno = EINVAL;
 		return NULL;
@@ -472,8 +471,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int
 ibv_destroy_ah(struct ibv_ah *ah)
 {
-	if (san_sv_device(ah->context) == NULL)
-		return SV_NEXT(ibv_destroy_ah, ah);
+	SV_ELSE_NEXT(san_sv_device(ah->context), ibv_destroy_ah, ah);
 	free(ah);
 	return 0;
 }
@@ -484,8 +482,7 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port, struct ibv_wc *wc
 {
 	const struct sv_device *dev = san_sv_device(context);
 
-	if (dev == NULL)
-		return SV_NEXT(ibv_init_ah_from_wc, context, port, wc, grh, attr);
+	SV_ELSE_NEXT(dev, ibv_init_ah_from_wc, context, port, wc, grh, attr);
 	*attr = (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = port,
@@ -501,8 +498,7 @@ ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 {
 	struct ibv_ah_attr attr;
 
-	if (san_sv_device(pd->context) == NULL)
-		return SV_NEXT(ibv_create_ah_from_wc, pd, wc, grh, port);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_create_ah_from_wc, pd, wc, grh, port);
 	ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr);
 	return ibv_create_ah(pd, &attr);
 }
