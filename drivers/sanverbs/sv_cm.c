@@ -15,10 +15,6 @@
 
 pthread_mutex_t san_sv_cm_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
-static struct {
-	struct ibv_context *context;
-	struct ibv_pd *pd;
-} defaults[SV_DEVICES]; /* what each device has for identifiers */
 
 int
 san_sv_cm_result(int rc, const char *what)
@@ -123,7 +119,7 @@ san_sv_cm_complete(struct sv_id *id)
 {
 	struct rdma_cm_event *event;
 
-	if (id->own_channel == NULL)
+	if (!id->is_sync)
 		return 0;
 	if (id->id.event != NULL)
 		rdma_ack_cm_event(id->id.event);
@@ -151,10 +147,9 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
 		return -1;
-	if (channel == NULL) {
+	id->is_sync = channel == NULL;
+	if (id->is_sync)
 		channel = rdma_create_event_channel();
-		id->own_channel = (struct sv_cm_channel *)channel;
-	}
 	if (channel == NULL) {
 		free(id);
 		return -1;
@@ -236,8 +231,8 @@ rdma_destroy_id(struct rdma_cm_id *cm_id)
 	while (id->nb_taken != 0)
 		pthread_cond_wait(&acked, &san_sv_cm_lock);
 	pthread_mutex_unlock(&san_sv_cm_lock);
-	if (id->own_channel != NULL)
-		rdma_destroy_event_channel(&id->own_channel->ch);
+	if (id->is_sync)
+		rdma_destroy_event_channel(cm_id->channel);
 	free(cm_id->route.path_rec);
 	free(id);
 	return 0;
@@ -248,22 +243,21 @@ int
 rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *channel)
 {
 	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_cm_channel *before = id->own_channel;
+	struct rdma_event_channel *before = cm_id->channel;
+	bool was_sync = id->is_sync, is_sync = channel == NULL;
 
 	SV_CM_ELSE_NEXT(rdma_migrate_id, cm_id, channel);
-	id->own_channel = NULL;
-	if (channel == NULL) {
+	if (is_sync)
 		channel = rdma_create_event_channel();
-		if (channel == NULL)
-			return -1;
-		id->own_channel = (struct sv_cm_channel *)channel;
-	}
+	if (channel == NULL)
+		return -1;
+	id->is_sync = is_sync;
 	pthread_mutex_lock(&san_sv_cm_lock);
 	move_events(id, (struct sv_cm_channel *)channel);
 	cm_id->channel = channel;
 	pthread_mutex_unlock(&san_sv_cm_lock);
-	if (before != NULL)
-		rdma_destroy_event_channel(&before->ch);
+	if (was_sync)
+		rdma_destroy_event_channel(before);
 	return 0;
 }
 
@@ -326,22 +320,18 @@ is_loopback(const union ibv_gid *gid)
 static struct sv_device *
 device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid *gid)
 {
+	union ibv_gid wanted;
 	int i, k;
 
+	san_sv_cm_gid(src, &wanted);
 	for (i = 0; i < san_sv_devices(); i++) {
 		struct sv_device *dev = san_sv_device_at(i);
 
 		for (k = 0; k < dev->nb_gids; k++) {
 			*gid = dev->gids[k];
-			if (!is_any(src)) {
-				union ibv_gid wanted;
-
-				san_sv_cm_gid(src, &wanted);
-				if (memcmp(&wanted, gid, sizeof(wanted)) == 0)
-					return dev;
-			} else if (dst != NULL && is_v4(gid) == (dst->sa_family == AF_INET)) {
+			if (is_any(src) ? is_v4(gid) == (dst->sa_family == AF_INET) :
+					  memcmp(&wanted, gid, sizeof(wanted)) == 0)
 				return dev;
-			}
 		}
 	}
 	return NULL;
@@ -350,28 +340,25 @@ device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid
 int
 san_sv_cm_bind(struct sv_id *id, struct sv_device *dev)
 {
-	int place = san_sv_device_place(dev);
 	struct ibv_context *context;
-	struct ibv_pd *pd = NULL;
+	struct ibv_pd *pd;
 
 	pthread_mutex_lock(&san_sv_cm_lock);
-	context = defaults[place].context;
+	pd = dev->cm_pd;
 	pthread_mutex_unlock(&san_sv_cm_lock);
 	/* opening takes the lock of the device, which comes first */
-	if (context == NULL) {
+	if (pd == NULL) {
 		context = ibv_open_device(&dev->ibv);
 		pd = context != NULL ? ibv_alloc_pd(context) : NULL;
 		if (pd == NULL)
 			return -ENODEV;
 	}
 	SAN_LOCKED(&san_sv_cm_lock);
-	if (defaults[place].context == NULL) {
-		defaults[place].context = context;
-		defaults[place].pd = pd;
-	}
+	if (dev->cm_pd == NULL)
+		dev->cm_pd = pd;
 	id->dev = dev;
-	id->id.verbs = defaults[place].context;
-	id->id.pd = defaults[place].pd;
+	id->id.verbs = dev->cm_pd->context;
+	id->id.pd = dev->cm_pd;
 	id->id.port_num = SV_PORT;
 	return 0;
 }

@@ -39,11 +39,11 @@ struct sv_cm_channel {
 
 struct sv_id {
 	struct rdma_cm_id id;
-	struct sv_device *dev;             /**< NULL: not bound to one */
-	struct sv_cm_channel *own_channel; /**< of a synchronous identifier */
-	struct sv_qp *q;                   /**< that it connects: *id.qp*, or the program's own */
-	bool is_active;                    /**< it connects, and does not accept */
-	struct rdma_conn_param peer;       /**< what the peer sent last, without private data */
+	struct sv_device *dev;       /**< NULL: not bound to one */
+	bool is_sync;                /**< its calls wait for their events, on a channel of its own */
+	struct sv_qp *q;             /**< that it connects: *id.qp*, or the program's own */
+	bool is_active;              /**< it connects, and does not accept */
+	struct rdma_conn_param peer; /**< what the peer sent last, without private data */
 	bool has_request;
 	uint64_t request;  /**< of librtsan, until it is accepted or rejected */
 	uint32_t nb_taken; /**< events that the program has and did not acknowledge */

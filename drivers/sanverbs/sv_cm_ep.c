@@ -136,24 +136,17 @@ int
 rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 {
 	struct sv_id *l = (struct sv_id *)listener;
-	struct rdma_cm_event *event;
 	struct ibv_qp_init_attr attr;
 	int error;
 
 	SV_CM_ELSE_NEXT(rdma_get_request, listener, out);
-	if (l->own_channel == NULL)
+	if (!l->is_sync)
 		return san_sv_cm_result(-EINVAL, "rdma_get_request()");
-	if (listener->event != NULL)
-		rdma_ack_cm_event(listener->event);
+	if (san_sv_cm_complete(l) != 0 || rdma_migrate_id(listener->event->id, NULL) != 0)
+		return -1;
+	*out = listener->event->id;
+	(*out)->event = listener->event;
 	listener->event = NULL;
-	if (rdma_get_cm_event(listener->channel, &event) != 0)
-		return -1;
-	if (rdma_migrate_id(event->id, NULL) != 0) {
-		listener->event = event;
-		return -1;
-	}
-	*out = event->id;
-	(*out)->event = event;
 	if (!l->has_attr)
 		return 0;
 	attr = l->attr;

@@ -230,12 +230,6 @@ san_sv_device_at(int place)
 	return &devices[place];
 }
 
-int
-san_sv_device_place(const struct sv_device *dev)
-{
-	return (int)(dev - devices);
-}
-
 /* The list of the next library is kept behind the one that the program gets: some free() that. */
 struct ibv_device **
 ibv_get_device_list(int *num_devices)

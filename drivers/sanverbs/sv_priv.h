@@ -86,6 +86,7 @@ struct sv_device {
 	uint32_t nb_requests;
 	struct sv_context *contexts;
 	struct sv_mr *waiting_mrs; /**< deregistered, while posted work names them */
+	struct ibv_pd *cm_pd;      /**< of its identifiers; under san_sv_cm_lock */
 };
 
 struct sv_async {
@@ -258,7 +259,6 @@ void *san_sv_next(const char *name);
 /** Number of devices; the first call opens them. */
 int san_sv_devices(void);
 struct sv_device *san_sv_device_at(int place);
-int san_sv_device_place(const struct sv_device *dev);
 
 /** Returns *rc*; *why*, a literal, is what san_sv_explain() says of it. */
 int san_sv_refuse(int rc, const char *why);
