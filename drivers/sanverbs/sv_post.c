@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Posting: lists of requests, and the functions of ibv_wr_*().
+ * Posting: lists of requests, and the functions of ibv_wr_*(). The bytes of datagrams, and of sends
+ * with more elements or inline bytes than librtsan takes, are copied.
  */
 
 #include <arpa/inet.h>
@@ -13,17 +14,15 @@ static_assert(sizeof(struct ibv_sge) == sizeof(struct rtsan_sge) &&
 		      offsetof(struct ibv_sge, lkey) == offsetof(struct rtsan_sge, lkey),
 	      "elements are passed on as they are");
 
-static const struct {
-	enum rtsan_wr_opcode opcode; /* 0: not supported */
-	enum ibv_wc_opcode completes;
-} opcodes[] = {
-	[IBV_WR_RDMA_WRITE] = {RTSAN_WR_PUSH, IBV_WC_RDMA_WRITE},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {RTSAN_WR_PUSH_IMM, IBV_WC_RDMA_WRITE},
-	[IBV_WR_SEND] = {RTSAN_WR_SEND, IBV_WC_SEND},
-	[IBV_WR_SEND_WITH_IMM] = {RTSAN_WR_SEND_IMM, IBV_WC_SEND},
-	[IBV_WR_RDMA_READ] = {RTSAN_WR_PULL, IBV_WC_RDMA_READ},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {RTSAN_WR_CMP_SWAP, IBV_WC_COMP_SWAP},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {RTSAN_WR_FETCH_ADD, IBV_WC_FETCH_ADD},
+static const enum rtsan_wr_opcode opcodes[] = {
+	/* 0: not supported */
+	[IBV_WR_RDMA_WRITE] = RTSAN_WR_PUSH,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = RTSAN_WR_PUSH_IMM,
+	[IBV_WR_SEND] = RTSAN_WR_SEND,
+	[IBV_WR_SEND_WITH_IMM] = RTSAN_WR_SEND_IMM,
+	[IBV_WR_RDMA_READ] = RTSAN_WR_PULL,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = RTSAN_WR_CMP_SWAP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = RTSAN_WR_FETCH_ADD,
 };
 #define NB_OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
 
@@ -32,6 +31,52 @@ static bool
 is_datagram(const struct sv_qp *q)
 {
 	return q->ibv.qp_type == IBV_QPT_UD && q->ibv.state != IBV_QPS_ERR;
+}
+
+/* Number of places: one for each request that librtsan holds, and for those of a burst. */
+static uint32_t
+nb_places(const struct sv_qp *q)
+{
+	uint32_t depth = 1;
+
+	if (q->ibv.qp_type == IBV_QPT_UD)
+		return q->sends.nb;
+	while (depth < q->init.cap.max_send_wr + SV_BURST) /* as in create_rt(), rounded up */
+		depth *= 2;
+	return 2 * depth + SV_BURST; /* the ring and the lcore hold as many */
+}
+
+int
+san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge, uint64_t number)
+{
+	struct sv_device *dev = san_sv_device(q->ibv.context);
+	uint64_t length = 0;
+	uint8_t *to;
+	uint32_t i;
+	int rc;
+
+	for (i = 0; i < wr->nb_sge; i++)
+		length += wr->sge[i].length;
+	if (q->ibv.qp_type == IBV_QPT_RC && wr->nb_sge <= RTSAN_SGE_MAX &&
+	    ((wr->flags & RTSAN_WR_INLINE) == 0 || length <= RTSAN_INLINE_MAX))
+		return 0;
+	if (wr->opcode == RTSAN_WR_PULL || length > SV_MTU)
+		return san_sv_refuse(-EINVAL, "a datagram, or what must be copied, is too long");
+	if (q->bounce == NULL) {
+		rc = rtsan_mr_alloc(dev->rt, (size_t)nb_places(q) * SV_MTU, 0, &q->bounce);
+		if (rc != 0)
+			return rc;
+	}
+	to = (uint8_t *)rtsan_mr_addr(q->bounce) + number % nb_places(q) * SV_MTU;
+	*sge = (struct rtsan_sge){to, (uint32_t)length, rtsan_mr_lkey(q->bounce)};
+	for (i = 0; i < wr->nb_sge; i++) {
+		memcpy(to, wr->sge[i].addr, wr->sge[i].length);
+		to += wr->sge[i].length;
+	}
+	wr->sge = sge;
+	wr->nb_sge = 1;
+	wr->flags &= (uint8_t)~RTSAN_WR_INLINE;
+	return 0;
 }
 
 /* rtsan_post_send(), with the bytes of some requests copied first. */
@@ -121,13 +166,13 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 	bool is_atomic = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		from->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 
-	if (from->opcode >= NB_OPCODES || opcodes[from->opcode].opcode == 0)
+	if (from->opcode >= NB_OPCODES || opcodes[from->opcode] == 0)
 		return EOPNOTSUPP;
 	if ((uint32_t)from->num_sge > q->init.cap.max_send_sge)
 		return EINVAL;
 	*to = (struct rtsan_send_wr){
 		.wr_id = from->wr_id,
-		.opcode = (uint8_t)opcodes[from->opcode].opcode,
+		.opcode = (uint8_t)opcodes[from->opcode],
 		.nb_sge = (uint8_t)from->num_sge,
 		.imm = ntohl(from->imm_data),
 		.sge = (const struct rtsan_sge *)from->sg_list,

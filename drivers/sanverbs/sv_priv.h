@@ -39,7 +39,7 @@
 #define SV_QPS       (1u << SV_QP_BITS) /* of a process on a device */
 #define SV_REQUESTS  1024               /* connections of queue pairs that wait for their program */
 #define SV_BURST     32
-#define SV_SGES      16  /* elements of a send; librtsan takes RTSAN_SGE_MAX, see sv_bounce.c */
+#define SV_SGES      16  /* elements of a send; librtsan takes RTSAN_SGE_MAX, see san_sv_bounce() */
 #define SV_INLINE    256 /* likewise bytes that are copied, of RTSAN_INLINE_MAX */
 #define SV_PORT      1
 #define SV_MTU       4096 /* bytes of a datagram or a copied send; the port's MTU in reports */
@@ -347,8 +347,6 @@ int san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr,
 /** Set the functions of ibv_wr_*(). 0 or -ENOMEM. */
 int san_sv_wr_init(struct sv_qp *q);
 
-/* ---- sv_bounce.c ---- */
-
 /**
  * If librtsan does not take *wr* as it is, or it is a datagram, copy its bytes to memory of *q*,
  * which *sge* names then. It has at most SV_MTU bytes. *number* counts those of *q*, or is the slot
@@ -356,8 +354,6 @@ int san_sv_wr_init(struct sv_qp *q);
  */
 int san_sv_bounce(struct sv_qp *q, struct rtsan_send_wr *wr, struct rtsan_sge *sge,
 		  uint64_t number);
-/** The queue pair of librtsan is gone. */
-void san_sv_bounce_end(struct sv_qp *q);
 
 /* ---- sv_ud.c ---- */
 

@@ -327,7 +327,10 @@ destroy_rt(struct sv_qp *q)
 	rtsan_qp_destroy(q->mirror);
 	rtsan_qp_destroy(q->rt);
 	q->rt = q->mirror = NULL;
-	san_sv_bounce_end(q);
+	if (q->bounce != NULL)
+		rtsan_mr_dereg(q->bounce);
+	q->bounce = NULL;
+	q->nb_bounced = 0;
 	q->early_sends.nb = q->early_recvs.nb = q->late_recvs.nb = 0;
 	san_sv_cq_forget((struct sv_cq *)q->ibv.send_cq, q->ibv.qp_num);
 	san_sv_cq_forget((struct sv_cq *)q->ibv.recv_cq, q->ibv.qp_num);
