@@ -148,12 +148,15 @@ san_sv_gid(const char *text, union ibv_gid *gid)
 	inet_pton(AF_INET, text, gid->raw + 12);
 }
 
-void
-san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX])
+int
+san_sv_connect(struct rtsan_qp *rt, const union ibv_gid *gid, uint64_t service,
+	       const struct rtsan_conn_param *param)
 {
 	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+	char peer[RTSAN_ADDRESS_MAX];
 
-	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, text, RTSAN_ADDRESS_MAX);
+	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, peer, sizeof(peer));
+	return rtsan_connect(rt, peer, service, param);
 }
 
 int

@@ -271,8 +271,9 @@ int san_sv_errno(int rc, const char *what);
 
 /** *text*, as librtsan has it, as a GID of RoCE v2: IPv4 is mapped. */
 void san_sv_gid(const char *text, union ibv_gid *gid);
-/** The reverse. */
-void san_sv_gid_text(const union ibv_gid *gid, char text[RTSAN_ADDRESS_MAX]);
+/** rtsan_connect(), to a GID. */
+int san_sv_connect(struct rtsan_qp *rt, const union ibv_gid *gid, uint64_t service,
+		   const struct rtsan_conn_param *param);
 
 /** Index of our first GID of the family of *gid*, or 0. */
 int san_sv_gid_like(const struct sv_device *dev, const union ibv_gid *gid);
@@ -334,6 +335,9 @@ int san_sv_qp_mask(enum ibv_qp_type type, enum ibv_qp_state to);
 /** Connect *q* to *service* of *gid*; with the lock of the device. 0 or -errno. */
 int san_sv_qp_connect(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 		      const struct rtsan_conn_param *param);
+/** Create a queue pair of librtsan whose work completes in the queues of *q*. 0 or -errno. */
+int san_sv_rt_create(struct sv_qp *q, struct sv_end *end, uint32_t sq_depth, uint32_t rq_depth,
+		     struct rtsan_qp *recv_from, struct rtsan_qp **rt);
 /** Number of the listener of process *number*. */
 uint64_t san_sv_service(uint32_t number);
 

@@ -48,7 +48,6 @@ san_sv_qp_find(const struct sv_device *dev, uint32_t qp_num)
 void
 san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 {
-	struct sv_cq *send_cq = (struct sv_cq *)q->ibv.send_cq;
 	struct sv_cq *recv_cq = (struct sv_cq *)q->ibv.recv_cq;
 	SAN_LOCKED(&q->lock);
 
@@ -63,13 +62,11 @@ san_sv_qp_fail(struct sv_qp *q, enum ibv_wc_status status)
 		rtsan_disconnect(q->rt);
 	if (q->link == SV_LINK_UP || q->link == SV_LINK_WAITS)
 		return; /* an event comes when librtsan has flushed the rest */
-	pthread_mutex_lock(&send_cq->lock);
-	san_sv_complete(&send_cq->ibv, q, &q->early_sends, status);
-	pthread_mutex_unlock(&send_cq->lock);
-	pthread_mutex_lock(&recv_cq->lock);
+	san_sv_cqs_lock(q);
+	san_sv_complete(q->ibv.send_cq, q, &q->early_sends, status);
 	san_sv_complete(&recv_cq->ibv, q, &q->late_recvs, IBV_WC_WR_FLUSH_ERR);
 	san_sv_complete(&recv_cq->ibv, q, &q->early_recvs, IBV_WC_WR_FLUSH_ERR);
-	pthread_mutex_unlock(&recv_cq->lock);
+	san_sv_cqs_unlock(q);
 	if (q->ibv.srq != NULL && !q->is_last)
 		san_sv_async(q->ibv.context, IBV_EVENT_QP_LAST_WQE_REACHED, q);
 	q->is_last = true;
@@ -111,11 +108,8 @@ int
 san_sv_qp_connect(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 		  const struct rtsan_conn_param *param)
 {
-	char peer[RTSAN_ADDRESS_MAX];
-	int rc;
+	int rc = san_sv_connect(q->rt, gid, service, param);
 
-	san_sv_gid_text(gid, peer);
-	rc = rtsan_connect(q->rt, peer, service, param);
 	if (rc == 0)
 		q->link = SV_LINK_WAITS;
 	return rc;
@@ -139,21 +133,6 @@ connect_to_peer(struct sv_qp *q)
 }
 
 static int
-create_mirror(struct sv_device *dev, struct sv_qp *q)
-{
-	struct rtsan_qp_attr attr = {
-		.send_cq = ((struct sv_cq *)q->ibv.send_cq)->rt,
-		.recv_cq = ((struct sv_cq *)q->ibv.recv_cq)->rt,
-		.sq_depth = 1,
-		.rq_depth = 1,
-		.context = &q->end,
-		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : q->rt,
-	};
-
-	return rtsan_qp_create(dev->rt, &attr, &q->mirror);
-}
-
-static int
 connect_or_accept(struct sv_device *dev, struct sv_qp *q)
 {
 	int order = memcmp(&dev->gids[q->attr.ah_attr.grh.sgid_index],
@@ -163,8 +142,8 @@ connect_or_accept(struct sv_device *dev, struct sv_qp *q)
 	if (order == 0)
 		order = (q->ibv.qp_num > q->attr.dest_qp_num) -
 			(q->ibv.qp_num < q->attr.dest_qp_num);
-	if (order == 0)
-		rc = create_mirror(dev, q); /* it is connected to itself */
+	if (order == 0) /* it is connected to itself */
+		rc = san_sv_rt_create(q, &q->end, 1, 1, q->rt, &q->mirror);
 	if (order < 0)
 		accept_request(dev, q);
 	else if (rc == 0)
@@ -180,7 +159,7 @@ static void
 on_request(struct sv_device *dev, const struct rtsan_event *ev)
 {
 	const struct hello *hello = (const struct hello *)ev->private_data;
-	struct sv_request r = {.request = ev->request};
+	struct sv_request *r;
 	struct sv_qp *q;
 
 	if (ev->private_len != sizeof(*hello)) {
@@ -191,11 +170,10 @@ on_request(struct sv_device *dev, const struct rtsan_event *ev)
 		rtsan_reject(dev->rt, dev->requests[0].request, NULL, 0);
 		drop_request(dev, 0);
 	}
-	r.dest = ntohl(hello->dest);
-	r.src = ntohl(hello->src);
-	san_sv_gid(ev->peer, &r.gid);
-	dev->requests[dev->nb_requests++] = r;
-	q = san_sv_qp_find(dev, r.dest);
+	r = &dev->requests[dev->nb_requests++];
+	*r = (struct sv_request){ev->request, ntohl(hello->dest), ntohl(hello->src)};
+	san_sv_gid(ev->peer, &r->gid);
+	q = san_sv_qp_find(dev, r->dest);
 	if (q != NULL && (q->link == SV_LINK_NONE || q->mirror != NULL) &&
 	    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS))
 		accept_request(dev, q);
@@ -290,6 +268,22 @@ check_init(const struct sv_device *dev, const struct ibv_qp_init_attr_ex *a)
 	return 0;
 }
 
+int
+san_sv_rt_create(struct sv_qp *q, struct sv_end *end, uint32_t sq_depth, uint32_t rq_depth,
+		 struct rtsan_qp *recv_from, struct rtsan_qp **rt)
+{
+	struct rtsan_qp_attr attr = {
+		.send_cq = ((struct sv_cq *)q->ibv.send_cq)->rt,
+		.recv_cq = ((struct sv_cq *)q->ibv.recv_cq)->rt,
+		.sq_depth = sq_depth,
+		.rq_depth = rq_depth,
+		.context = end,
+		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : recv_from,
+	};
+
+	return rtsan_qp_create(san_sv_device(q->ibv.context)->rt, &attr, rt);
+}
+
 /*
  * Create what librtsan has of *q*, without a connection. A send without a completion keeps its
  * place until the peer has acknowledged it. A program knows of its end by the peer's answer, which
@@ -299,18 +293,11 @@ static int
 create_rt(struct sv_device *dev, struct sv_qp *q)
 {
 	uint32_t sends = q->init.cap.max_send_wr + SV_BURST;
-	struct rtsan_qp_attr attr = {
-		.send_cq = ((struct sv_cq *)q->init.send_cq)->rt,
-		.recv_cq = ((struct sv_cq *)q->init.recv_cq)->rt,
-		.sq_depth = sends < dev->caps.max_wr ? sends : dev->caps.max_wr,
-		.rq_depth = q->init.cap.max_recv_wr,
-		.context = &q->end,
-		.recv_from = q->ibv.srq != NULL ? ((struct sv_srq *)q->ibv.srq)->rt : NULL,
-	};
 
 	q->link = SV_LINK_NONE;
 	q->is_failing = q->is_last = false;
-	return rtsan_qp_create(dev->rt, &attr, &q->rt);
+	return san_sv_rt_create(q, &q->end, sends < dev->caps.max_wr ? sends : dev->caps.max_wr,
+				q->init.cap.max_recv_wr, NULL, &q->rt);
 }
 
 /* Destroy it; nobody takes its completions meanwhile. */
@@ -400,8 +387,6 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	q->blocks_self = (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
 		(a->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB) != 0;
 	q->end.q = q;
-	pthread_mutex_init(&q->ibv.mutex, NULL);
-	pthread_cond_init(&q->ibv.cond, NULL);
 	pthread_mutex_init(&q->lock, NULL);
 	SAN_LOCKED(&dev->lock);
 	rc = q->is_ex ? san_sv_wr_init(q) : 0;
@@ -415,8 +400,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 		((struct sv_srq *)a->srq)->nb_qps++;
 	if (rc == 0)
 		return &q->ibv;
-	if (q->rt != NULL)
-		rtsan_qp_destroy(q->rt);
+	rtsan_qp_destroy(q->rt);
 	qp_free(q);
 	san_sv_errno(rc, "ibv_create_qp()");
 	return NULL;
@@ -598,10 +582,10 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	SV_ELSE_NEXT(dev, ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
-	    !is_allowed(qp, to, mask) || !is_valid(attr, mask)) {
-		san_sv_refuse(-EINVAL, "not with this state, mask, port or P_Key");
-		return -san_sv_explain(-EINVAL, "ibv_modify_qp()");
-	}
+	    !is_allowed(qp, to, mask) || !is_valid(attr, mask))
+		return -san_sv_explain(
+			san_sv_refuse(-EINVAL, "not with this state, mask, port or P_Key"),
+			"ibv_modify_qp()");
 	keep_attr(&q->attr, attr, mask);
 	if ((mask & IBV_QP_AV) != 0 && san_sv_way(dev, &q->attr.ah_attr) != 0)
 		return EINVAL;

@@ -88,21 +88,13 @@ static struct sv_flow *
 flow_create(struct sv_qp *q, const struct sv_target *to, int *rc)
 {
 	struct sv_flow *f = q->nb_flows < FLOWS_MAX ? calloc(1, sizeof(*f)) : NULL;
-	struct rtsan_qp_attr attr = {
-		.send_cq = ((struct sv_cq *)q->ibv.send_cq)->rt,
-		.recv_cq = ((struct sv_cq *)q->ibv.recv_cq)->rt,
-		.sq_depth = q->init.cap.max_send_wr,
-		.rq_depth = 1,
-		.recv_from = q->rt,
-		.context = f,
-	};
 
 	*rc = -ENOMEM;
 	if (f == NULL)
 		return NULL;
 	f->end.q = q;
 	f->to = *to;
-	*rc = rtsan_qp_create(san_sv_device(q->ibv.context)->rt, &attr, &f->rt);
+	*rc = san_sv_rt_create(q, &f->end, q->init.cap.max_send_wr, 1, q->rt, &f->rt);
 	if (*rc != 0) {
 		free(f);
 		return NULL;
@@ -147,7 +139,6 @@ flow_to(struct sv_qp *q, const struct sv_target *to, int *rc)
 	struct ud_hello hello = {to->mgid, htonl(to->qpn), htonl(q->ibv.qp_num), htonl(to->qkey)};
 	struct rtsan_conn_param param = {
 		.rnr_ms = 1, .private_data = &hello, .private_len = sizeof(hello)};
-	char peer[RTSAN_ADDRESS_MAX];
 	struct sv_flow *f;
 
 	LIST_FOREACH(f, &q->flows, link)
@@ -157,8 +148,7 @@ flow_to(struct sv_qp *q, const struct sv_target *to, int *rc)
 	if (f == NULL)
 		return NULL;
 	f->is_ours = true;
-	san_sv_gid_text(&to->gid, peer);
-	*rc = rtsan_connect(f->rt, peer, san_sv_service(to->qpn >> SV_QP_BITS), &param);
+	*rc = san_sv_connect(f->rt, &to->gid, san_sv_service(to->qpn >> SV_QP_BITS), &param);
 	return f;
 }
 
@@ -167,7 +157,6 @@ san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 	      const struct rtsan_conn_param *param)
 {
 	const struct sv_target to = {.gid = *gid};
-	char peer[RTSAN_ADDRESS_MAX];
 	struct sv_flow *f;
 	int rc;
 	SAN_LOCKED(&q->lock);
@@ -176,8 +165,7 @@ san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 	if (f == NULL)
 		return rc;
 	f->is_question = true;
-	san_sv_gid_text(gid, peer);
-	rc = rtsan_connect(f->rt, peer, service, param);
+	rc = san_sv_connect(f->rt, gid, service, param);
 	if (rc != 0)
 		flow_end(q, f);
 	return rc;
