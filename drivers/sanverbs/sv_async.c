@@ -12,12 +12,6 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct sv_context *
-context_of(struct ibv_context *context)
-{
-	return (struct sv_context *)((char *)context - offsetof(struct sv_context, verbs.context));
-}
-
 void
 san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *element)
 {
@@ -31,14 +25,14 @@ san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *elemen
 		e->event.element.qp = element;
 	else
 		e->event.element.port_num = SV_PORT;
-	STAILQ_INSERT_TAIL(&context_of(context)->events, e, link);
+	STAILQ_INSERT_TAIL(&san_sv_context(context)->events, e, link);
 	eventfd_write(context->async_fd, 1);
 }
 
 void
 san_sv_async_forget(struct ibv_context *context, const void *element)
 {
-	struct sv_context *c = context_of(context);
+	struct sv_context *c = san_sv_context(context);
 	struct sv_async *e, *next;
 	eventfd_t value;
 	SAN_LOCKED(&lock);
@@ -56,7 +50,7 @@ san_sv_async_forget(struct ibv_context *context, const void *element)
 static bool
 take(struct ibv_context *context, struct ibv_async_event *event)
 {
-	struct sv_context *c = context_of(context);
+	struct sv_context *c = san_sv_context(context);
 	struct sv_async *e;
 	eventfd_t value;
 	SAN_LOCKED(&lock);

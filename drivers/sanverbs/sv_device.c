@@ -302,7 +302,7 @@ report_failure(struct sv_device *dev)
 	dev->has_failed = true;
 	san_sv_qp_fail_all(dev);
 	pthread_cond_broadcast(&dev->ended);
-	for (c = dev->contexts; c != NULL; c = c->next)
+	LIST_FOREACH(c, &dev->contexts, link)
 		san_sv_async(&c->verbs.context, IBV_EVENT_DEVICE_FATAL, NULL);
 }
 
@@ -399,74 +399,6 @@ close_devices(void)
 	}
 }
 
-/* ---- contexts ---- */
-
-static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
-		      size_t size);
-static int query_device_ex(struct ibv_context *context,
-			   const struct ibv_query_device_ex_input *input,
-			   struct ibv_device_attr_ex *attr, size_t size);
-
-struct ibv_context *
-ibv_open_device(struct ibv_device *device)
-{
-	struct sv_device *dev = (struct sv_device *)device_of(device);
-	struct sv_context *c;
-	struct ibv_context *v;
-	int rc;
-
-	SV_ELSE_NEXT(dev, ibv_open_device, device);
-	c = calloc(1, sizeof(*c));
-	if (c == NULL)
-		return NULL;
-	v = &c->verbs.context;
-	c->verbs.sz = sizeof(c->verbs);
-	c->verbs.query_port = query_port;
-	c->verbs.query_device_ex = query_device_ex;
-	c->verbs.create_qp_ex = san_sv_create_qp_ex;
-	v->device = device;
-	v->ops.poll_cq = san_sv_poll_cq;
-	v->ops.req_notify_cq = san_sv_req_notify_cq;
-	v->ops.post_send = san_sv_post_send;
-	v->ops.post_recv = san_sv_post_recv;
-	v->ops.post_srq_recv = san_sv_post_srq_recv;
-	v->cmd_fd = -1;
-	v->num_comp_vectors = 1;
-	v->abi_compat = __VERBS_ABI_IS_EXTENDED;
-	STAILQ_INIT(&c->events);
-	v->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-	pthread_mutex_init(&v->mutex, NULL);
-	SAN_LOCKED(&dev->lock);
-	rc = v->async_fd < 0 ? -errno : open_device(dev);
-	if (rc != 0) {
-		close(v->async_fd);
-		free(c);
-		san_sv_errno(rc, device->name);
-		return NULL;
-	}
-	c->next = dev->contexts;
-	dev->contexts = c;
-	return v;
-}
-
-int
-ibv_close_device(struct ibv_context *context)
-{
-	struct sv_device *dev = san_sv_device(context);
-	struct sv_context **at, *c;
-
-	SV_ELSE_NEXT(dev, ibv_close_device, context);
-	SAN_LOCKED(&dev->lock);
-	for (at = &dev->contexts; &(*at)->verbs.context != context; at = &(*at)->next)
-		;
-	c = *at;
-	*at = c->next;
-	san_sv_async_forget(context, NULL);
-	close(context->async_fd);
-	free(c);
-	return 0;
-}
-
 /* ---- addresses ---- */
 
 int
@@ -516,7 +448,6 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 			.max_srq_sge = dev->caps.has_recv_from ? (int)dev->caps.max_sge : 0,
 			.phys_port_cnt = 1,
 		},
-		.comp_mask = 0,
 	};
 
 	if (input != NULL && input->comp_mask != 0)
@@ -651,4 +582,61 @@ ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
 	SV_ELSE_NEXT(san_sv_device(context), ibv_get_pkey_index, context, port, pkey);
 	return port == SV_PORT && pkey == htons(0xffff) ? 0 : -1;
+}
+
+/* ---- contexts ---- */
+
+struct ibv_context *
+ibv_open_device(struct ibv_device *device)
+{
+	struct sv_device *dev = (struct sv_device *)device_of(device);
+	struct sv_context *c;
+	struct ibv_context *v;
+	int rc;
+
+	SV_ELSE_NEXT(dev, ibv_open_device, device);
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	v = &c->verbs.context;
+	c->verbs.sz = sizeof(c->verbs);
+	c->verbs.query_port = query_port;
+	c->verbs.query_device_ex = query_device_ex;
+	c->verbs.create_qp_ex = san_sv_create_qp_ex;
+	v->device = device;
+	v->ops.poll_cq = san_sv_poll_cq;
+	v->ops.req_notify_cq = san_sv_req_notify_cq;
+	v->ops.post_send = san_sv_post_send;
+	v->ops.post_recv = san_sv_post_recv;
+	v->ops.post_srq_recv = san_sv_post_srq_recv;
+	v->cmd_fd = -1;
+	v->num_comp_vectors = 1;
+	v->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	STAILQ_INIT(&c->events);
+	v->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	SAN_LOCKED(&dev->lock);
+	rc = v->async_fd < 0 ? -errno : open_device(dev);
+	if (rc != 0) {
+		close(v->async_fd);
+		free(c);
+		san_sv_errno(rc, device->name);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&dev->contexts, c, link);
+	return v;
+}
+
+int
+ibv_close_device(struct ibv_context *context)
+{
+	struct sv_device *dev = san_sv_device(context);
+	struct sv_context *c = san_sv_context(context);
+
+	SV_ELSE_NEXT(dev, ibv_close_device, context);
+	SAN_LOCKED(&dev->lock);
+	LIST_REMOVE(c, link);
+	san_sv_async_forget(context, NULL);
+	close(context->async_fd);
+	free(c);
+	return 0;
 }

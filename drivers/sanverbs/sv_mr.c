@@ -111,29 +111,17 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, un
 	return reg_mr(pd, addr, length, iova, access);
 }
 
-/* 0, or -EBUSY: posted work names it. */
-static int
-deregister(struct sv_mr *mr)
-{
-	int rc = rtsan_mr_dereg(mr->rt);
-
-	if (rc == 0)
-		free(mr);
-	return rc;
-}
-
 void
 san_sv_mr_retry(struct sv_device *dev)
 {
-	struct sv_mr **at = &dev->waiting_mrs, *mr;
+	struct sv_mr *mr, *next;
 
-	while ((mr = *at) != NULL) {
-		struct sv_mr *next = mr->next;
-
-		if (deregister(mr) == 0)
-			*at = next;
-		else
-			at = &mr->next;
+	for (mr = LIST_FIRST(&dev->waiting_mrs); mr != NULL; mr = next) {
+		next = LIST_NEXT(mr, link);
+		if (rtsan_mr_dereg(mr->rt) == 0) {
+			LIST_REMOVE(mr, link);
+			free(mr);
+		}
 	}
 }
 
@@ -146,12 +134,13 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 	int rc;
 
 	SV_ELSE_NEXT(dev, ibv_dereg_mr, ibmr);
-	rc = deregister(mr);
+	rc = rtsan_mr_dereg(mr->rt);
 	if (rc == -EBUSY) {
 		SAN_LOCKED(&dev->lock);
-		mr->next = dev->waiting_mrs;
-		dev->waiting_mrs = mr;
+		LIST_INSERT_HEAD(&dev->waiting_mrs, mr, link);
 		return 0;
 	}
+	if (rc == 0)
+		free(mr);
 	return -san_sv_explain(rc, "ibv_dereg_mr()");
 }

@@ -84,9 +84,9 @@ struct sv_device {
 	uint32_t qp_next; /**< where the search for a free place starts */
 	struct sv_request requests[SV_REQUESTS];
 	uint32_t nb_requests;
-	struct sv_context *contexts;
-	struct sv_mr *waiting_mrs; /**< deregistered, while posted work names them */
-	struct ibv_pd *cm_pd;      /**< of its identifiers; under san_sv_cm_lock */
+	LIST_HEAD(, sv_context) contexts;
+	LIST_HEAD(, sv_mr) waiting_mrs; /**< deregistered, while posted work names them */
+	struct ibv_pd *cm_pd;           /**< of its identifiers; under san_sv_cm_lock */
 };
 
 struct sv_async {
@@ -95,19 +95,21 @@ struct sv_async {
 };
 
 struct sv_context {
-	struct sv_context *next;
+	LIST_ENTRY(sv_context) link;
 	STAILQ_HEAD(, sv_async) events; /**< that async_fd counts; under the lock of sv_async.c */
 	struct verbs_context verbs;     /**< last: its own last member is the ibv_context */
 };
 
+static inline struct sv_context *
+san_sv_context(struct ibv_context *context)
+{
+	return (struct sv_context *)((char *)context - offsetof(struct sv_context, verbs.context));
+}
+
 struct sv_mr {
 	struct ibv_mr ibv;
 	struct rtsan_mr *rt;
-	struct sv_mr *next; /**< in the list of those that wait for the end of posted work */
-};
-
-struct sv_channel {
-	struct ibv_comp_channel ibv; /**< fd: an epoll of what wakes its completion queues */
+	LIST_ENTRY(sv_mr) link; /**< in the list of those that wait for the end of posted work */
 };
 
 struct sv_cq {
