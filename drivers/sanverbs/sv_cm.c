@@ -16,12 +16,6 @@
 pthread_mutex_t san_sv_cm_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
 
-int
-san_sv_cm_result(int rc, const char *what)
-{
-	return rc < 0 ? san_sv_errno(rc, what) : 0;
-}
-
 /* ---- channels ---- */
 
 struct rdma_event_channel *
@@ -143,7 +137,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void
 
 	SV_CM_ELSE_NEXT(rdma_create_id, channel, out, context, ps);
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB && ps != RDMA_PS_UDP)
-		return san_sv_cm_result(-EOPNOTSUPP, "rdma_create_id()");
+		return san_sv_result(-EOPNOTSUPP, "rdma_create_id()");
 	id = calloc(1, sizeof(*id));
 	if (id == NULL)
 		return -1;
@@ -414,7 +408,7 @@ rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 
 	SV_CM_ELSE_NEXT(rdma_bind_addr, cm_id, addr);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-		return san_sv_cm_result(-EAFNOSUPPORT, "rdma_bind_addr()");
+		return san_sv_result(-EAFNOSUPPORT, "rdma_bind_addr()");
 	memcpy(&cm_id->route.addr.src_storage, addr, size_of(addr));
 	if (*san_sv_cm_port(addr) == 0) /* programs tell it to their peers before they listen */
 		*san_sv_cm_port(&cm_id->route.addr.src_addr) = san_sv_cm_choose_port();
@@ -422,9 +416,9 @@ rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 		return 0;
 	dev = device_for(addr, NULL, &gid);
 	if (dev == NULL)
-		return san_sv_cm_result(-EADDRNOTAVAIL, "rdma_bind_addr()");
+		return san_sv_result(-EADDRNOTAVAIL, "rdma_bind_addr()");
 	cm_id->route.addr.addr.ibaddr.sgid = gid;
-	return san_sv_cm_result(san_sv_cm_bind(id, dev), "rdma_bind_addr()");
+	return san_sv_result(san_sv_cm_bind(id, dev), "rdma_bind_addr()");
 }
 
 int
@@ -439,15 +433,15 @@ rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockadd
 
 	SV_CM_ELSE_NEXT(rdma_resolve_addr, cm_id, src, dst, timeout_ms);
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
-		return san_sv_cm_result(-EAFNOSUPPORT, "rdma_resolve_addr()");
+		return san_sv_result(-EAFNOSUPPORT, "rdma_resolve_addr()");
 	if (src != NULL && src->sa_family != 0)
 		memcpy(&a->src_storage, src, size_of(src));
 	dev = device_for(&a->src_addr, dst, &a->addr.ibaddr.sgid);
 	if (dev == NULL)
-		return san_sv_cm_result(-EADDRNOTAVAIL, "rdma_resolve_addr()");
+		return san_sv_result(-EADDRNOTAVAIL, "rdma_resolve_addr()");
 	rc = san_sv_cm_bind(id, dev);
 	if (rc != 0)
-		return san_sv_cm_result(rc, "rdma_resolve_addr()");
+		return san_sv_result(rc, "rdma_resolve_addr()");
 	memcpy(&a->dst_storage, dst, size_of(dst));
 	san_sv_cm_gid(dst, &a->addr.ibaddr.dgid);
 	if (is_loopback(&a->addr.ibaddr.dgid))
@@ -486,6 +480,6 @@ rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *value, size
 {
 	SV_CM_ELSE_NEXT(rdma_set_option, cm_id, level, name, value, length);
 	if (level != RDMA_OPTION_ID)
-		return san_sv_cm_result(-ENOSYS, "rdma_set_option()");
+		return san_sv_result(-ENOSYS, "rdma_set_option()");
 	return 0;
 }

@@ -67,8 +67,6 @@ struct sv_cm_event *san_sv_cm_report(struct sv_id *id, struct sv_id *listener,
 int san_sv_cm_complete(struct sv_id *id);
 /** Bind *id* to *dev*. 0 or -errno. */
 int san_sv_cm_bind(struct sv_id *id, struct sv_device *dev);
-/** 0, or -1 with errno for a negative *rc*. */
-int san_sv_cm_result(int rc, const char *what);
 /** GID of an address. */
 void san_sv_cm_gid(const struct sockaddr *addr, union ibv_gid *gid);
 /** Address of a GID. */

@@ -108,7 +108,7 @@ rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	SV_CM_ELSE_NEXT(rdma_create_qp_ex, id, attr);
 	if (id->verbs == NULL || id->qp != NULL)
-		return san_sv_cm_result(-EINVAL, "rdma_create_qp()");
+		return san_sv_result(-EINVAL, "rdma_create_qp()");
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL)
 		attr->pd = id->pd;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -289,12 +289,12 @@ rdma_listen(struct rdma_cm_id *cm_id, int backlog)
 		LIST_INSERT_HEAD(&ids, id, link);
 	pthread_mutex_unlock(&san_sv_cm_lock);
 	if (*san_sv_cm_port(src) != 0)
-		return san_sv_cm_result(listen_at(id, *san_sv_cm_port(src), nb), "rdma_listen()");
+		return san_sv_result(listen_at(id, *san_sv_cm_port(src), nb), "rdma_listen()");
 	for (i = 0; i < PORT_TRIES && rc == -EADDRINUSE; i++) {
 		*san_sv_cm_port(src) = san_sv_cm_choose_port();
 		rc = listen_at(id, *san_sv_cm_port(src), nb);
 	}
-	return san_sv_cm_result(rc, "rdma_listen()");
+	return san_sv_result(rc, "rdma_listen()");
 }
 
 int
@@ -309,7 +309,7 @@ rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 
 	SV_CM_ELSE_NEXT(rdma_connect, cm_id, p);
 	if (id->dev == NULL)
-		return san_sv_cm_result(-EINVAL, "rdma_connect()");
+		return san_sv_result(-EINVAL, "rdma_connect()");
 	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
 	if (rc == 0) {
@@ -321,7 +321,7 @@ rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 			rc = san_sv_qp_connect(id->q, gid, service, &param);
 	}
 	pthread_mutex_unlock(&id->dev->lock);
-	return rc == 0 ? san_sv_cm_complete(id) : san_sv_cm_result(rc, "rdma_connect()");
+	return rc == 0 ? san_sv_cm_complete(id) : san_sv_result(rc, "rdma_connect()");
 }
 
 int
@@ -335,7 +335,7 @@ rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 
 	SV_CM_ELSE_NEXT(rdma_accept, cm_id, p);
 	if (!id->has_request)
-		return san_sv_cm_result(-EINVAL, "rdma_accept()");
+		return san_sv_result(-EINVAL, "rdma_accept()");
 	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
 	if (rc == 0 && is_datagram) /* see is_answer() */
@@ -351,7 +351,7 @@ rdma_accept(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 	}
 	pthread_mutex_unlock(&id->dev->lock);
 	return rc == 0 && !is_datagram ? san_sv_cm_complete(id) :
-					 san_sv_cm_result(rc, "rdma_accept()");
+					 san_sv_result(rc, "rdma_accept()");
 }
 
 /* CONNECT_RESPONSE was reported: rdma_establish() or rdma_reject() follows. */
@@ -380,14 +380,14 @@ rdma_reject(struct rdma_cm_id *cm_id, const void *data, uint8_t length)
 		return 0;
 	}
 	if (!id->has_request || h.length > SV_CM_DATA_MAX)
-		return san_sv_cm_result(-EINVAL, "rdma_reject()");
+		return san_sv_result(-EINVAL, "rdma_reject()");
 	id->has_request = false;
 	memcpy(buf, &h, sizeof(h));
 	if (h.length != 0)
 		memcpy(buf + sizeof(h), data, h.length);
-	return san_sv_cm_result(rtsan_reject(id->dev->rt, id->request, buf,
-					     (uint16_t)(sizeof(h) + h.length)),
-				"rdma_reject()");
+	return san_sv_result(rtsan_reject(id->dev->rt, id->request, buf,
+					  (uint16_t)(sizeof(h) + h.length)),
+			     "rdma_reject()");
 }
 
 int
@@ -400,7 +400,7 @@ rdma_disconnect(struct rdma_cm_id *cm_id)
 	SV_CM_ELSE_NEXT(rdma_disconnect, cm_id);
 	q = id->q;
 	if (q == NULL || cm_id->qp_type == IBV_QPT_UD)
-		return san_sv_cm_result(-EINVAL, "rdma_disconnect()");
+		return san_sv_result(-EINVAL, "rdma_disconnect()");
 	pthread_mutex_lock(&id->dev->lock);
 	was_up = q->link == SV_LINK_UP && q->ibv.state != IBV_QPS_ERR;
 	san_sv_qp_fail(q, IBV_WC_WR_FLUSH_ERR);
@@ -412,7 +412,7 @@ int
 rdma_establish(struct rdma_cm_id *id)
 {
 	SV_CM_ELSE_NEXT(rdma_establish, id);
-	return san_sv_cm_result(has_response((struct sv_id *)id) ? 0 : -EINVAL, "rdma_establish()");
+	return san_sv_result(has_response((struct sv_id *)id) ? 0 : -EINVAL, "rdma_establish()");
 }
 
 int
@@ -430,7 +430,7 @@ rdma_init_qp_attr(struct rdma_cm_id *cm_id, struct ibv_qp_attr *attr, int *mask)
 
 	SV_CM_ELSE_NEXT(rdma_init_qp_attr, cm_id, attr, mask);
 	if (id->dev == NULL || (needs_peer && id->peer.qp_num == 0))
-		return san_sv_cm_result(-EINVAL, "rdma_init_qp_attr()");
+		return san_sv_result(-EINVAL, "rdma_init_qp_attr()");
 	*mask = san_sv_qp_mask(cm_id->qp_type, attr->qp_state);
 	*attr = (struct ibv_qp_attr){
 		.qp_state = attr->qp_state,

@@ -76,7 +76,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 		*out = info;
 	}
 	freeaddrinfo(found);
-	return san_sv_cm_result(rc, "rdma_getaddrinfo()");
+	return san_sv_result(rc, "rdma_getaddrinfo()");
 }
 
 /* ---- endpoints ---- */
@@ -141,7 +141,7 @@ rdma_get_request(struct rdma_cm_id *listener, struct rdma_cm_id **out)
 
 	SV_CM_ELSE_NEXT(rdma_get_request, listener, out);
 	if (!l->is_sync)
-		return san_sv_cm_result(-EINVAL, "rdma_get_request()");
+		return san_sv_result(-EINVAL, "rdma_get_request()");
 	if (san_sv_cm_complete(l) != 0 || rdma_migrate_id(listener->event->id, NULL) != 0)
 		return -1;
 	*out = listener->event->id;

@@ -344,7 +344,7 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 		if (channel != NULL)
 			leave_channel(cq);
 		cq_free(cq);
-		san_sv_errno(rc, "ibv_create_cq()");
+		san_sv_result(rc, "ibv_create_cq()");
 		return NULL;
 	}
 	if (channel != NULL)

@@ -74,9 +74,10 @@ san_sv_explain(int rc, const char *what)
 }
 
 int
-san_sv_errno(int rc, const char *what)
+san_sv_result(int rc, const char *what)
 {
-	san_sv_explain(rc, what);
+	if (san_sv_explain(rc, what) >= 0)
+		return 0;
 	errno = -rc;
 	return -1;
 }
@@ -619,7 +620,7 @@ ibv_open_device(struct ibv_device *device)
 	if (rc != 0) {
 		close(v->async_fd);
 		free(c);
-		san_sv_errno(rc, device->name);
+		san_sv_result(rc, device->name);
 		return NULL;
 	}
 	LIST_INSERT_HEAD(&dev->contexts, c, link);

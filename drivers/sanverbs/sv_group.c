@@ -272,7 +272,7 @@ rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_mc_attr_ex 
 	SV_CM_ELSE_NEXT(rdma_join_multicast_ex, cm_id, attr, context);
 	if ((attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) == 0 || id->dev == NULL ||
 	    cm_id->qp_type != IBV_QPT_UD)
-		return san_sv_cm_result(-EINVAL, "rdma_join_multicast()");
+		return san_sv_result(-EINVAL, "rdma_join_multicast()");
 	san_sv_cm_gid(attr->addr, &mgid);
 	is_member = (attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) == 0 ||
 		attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER;
@@ -281,7 +281,7 @@ rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_mc_attr_ex 
 	else if (cm_id->qp != NULL)
 		rc = san_sv_group_join((struct sv_qp *)cm_id->qp, &mgid, is_member);
 	if (rc != 0)
-		return san_sv_cm_result(rc, "rdma_join_multicast()");
+		return san_sv_result(rc, "rdma_join_multicast()");
 	pthread_mutex_lock(&san_sv_cm_lock);
 	e = san_sv_cm_report(id, NULL, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	if (e != NULL)
@@ -316,6 +316,6 @@ rdma_leave_multicast(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 	san_sv_cm_gid(addr, &mgid);
 	if (cm_id->qp == NULL)
 		return 0;
-	return san_sv_cm_result(san_sv_group_leave((struct sv_qp *)cm_id->qp, &mgid),
-				"rdma_leave_multicast()");
+	return san_sv_result(san_sv_group_leave((struct sv_qp *)cm_id->qp, &mgid),
+			     "rdma_leave_multicast()");
 }

@@ -76,7 +76,7 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 	rc = register_memory(san_sv_device(pd->context), addr, length, access, &mr->rt);
 	if (rc != 0) {
 		free(mr);
-		san_sv_errno(rc, "ibv_reg_mr()");
+		san_sv_result(rc, "ibv_reg_mr()");
 		return NULL;
 	}
 	mr->ibv = (struct ibv_mr){

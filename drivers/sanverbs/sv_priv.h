@@ -268,8 +268,8 @@ int san_sv_refuse(int rc, const char *why);
 int san_sv_explain(int rc, const char *what);
 /** Sleep until *fd* is readable. -1 with errno: EAGAIN, if it is non-blocking; or EINTR. */
 int san_sv_wait(int fd);
-/** Set errno for a negative *rc* of librtsan, and explain it. Returns -1. */
-int san_sv_errno(int rc, const char *what);
+/** 0, or -1 with errno for a negative *rc*, which it explains. */
+int san_sv_result(int rc, const char *what);
 
 /** *text*, as librtsan has it, as a GID of RoCE v2: IPv4 is mapped. */
 void san_sv_gid(const char *text, union ibv_gid *gid);

@@ -366,7 +366,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	struct sv_qp *q = rc == 0 ? calloc(1, sizeof(*q)) : NULL;
 
 	if (q == NULL) {
-		san_sv_errno(rc != 0 ? rc : -ENOMEM, "ibv_create_qp()");
+		san_sv_result(rc != 0 ? rc : -ENOMEM, "ibv_create_qp()");
 		return NULL;
 	}
 	memcpy(&q->init, a, sizeof(q->init));
@@ -402,7 +402,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 		return &q->ibv;
 	rtsan_qp_destroy(q->rt);
 	qp_free(q);
-	san_sv_errno(rc, "ibv_create_qp()");
+	san_sv_result(rc, "ibv_create_qp()");
 	return NULL;
 }
 

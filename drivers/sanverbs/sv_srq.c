@@ -79,7 +79,7 @@ ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	}
 	if (rc != 0) {
 		srq_free(s);
-		san_sv_errno(rc, "ibv_create_srq()");
+		san_sv_result(rc, "ibv_create_srq()");
 		return NULL;
 	}
 	s->max_wr = a->attr.max_wr;
