@@ -44,36 +44,36 @@ register_memory(struct sv_device *dev, void *addr, size_t length, unsigned int a
 		((access & IBV_ACCESS_REMOTE_READ) != 0 ? RTSAN_REMOTE_PULL : 0) |
 		((access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? RTSAN_REMOTE_ATOMIC : 0);
 	uintptr_t in_page = (uintptr_t)addr % (uintptr_t)getpagesize();
+	bool is_written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
 
-	if ((access & IBV_ACCESS_LOCAL_WRITE) != 0 &&
+	if (length == 0 ||
+	    (!is_written && (rights & (RTSAN_REMOTE_PUSH | RTSAN_REMOTE_ATOMIC)) != 0))
+		return san_sv_refuse(-EINVAL, "no bytes, or only peers write");
+	if (is_written &&
 	    madvise((char *)addr - in_page, length + in_page, MADV_POPULATE_WRITE) != 0)
 		return san_sv_refuse(-EFAULT, "not mapped, or not writable");
 	return rtsan_mr_reg(dev->rt, addr, length, rights, mr);
 }
 
-/* The declaration is that of the functions without iova; *access* has the flags that are known. */
-static struct ibv_mr *
-reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+/* *access* has the flags that are known: the declaration is that of the functions without iova. */
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
 	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE |
 		IBV_ACCESS_OPTIONAL_RANGE;
+	struct sv_device *dev = san_sv_device(pd->context);
 	struct sv_mr *mr;
 	int rc;
 
+	SV_ELSE_NEXT(dev, ibv_reg_mr_iova2, pd, addr, length, iova, access);
 	if ((access & ~known) != 0 || iova != (uintptr_t)addr) {
 		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (length == 0 ||
-	    ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
-	     (access & IBV_ACCESS_LOCAL_WRITE) == 0)) {
-		errno = EINVAL;
 		return NULL;
 	}
 	mr = calloc(1, sizeof(*mr));
 	if (mr == NULL)
 		return NULL;
-	rc = register_memory(san_sv_device(pd->context), addr, length, access, &mr->rt);
+	rc = register_memory(dev, addr, length, access, &mr->rt);
 	if (rc != 0) {
 		free(mr);
 		san_sv_result(rc, "ibv_reg_mr()");
@@ -91,24 +91,17 @@ reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int
 }
 
 struct ibv_mr *
-ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr, pd, addr, length, access);
-	return reg_mr(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
-}
-
-struct ibv_mr *
 ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr_iova, pd, addr, length, iova, access);
-	return reg_mr(pd, addr, length, iova, (unsigned int)access);
+	return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
 struct ibv_mr *
-ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr_iova2, pd, addr, length, iova, access);
-	return reg_mr(pd, addr, length, iova, access);
+	SV_ELSE_NEXT(san_sv_device(pd->context), ibv_reg_mr, pd, addr, length, access);
+	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 void
