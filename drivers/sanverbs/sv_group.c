@@ -188,13 +188,13 @@ san_sv_group_end(struct sv_qp *q)
 /* ---- members ---- */
 
 static void
-forget(struct sv_group *g, const union ibv_gid *gid, uint32_t qpn)
+forget(struct sv_group *g, const struct sv_target *member)
 {
 	uint32_t i;
 
 	for (i = 0; i < g->nb_members; i++)
-		if (g->members[i].qpn == qpn &&
-		    memcmp(&g->members[i].gid, gid, sizeof(*gid)) == 0)
+		if (g->members[i].qpn == member->qpn &&
+		    memcmp(&g->members[i].gid, &member->gid, sizeof(member->gid)) == 0)
 			g->members[i--] = g->members[--g->nb_members];
 }
 
@@ -204,24 +204,23 @@ san_sv_group_forget(struct sv_qp *q, const struct sv_target *member)
 	struct sv_group *g = san_sv_group_find(q, &member->mgid);
 
 	if (g != NULL)
-		forget(g, &member->gid, member->qpn);
+		forget(g, member);
 }
 
 static void
 on_announcement(struct sv_group *g, const struct announcement *a)
 {
-	uint32_t kind = ntohl(a->kind), qpn = ntohl(a->qpn);
+	struct sv_target member = {.gid = a->gid, .qpn = ntohl(a->qpn)};
+	uint32_t kind = ntohl(a->kind);
 	SAN_LOCKED(&g->q->lock);
 
 	if (kind == ASK && g->is_member)
 		announce(g, ANSWER);
-	if (qpn == 0 || (qpn == g->q->ibv.qp_num && g->q->blocks_self))
+	if (member.qpn == 0 || (member.qpn == g->q->ibv.qp_num && g->q->blocks_self))
 		return;
-	forget(g, &a->gid, qpn);
-	if (kind == LEAVE || g->nb_members == SV_MEMBERS)
-		return;
-	g->members[g->nb_members].gid = a->gid;
-	g->members[g->nb_members++].qpn = qpn;
+	forget(g, &member);
+	if (kind != LEAVE && g->nb_members != SV_MEMBERS)
+		g->members[g->nb_members++] = member;
 }
 
 void
@@ -267,7 +266,7 @@ rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_mc_attr_ex 
 	struct sv_cm_event *e;
 	union ibv_gid mgid;
 	bool is_member;
-	int rc = 0;
+	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_join_multicast_ex, cm_id, attr, context);
 	if ((attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS) == 0 || id->dev == NULL ||
@@ -276,9 +275,8 @@ rdma_join_multicast_ex(struct rdma_cm_id *cm_id, struct rdma_cm_join_mc_attr_ex 
 	san_sv_cm_gid(attr->addr, &mgid);
 	is_member = (attr->comp_mask & RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS) == 0 ||
 		attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER;
-	if (!san_sv_is_group(&mgid))
-		rc = -EINVAL;
-	else if (cm_id->qp != NULL)
+	rc = san_sv_is_group(&mgid) ? 0 : -EINVAL;
+	if (rc == 0 && cm_id->qp != NULL)
 		rc = san_sv_group_join((struct sv_qp *)cm_id->qp, &mgid, is_member);
 	if (rc != 0)
 		return san_sv_result(rc, "rdma_join_multicast()");

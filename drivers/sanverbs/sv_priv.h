@@ -188,10 +188,7 @@ struct sv_group {
 	int fd; /**< socket of the kernel, by which members find each other */
 	bool is_member;
 	uint32_t nb_members;
-	struct {
-		union ibv_gid gid;
-		uint32_t qpn;
-	} members[SV_MEMBERS]; /**< under the lock of *q* */
+	struct sv_target members[SV_MEMBERS]; /**< GIDs and numbers; under the lock of *q* */
 	LIST_ENTRY(sv_group) link;
 };
 
@@ -260,6 +257,7 @@ extern _Atomic int rtsan_nb_threads; /**< of librtsan: threads that change no gl
 void *san_sv_next(const char *name);
 /** Number of devices; the first call opens them. */
 int san_sv_devices(void);
+/** NULL: there are not so many. */
 struct sv_device *san_sv_device_at(int place);
 
 /** Returns *rc*; *why*, a literal, is what san_sv_explain() says of it. */
