@@ -314,20 +314,18 @@ is_loopback(const union ibv_gid *gid)
 static struct sv_device *
 device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid *gid)
 {
+	struct sv_device *dev;
 	union ibv_gid wanted;
 	int i, k;
 
 	san_sv_cm_gid(src, &wanted);
-	for (i = 0; i < san_sv_devices(); i++) {
-		struct sv_device *dev = san_sv_device_at(i);
-
+	for (i = 0; (dev = san_sv_device_at(i)) != NULL; i++)
 		for (k = 0; k < dev->nb_gids; k++) {
 			*gid = dev->gids[k];
 			if (is_any(src) ? is_v4(gid) == (dst->sa_family == AF_INET) :
 					  memcmp(&wanted, gid, sizeof(wanted)) == 0)
 				return dev;
 		}
-	}
 	return NULL;
 }
 

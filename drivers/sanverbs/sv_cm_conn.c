@@ -75,14 +75,17 @@ san_sv_cm_has_qp(struct sv_device *dev, const struct sv_qp *q)
 	return false;
 }
 
-/* Create what the program leaves to us: a completion queue with a channel. */
+/* Create a completion queue with a channel, if the program leaves *used* to us. */
 static int
 create_cq(struct rdma_cm_id *id, uint32_t depth, struct ibv_comp_channel **channel,
-	  struct ibv_cq **cq)
+	  struct ibv_cq **cq, struct ibv_cq **used)
 {
+	if (*used != NULL)
+		return 0;
 	*channel = ibv_create_comp_channel(id->verbs);
 	if (*channel != NULL)
 		*cq = ibv_create_cq(id->verbs, depth != 0 ? (int)depth : 1, id, *channel, 0);
+	*used = *cq;
 	return *cq != NULL ? 0 : -1;
 }
 
@@ -112,14 +115,11 @@ rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == NULL)
 		attr->pd = id->pd;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
-	if ((attr->send_cq != NULL ||
-	     create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq) == 0) &&
-	    (attr->recv_cq != NULL ||
-	     create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq) == 0)) {
-		attr->send_cq = attr->send_cq != NULL ? attr->send_cq : id->send_cq;
-		attr->recv_cq = attr->recv_cq != NULL ? attr->recv_cq : id->recv_cq;
+	if (create_cq(id, attr->cap.max_send_wr, &id->send_cq_channel, &id->send_cq,
+		      &attr->send_cq) == 0 &&
+	    create_cq(id, attr->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq,
+		      &attr->recv_cq) == 0)
 		qp = san_sv_create_qp_ex(id->verbs, attr);
-	}
 	if (qp == NULL) {
 		destroy_cqs(id);
 		return -1;
@@ -249,11 +249,10 @@ pass_data(struct sv_cm_event *e, const struct rtsan_event *ev)
 static int
 listen_at(struct sv_id *id, __be16 port, uint16_t backlog)
 {
+	struct sv_device *dev;
 	int i, rc = 0;
 
-	for (i = 0; i < san_sv_devices() && rc == 0; i++) {
-		struct sv_device *dev = san_sv_device_at(i);
-
+	for (i = 0; (dev = san_sv_device_at(i)) != NULL && rc == 0; i++) {
 		if (id->dev != NULL && id->dev != dev)
 			continue;
 		/* no request is handled before *listeners* has the listener */
@@ -261,8 +260,7 @@ listen_at(struct sv_id *id, __be16 port, uint16_t backlog)
 		rc = rtsan_listen(dev->rt, service_of(id, port), 0, backlog, &id->listeners[i]);
 	}
 	for (i = 0; i < SV_DEVICES && rc != 0; i++) {
-		if (id->listeners[i] != NULL)
-			rtsan_listener_destroy(id->listeners[i]);
+		rtsan_listener_destroy(id->listeners[i]);
 		id->listeners[i] = NULL;
 	}
 	return rc;

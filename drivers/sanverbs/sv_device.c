@@ -231,7 +231,7 @@ san_sv_devices(void)
 struct sv_device *
 san_sv_device_at(int place)
 {
-	return &devices[place];
+	return place < nb_devices ? &devices[place] : NULL;
 }
 
 /* The list of the next library is kept behind the one that the program gets: some free() that. */

@@ -191,14 +191,6 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 	return 0;
 }
 
-/* Skip *nb* requests of a list. */
-#define SKIP(wr, nb)                       \
-	do {                               \
-		int left = (nb);           \
-		for (; left > 0; left--)   \
-			(wr) = (wr)->next; \
-	} while (0)
-
 /* What a post that took *n* returns. 0: go on with the rest, or an errno. */
 static int
 errno_of(int n)
@@ -229,8 +221,9 @@ post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
 		if (nb == 0)
 			return wrong;
 		n = post_sends(q, burst, dests, nb);
-		SKIP(*wr, n);
 		rc = errno_of(n);
+		for (; n > 0; n--)
+			*wr = (*wr)->next;
 		if (rc != 0)
 			return rc;
 	}
@@ -270,8 +263,9 @@ san_sv_post_recv_list(int (*post)(void *arg, const struct rtsan_recv_wr *wr, int
 			};
 		}
 		n = nb > 0 ? post(arg, burst, nb) : -EINVAL;
-		SKIP(*wr, n);
 		rc = errno_of(n);
+		for (; n > 0; n--)
+			*wr = (*wr)->next;
 	}
 	return rc;
 }

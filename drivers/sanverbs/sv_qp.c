@@ -347,15 +347,14 @@ choose_place(struct sv_device *dev, struct sv_qp *q)
 
 	for (i = 0; i < SV_QPS; i++) {
 		place = (dev->qp_next + i) % SV_QPS;
-		if (dev->qps[place] == NULL)
-			break;
+		if (dev->qps[place] != NULL)
+			continue;
+		dev->qp_next = place + 1;
+		dev->qps[place] = q;
+		q->ibv.qp_num = dev->number << SV_QP_BITS | place;
+		return 0;
 	}
-	if (i == SV_QPS)
-		return -ENOSPC;
-	dev->qp_next = place + 1;
-	dev->qps[place] = q;
-	q->ibv.qp_num = dev->number << SV_QP_BITS | place;
-	return 0;
+	return -ENOSPC;
 }
 
 struct ibv_qp *
