@@ -9,7 +9,7 @@
 
 #include "core_priv.h"
 
-#define DRAIN_RNR_MS 10000 /* in place of a wait without an end, when a connection ends */
+#define DRAIN_RNR_MS 3000 /* in place of a wait without an end, when a connection ends */
 
 /* The slot of *qp*, or NO_SLOT. */
 static uint32_t *
