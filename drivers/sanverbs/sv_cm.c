@@ -477,7 +477,5 @@ int
 rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *value, size_t length)
 {
 	SV_CM_ELSE_NEXT(rdma_set_option, cm_id, level, name, value, length);
-	if (level != RDMA_OPTION_ID)
-		return san_sv_result(-ENOSYS, "rdma_set_option()");
-	return 0;
+	return san_sv_result(level == RDMA_OPTION_ID ? 0 : -ENOSYS, "rdma_set_option()");
 }

@@ -40,7 +40,7 @@ struct sv_cm_channel {
 struct sv_id {
 	struct rdma_cm_id id;
 	struct sv_device *dev;       /**< NULL: not bound to one */
-	bool is_sync;                /**< its calls wait for their events, on a channel of its own */
+	bool is_sync;                /**< calls wait for their events, on a channel of its own */
 	struct sv_qp *q;             /**< that it connects: *id.qp*, or the program's own */
 	bool is_active;              /**< it connects, and does not accept */
 	struct rdma_conn_param peer; /**< what the peer sent last, without private data */

@@ -302,7 +302,7 @@ rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 	struct sv_id *id = (struct sv_id *)cm_id;
 	uint8_t buf[RTSAN_PRIVATE_MAX];
 	struct rtsan_conn_param param;
-	uint64_t service;
+	uint64_t service = service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr));
 	int rc;
 
 	SV_CM_ELSE_NEXT(rdma_connect, cm_id, p);
@@ -311,7 +311,6 @@ rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *p)
 	pthread_mutex_lock(&id->dev->lock);
 	rc = fill_param(id, p, buf, &param);
 	if (rc == 0) {
-		service = service_of(id, *san_sv_cm_port(&cm_id->route.addr.dst_addr));
 		id->is_active = true;
 		if (cm_id->qp_type == IBV_QPT_UD)
 			rc = san_sv_ud_ask(id->q, gid, service, &param);

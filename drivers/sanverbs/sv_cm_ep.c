@@ -54,12 +54,10 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 		return rc;
 	info = calloc(1, sizeof(*info));
 	rc = info != NULL ? 0 : -ENOMEM;
-	if (rc == 0 && is_passive)
-		rc = copy_addr(&info->ai_src_addr, &info->ai_src_len, found->ai_addr,
-			       found->ai_addrlen);
-	else if (rc == 0)
-		rc = copy_addr(&info->ai_dst_addr, &info->ai_dst_len, found->ai_addr,
-			       found->ai_addrlen);
+	if (rc == 0)
+		rc = copy_addr(is_passive ? &info->ai_src_addr : &info->ai_dst_addr,
+			       is_passive ? &info->ai_src_len : &info->ai_dst_len,
+			       found->ai_addr, found->ai_addrlen);
 	if (rc == 0 && h->ai_src_len != 0 && !is_passive)
 		rc = copy_addr(&info->ai_src_addr, &info->ai_src_len, h->ai_src_addr,
 			       h->ai_src_len);

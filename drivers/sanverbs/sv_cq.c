@@ -81,13 +81,6 @@ san_sv_works_add(struct sv_works *works, uint64_t wr_id, enum ibv_wc_opcode opco
 }
 
 void
-san_sv_works_fini(struct sv_works *works)
-{
-	free(works->list);
-	*works = (struct sv_works){0};
-}
-
-void
 san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num)
 {
 	uint32_t i, nb = 0;
@@ -305,7 +298,6 @@ cq_free(struct sv_cq *cq)
 		close(cq->due_fd);
 	if (cq->rt != NULL)
 		rtsan_cq_destroy(cq->rt);
-	pthread_mutex_destroy(&cq->lock);
 	free(cq->own);
 	free(cq);
 }

@@ -556,8 +556,6 @@ ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gi
 }
 
 /* No header has it, but ibv_devinfo calls it. *type*: 0: RoCE v1, 1: RoCE v2. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type);
-
 int
 ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index, int *type)
 {

@@ -9,9 +9,6 @@
 
 #include "sv_priv.h"
 
-#define ACCESS_REMOTE \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
 /* ---- domains ---- */
 
 struct ibv_pd *
@@ -59,8 +56,8 @@ register_memory(struct sv_device *dev, void *addr, size_t length, unsigned int a
 struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE |
-		IBV_ACCESS_OPTIONAL_RANGE;
+	const unsigned int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_OPTIONAL_RANGE;
 	struct sv_device *dev = san_sv_device(pd->context);
 	struct sv_mr *mr;
 	int rc;

@@ -24,7 +24,6 @@ static const enum rtsan_wr_opcode opcodes[] = {
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = RTSAN_WR_CMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = RTSAN_WR_FETCH_ADD,
 };
-#define NB_OPCODES (sizeof(opcodes) / sizeof(opcodes[0]))
 
 /* True if it is for datagrams, which have no connection whose state matters. */
 static bool
@@ -166,7 +165,7 @@ convert(const struct sv_qp *q, const struct ibv_send_wr *from, struct rtsan_send
 	bool is_atomic = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
 		from->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 
-	if (from->opcode >= NB_OPCODES || opcodes[from->opcode] == 0)
+	if (from->opcode >= sizeof(opcodes) / sizeof(opcodes[0]) || opcodes[from->opcode] == 0)
 		return EOPNOTSUPP;
 	if ((uint32_t)from->num_sge > q->init.cap.max_send_sge)
 		return EINVAL;
@@ -205,13 +204,14 @@ post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
 {
 	struct rtsan_send_wr burst[SV_BURST];
 	struct sv_dest dests[SV_BURST];
+	int rc = 0;
 	SAN_LOCKED(&q->lock);
 
 	if (q->ibv.state != IBV_QPS_RTS && q->ibv.state != IBV_QPS_ERR)
 		return EINVAL;
-	while (*wr != NULL) {
+	while (rc == 0 && *wr != NULL) {
 		struct ibv_send_wr *at = *wr;
-		int nb, n, wrong = 0, rc;
+		int nb, n, wrong = 0;
 
 		for (nb = 0; nb < SV_BURST && at != NULL; nb++, at = at->next) {
 			wrong = convert(q, at, &burst[nb], &dests[nb]);
@@ -224,10 +224,8 @@ post_send_list(struct sv_qp *q, struct ibv_send_wr **wr)
 		rc = errno_of(n);
 		for (; n > 0; n--)
 			*wr = (*wr)->next;
-		if (rc != 0)
-			return rc;
 	}
-	return 0;
+	return rc;
 }
 
 int

@@ -228,9 +228,8 @@ struct sv_qp {
 	pthread_mutex_t lock;         /**< protects posting */
 	struct sv_id *id;             /**< identifier that connects it; NULL: the program */
 	enum sv_link link;            /**< under the lock of the device */
-	bool is_ex;
-	bool is_failing; /**< a send has failed because the peer has gone */
-	bool is_last;    /**< LAST_WQE_REACHED is reported: it takes no more receives of its SRQ */
+	bool is_failing;              /**< a send has failed because the peer has gone */
+	bool is_last;                 /**< LAST_WQE_REACHED is reported: no more from its SRQ */
 	/** Work posted before the connection was there. */
 	struct sv_works early_sends, early_recvs;
 	/**
@@ -241,7 +240,7 @@ struct sv_qp {
 	/* memory for sends that librtsan does not take as they are; NULL: not needed yet */
 	struct rtsan_mr *bounce;
 	uint64_t nb_bounced; /**< so far; they complete in order */
-	/* the requests between ibv_wr_start() and ibv_wr_complete(), with their elements */
+	/* requests between ibv_wr_start() and ibv_wr_complete(); NULL: it is no struct ibv_qp_ex */
 	struct rtsan_send_wr *staged;
 	struct rtsan_sge *staged_sges; /**< SV_SGES for each */
 	uint8_t *staged_bytes;         /**< SV_INLINE for each */
@@ -317,7 +316,6 @@ void san_sv_cqs_unlock(const struct sv_qp *q);
 /** Remove the completions of queue pair *qp_num*; with the lock of *cq*. */
 void san_sv_cq_forget(struct sv_cq *cq, uint32_t qp_num);
 void san_sv_works_add(struct sv_works *works, uint64_t wr_id, enum ibv_wc_opcode opcode);
-void san_sv_works_fini(struct sv_works *works);
 
 /* ---- sv_qp.c ---- */
 

@@ -327,9 +327,9 @@ destroy_rt(struct sv_qp *q)
 static void
 qp_free(struct sv_qp *q)
 {
-	san_sv_works_fini(&q->early_sends);
-	san_sv_works_fini(&q->early_recvs);
-	san_sv_works_fini(&q->late_recvs);
+	free(q->early_sends.list);
+	free(q->early_recvs.list);
+	free(q->late_recvs.list);
 	free(q->staged);
 	free(q->staged_sges);
 	free(q->staged_bytes);
@@ -374,7 +374,6 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	if (q->init.cap.max_inline_data < dev->caps.max_inline)
 		q->init.cap.max_inline_data = dev->caps.max_inline;
 	a->cap = q->init.cap;
-	q->is_ex = (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
 	q->ibv.context = context;
 	q->ibv.qp_context = a->qp_context;
 	q->ibv.pd = a->pd;
@@ -388,7 +387,7 @@ san_sv_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 	q->end.q = q;
 	pthread_mutex_init(&q->lock, NULL);
 	SAN_LOCKED(&dev->lock);
-	rc = q->is_ex ? san_sv_wr_init(q) : 0;
+	rc = (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 ? san_sv_wr_init(q) : 0;
 	if (rc == 0 && a->qp_type == IBV_QPT_UD)
 		rc = san_sv_ud_init(q);
 	if (rc == 0)
@@ -424,7 +423,7 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	struct sv_qp *q = (struct sv_qp *)qp;
 
 	SV_ELSE_NEXT(san_sv_device(qp->context), ibv_qp_to_qp_ex, qp);
-	return q->is_ex ? &q->ex : NULL;
+	return q->staged != NULL ? &q->ex : NULL;
 }
 
 /*

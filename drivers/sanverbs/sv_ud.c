@@ -125,7 +125,7 @@ flow_end(struct sv_qp *q, struct sv_flow *f)
 			san_sv_works_add(&dropped, s->wr_id, IBV_WC_SEND);
 	}
 	san_sv_complete(q->ibv.send_cq, q, &dropped, IBV_WC_SUCCESS);
-	san_sv_works_fini(&dropped);
+	free(dropped.list);
 	san_sv_cqs_unlock(q);
 	LIST_REMOVE(f, link);
 	q->nb_flows--;
@@ -289,7 +289,7 @@ complete_now(struct sv_qp *q, uint64_t wr_id)
 
 	san_sv_works_add(&works, wr_id, IBV_WC_SEND);
 	san_sv_complete(q->ibv.send_cq, q, &works, IBV_WC_SUCCESS);
-	san_sv_works_fini(&works);
+	free(works.list);
 }
 
 /* 1: it is under way; 0: it is dropped; -errno: it is malformed. */
