@@ -444,7 +444,6 @@ cmd_explain(int argc, char **argv)
 static int
 cmd_about(int argc, char **argv)
 {
-	(void)argc;
 	if (strcmp(argv[0], "--help") == 0) {
 		fputs(usage, stdout);
 	} else if (strcmp(argv[0], "--version") == 0) {

@@ -480,7 +480,6 @@ pep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct ofi_pep *pep = container_of(fid, struct ofi_pep, fid.fid);
 	OFI_LOCKED;
 
-	(void)flags;
 	if (bfid->fclass != FI_CLASS_EQ || pep->eq != NULL)
 		return -FI_EINVAL;
 	pep->eq = container_of(bfid, struct ofi_eq, fid.fid);

@@ -44,7 +44,6 @@ fabric_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_d
 	int rc;
 	OFI_LOCKED;
 
-	(void)info;
 	if (domain == NULL)
 		return -FI_ENOMEM;
 	domain->fabric = container_of(fabric, struct ofi_fabric, fid);

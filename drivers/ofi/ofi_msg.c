@@ -375,7 +375,6 @@ san_ofi_msg_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, e
 	const uint64_t both = FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC;
 	bool compares = (flags & FI_COMPARE_ATOMIC) != 0;
 
-	(void)domain;
 	if ((flags & FI_TAGGED) != 0) /* to a tagged receive */
 		return -FI_EOPNOTSUPP;
 	if ((flags & ~both) != 0 || flags == both)
@@ -466,7 +465,6 @@ static ssize_t
 atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv,
 		    void **result_desc, size_t nb_result, uint64_t flags)
 {
-	(void)result_desc;
 	return ATOMIC_POST(ep, msg, .kind = FI_FETCH_ATOMIC, .call = OFI_CALL_MSG, .flags = flags,
 			   .result = ATOMIC_ONE(resultv, nb_result));
 }
@@ -480,7 +478,6 @@ atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 	const struct fi_rma_ioc at = {addr, 1, key};
 	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
 
-	(void)result_desc;
 	return ATOMIC_POST(ep, &msg, .kind = FI_FETCH_ATOMIC,
 			   .result = ATOMIC_ONE(resultv, nb_result));
 }
@@ -501,7 +498,6 @@ atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 		    const struct fi_ioc *comparev, void **compare_desc, size_t nb_compare,
 		    struct fi_ioc *resultv, void **result_desc, size_t nb_result, uint64_t flags)
 {
-	(void)compare_desc, (void)result_desc;
 	return ATOMIC_POST(ep, msg, .kind = FI_COMPARE_ATOMIC, .call = OFI_CALL_MSG, .flags = flags,
 			   .compare = ATOMIC_ONE(comparev, nb_compare),
 			   .result = ATOMIC_ONE(resultv, nb_result));
@@ -517,7 +513,6 @@ atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size
 	const struct fi_rma_ioc at = {addr, 1, key};
 	const struct fi_msg_atomic msg = {iov, desc, count, to, &at, 1, datatype, op, context, 0};
 
-	(void)compare_desc, (void)result_desc;
 	return ATOMIC_POST(ep, &msg, .kind = FI_COMPARE_ATOMIC,
 			   .compare = ATOMIC_ONE(comparev, nb_compare),
 			   .result = ATOMIC_ONE(resultv, nb_result));
@@ -549,21 +544,18 @@ atomic_is_valid(enum fi_datatype datatype, enum fi_op op, size_t *count, uint64_
 static int
 atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
 	return atomic_is_valid(datatype, op, count, 0);
 }
 
 static int
 atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
 	return atomic_is_valid(datatype, op, count, FI_FETCH_ATOMIC);
 }
 
 static int
 atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
 	return atomic_is_valid(datatype, op, count, FI_COMPARE_ATOMIC);
 }
 
@@ -607,7 +599,6 @@ srx_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct ofi_rxq *q = container_of(fid, struct ofi_rxq, fid.fid);
 
-	(void)flags;
 	if (bfid->fclass != FI_CLASS_CQ || q->cq != NULL)
 		return -FI_EINVAL;
 	q->cq = container_of(bfid, struct ofi_cq, fid.fid);
@@ -618,7 +609,6 @@ srx_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 static int
 srx_control(struct fid *fid, int command, void *arg)
 {
-	(void)fid, (void)arg;
 	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
 }
 

@@ -249,7 +249,6 @@ cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *from, const
 	ssize_t n;
 	OFI_LOCKED;
 
-	(void)cond;
 	if (cq->wait.obj == FI_WAIT_NONE)
 		return -FI_EINVAL;
 	do {
@@ -276,7 +275,6 @@ cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
 		offsetof(struct fi_cq_err_entry, err_data_size);
 	OFI_LOCKED;
 
-	(void)flags;
 	if (cq_first(cq) == NULL || cq_first(cq)->err == 0)
 		return -FI_EAGAIN;
 	memcpy(buf, cq_first(cq), size);
@@ -302,7 +300,6 @@ cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data, char *buf,
 {
 	const char *text = rtsan_status_text((uint8_t)prov_errno);
 
-	(void)fid, (void)err_data;
 	if (prov_errno >= OFI_ERRNO) /* the peer's provider has refused it */
 		text = fi_strerror(prov_errno - OFI_ERRNO);
 	if (buf != NULL && len != 0)
@@ -577,7 +574,6 @@ eq_write(struct fid_eq *fid, uint32_t type, const void *buf, size_t len, uint64_
 	const struct ofi_event ev = {.type = type, .is_user = true, .length = len};
 	OFI_LOCKED;
 
-	(void)flags;
 	san_ofi_report_event(eq, &ev, buf);
 	return (ssize_t)len;
 }
@@ -587,7 +583,6 @@ eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data, char *buf,
 {
 	const char *text = rtsan_reason_text((uint8_t)prov_errno);
 
-	(void)fid, (void)err_data;
 	if (buf != NULL && len != 0)
 		snprintf(buf, len, "%s", text);
 	return text;
@@ -655,7 +650,6 @@ san_ofi_queue_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 	int i, rc = 0;
 	OFI_LOCKED;
 
-	(void)fabric;
 	for (i = 0; i < count && rc == 0; i++) {
 		if (fids[i]->fclass != FI_CLASS_CQ && fids[i]->fclass != FI_CLASS_EQ &&
 		    fids[i]->fclass != FI_CLASS_CNTR)

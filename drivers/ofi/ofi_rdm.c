@@ -512,7 +512,6 @@ av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
 	union ofi_addr a;
 	int n;
 
-	(void)fid;
 	if (san_ofi_addr_read(&a, addr, sizeof(a)) != 0)
 		return NULL;
 	san_ofi_addr_text(&a, ip);

@@ -11,6 +11,18 @@
 #include "sv_priv.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t acked = PTHREAD_COND_INITIALIZER;
+/* Events of objects that programs have and did not acknowledge. */
+static STAILQ_HEAD(, sv_async) taken = STAILQ_HEAD_INITIALIZER(taken);
+
+/* The first one of *element*, from *e* on. */
+static struct sv_async *
+find(struct sv_async *e, const void *element)
+{
+	while (e != NULL && e->event.element.qp != element)
+		e = STAILQ_NEXT(e, link);
+	return e;
+}
 
 void
 san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *element)
@@ -45,6 +57,8 @@ san_sv_async_forget(struct ibv_context *context, const void *element)
 		eventfd_read(context->async_fd, &value);
 		free(e);
 	}
+	while (element != NULL && find(STAILQ_FIRST(&taken), element) != NULL)
+		pthread_cond_wait(&acked, &lock);
 }
 
 static bool
@@ -61,7 +75,10 @@ take(struct ibv_context *context, struct ibv_async_event *event)
 	STAILQ_REMOVE_HEAD(&c->events, link);
 	eventfd_read(context->async_fd, &value);
 	*event = e->event;
-	free(e);
+	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
+		free(e);
+	else
+		STAILQ_INSERT_TAIL(&taken, e, link);
 	return true;
 }
 
@@ -75,19 +92,21 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	return 0;
 }
 
-/* Ours need nothing: an object may be destroyed at once. */
+/* Ours are in the list, or are DEVICE_FATAL, of which nothing is to be acknowledged anywhere. */
 void
 ibv_ack_async_event(struct ibv_async_event *event)
 {
 	void (*next)(struct ibv_async_event *) = dlsym(RTLD_NEXT, "ibv_ack_async_event");
-	const struct ibv_context *context = NULL;
+	struct sv_async *e;
 
-	if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
-		context = event->element.srq->context;
-	else if (event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		context = event->element.qp->context;
-	else if (event->event_type == IBV_EVENT_DEVICE_FATAL)
-		return;
-	if (next != NULL && (context == NULL || san_sv_device(context) == NULL))
+	pthread_mutex_lock(&lock);
+	e = find(STAILQ_FIRST(&taken), event->element.qp);
+	if (e != NULL) {
+		STAILQ_REMOVE(&taken, e, sv_async, link);
+		pthread_cond_broadcast(&acked);
+	}
+	pthread_mutex_unlock(&lock);
+	if (e == NULL && event->event_type != IBV_EVENT_DEVICE_FATAL && next != NULL)
 		next(event);
+	free(e);
 }

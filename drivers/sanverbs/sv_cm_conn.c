@@ -175,6 +175,8 @@ fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_
 	if (q == NULL || q->ibv.qp_type != id->id.qp_type || q->link == SV_LINK_WAITS ||
 	    q->link == SV_LINK_UP)
 		return -EINVAL;
+	if (san_sv_ud_is_asking(q))
+		return san_sv_refuse(-EBUSY, "its queue pair waits for another answer");
 	join(id, q);
 	qp_num = htonl(q->ibv.qp_num);
 	*out = (struct rtsan_conn_param){
@@ -523,6 +525,7 @@ is_answer(const struct rtsan_event *ev)
 	const struct sv_cm_hello *h = (const struct sv_cm_hello *)ev->private_data;
 
 	return ev->type == RTSAN_EV_REJECTED && ev->private_len >= sizeof(*h) &&
+		h->length <= ev->private_len - sizeof(*h) &&
 		memcmp(h->qp_num, none, sizeof(none)) != 0;
 }
 
@@ -546,16 +549,14 @@ san_sv_cm_qp_event(struct sv_qp *q, const struct rtsan_event *ev)
 		status = REJ_CONSUMER;
 	else if (ev->reason == RTSAN_R_NO_LISTENER)
 		status = REJ_NO_SERVICE;
-	if (q->ibv.qp_type == IBV_QPT_UD) {
-		if (is_answer(ev))
-			status = 0;
-		type = is_answer(ev)                     ? RDMA_CM_EVENT_ESTABLISHED :
-			ev->type == RTSAN_EV_ESTABLISHED ? RDMA_CM_EVENT_REJECTED :
-							   type;
-	} else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->id.qp != NULL)
+	if (q->ibv.qp_type == IBV_QPT_UD && is_answer(ev)) {
+		type = RDMA_CM_EVENT_ESTABLISHED;
+		status = 0;
+	} else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->id.qp != NULL) {
 		q->ibv.state = IBV_QPS_RTS;
-	else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->is_active)
+	} else if (ev->type == RTSAN_EV_ESTABLISHED && q->id->is_active) {
 		type = RDMA_CM_EVENT_CONNECT_RESPONSE;
+	}
 	SAN_LOCKED(&san_sv_cm_lock);
 	e = san_sv_cm_report(q->id, NULL, type, status);
 	if (e != NULL && ev->type != RTSAN_EV_DISCONNECTED)

@@ -414,7 +414,6 @@ san_sv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct sv_cq *cq = (struct sv_cq *)ibcq;
 	int rc;
 
-	(void)solicited_only;
 	if (ibcq->channel == NULL)
 		return 0;
 	SAN_LOCKED(&cq->lock);

@@ -8,13 +8,15 @@
  * A datagram to a group goes to each member by a flow, because the transport has connections only.
  * Members find each other by the multicast of the kernel: who joins asks, and members answer with
  * address and number. So the hosts must reach each other by the kernel, too. What an announcement
- * says is not proved, and need not be: whoever may join gets the datagrams. A member that leaves
- * says so; one that does not answer a flow's request is forgotten.
+ * says is not proved, and need not be: whoever may join gets the datagrams. A member that its
+ * process does not know is forgotten. A sender asks again each second, because announcements get
+ * lost.
  */
 
 #include <arpa/inet.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sv_cm.h"
@@ -22,10 +24,12 @@
 #define PORT  4793       /* of UDP */
 #define MAGIC 0x73764d43 /* "svMC" */
 
+#define ASK_NS    1000000000u /* a sender asks as often, at most */
+#define ANSWER_NS 10000000u   /* and a member answers */
+
 enum kind {
 	ASK,
-	ANSWER,
-	LEAVE
+	ANSWER
 };
 
 /** What members announce, big endian. */
@@ -44,8 +48,17 @@ san_sv_is_group(const union ibv_gid *gid)
 	return IN6_IS_ADDR_MULTICAST(a) || (IN6_IS_ADDR_V4MAPPED(a) && gid->raw[12] >> 4 == 14);
 }
 
-/* 0 or -errno. */
-static int
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * ASK_NS + (uint64_t)t.tv_nsec;
+}
+
+/* It may get lost, as others do. */
+static void
 announce(const struct sv_group *g, enum kind kind)
 {
 	const struct sv_device *dev = san_sv_device(g->q->ibv.context);
@@ -59,7 +72,7 @@ announce(const struct sv_group *g, enum kind kind)
 	struct sockaddr_storage to;
 
 	san_sv_cm_addr(&g->mgid, htons(PORT), &to);
-	return sendto(g->fd, &a, sizeof(a), 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+	sendto(g->fd, &a, sizeof(a), 0, (struct sockaddr *)&to, sizeof(to));
 }
 
 /* A socket that gets what is sent to the group. -errno. */
@@ -88,7 +101,10 @@ group_free(struct sv_group *g)
 {
 	if (g->link.le_prev != NULL)
 		LIST_REMOVE(g, link);
-	close(g->fd);
+	if (g->fd >= 0) { /* a child of fork() may have it, too, so closing does not remove it */
+		epoll_ctl(san_sv_device(g->q->ibv.context)->groups_fd, EPOLL_CTL_DEL, g->fd, NULL);
+		close(g->fd);
+	}
 	free(g);
 }
 
@@ -133,8 +149,12 @@ san_sv_group_get(struct sv_qp *q, const union ibv_gid *mgid)
 {
 	struct sv_group *g = san_sv_group_find(q, mgid);
 
-	if (g == NULL && san_sv_explain(group_create(q, mgid, &g), "multicast") == 0)
+	if (g == NULL && san_sv_explain(group_create(q, mgid, &g), "multicast") != 0)
+		return NULL;
+	if (now_ns() - g->asked_ns >= ASK_NS) {
+		g->asked_ns = now_ns();
 		announce(g, ASK);
+	}
 	return g;
 }
 
@@ -151,15 +171,14 @@ san_sv_group_join(struct sv_qp *q, const union ibv_gid *mgid, bool is_member)
 	if (rc != 0)
 		return rc;
 	g->is_member |= is_member;
-	return announce(g, ASK);
+	announce(g, ASK);
+	return 0;
 }
 
 /* With the locks of the queue pair and its device. */
 static void
 leave(struct sv_group *g)
 {
-	if (g->is_member)
-		announce(g, LEAVE);
 	san_sv_ud_leave(g->q, &g->mgid);
 	group_free(g);
 }
@@ -210,17 +229,23 @@ san_sv_group_forget(struct sv_qp *q, const struct sv_target *member)
 static void
 on_announcement(struct sv_group *g, const struct announcement *a)
 {
+	const struct sv_device *dev = san_sv_device(g->q->ibv.context);
 	struct sv_target member = {.gid = a->gid, .qpn = ntohl(a->qpn)};
-	uint32_t kind = ntohl(a->kind);
+	bool is_self = member.qpn == g->q->ibv.qp_num &&
+		memcmp(&a->gid, &dev->gids[san_sv_gid_like(dev, &a->gid)], sizeof(a->gid)) == 0;
 	SAN_LOCKED(&g->q->lock);
 
-	if (kind == ASK && g->is_member)
+	if (a->kind == htonl(ASK) && g->is_member && now_ns() - g->answered_ns >= ANSWER_NS) {
+		g->answered_ns = now_ns();
 		announce(g, ANSWER);
-	if (member.qpn == 0 || (member.qpn == g->q->ibv.qp_num && g->q->blocks_self))
+	}
+	if (member.qpn == 0 || (is_self && g->q->blocks_self))
 		return;
 	forget(g, &member);
-	if (kind != LEAVE && g->nb_members != SV_MEMBERS)
+	if (g->nb_members < SV_MEMBERS)
 		g->members[g->nb_members++] = member;
+	else /* some may not be there */
+		g->members[g->next++ % SV_MEMBERS] = member;
 }
 
 void

@@ -108,7 +108,7 @@ san_sv_mr_retry(struct sv_device *dev)
 
 	for (mr = LIST_FIRST(&dev->waiting_mrs); mr != NULL; mr = next) {
 		next = LIST_NEXT(mr, link);
-		if (rtsan_mr_dereg(mr->rt) == 0) {
+		if (rtsan_mr_dereg(mr->rt) != -EBUSY) {
 			LIST_REMOVE(mr, link);
 			free(mr);
 		}
@@ -130,7 +130,6 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 		LIST_INSERT_HEAD(&dev->waiting_mrs, mr, link);
 		return 0;
 	}
-	if (rc == 0)
-		free(mr);
+	free(mr); /* also if the daemon has ended */
 	return -san_sv_explain(rc, "ibv_dereg_mr()");
 }

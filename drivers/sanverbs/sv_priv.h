@@ -174,6 +174,7 @@ struct sv_flow {
 	struct sv_end end; /**< first */
 	struct rtsan_qp *rt;
 	bool is_ours;        /**< it was made for datagrams to the other one */
+	bool is_up;          /**< its connection is established */
 	bool is_question;    /**< for the number of a queue pair, by an identifier of librdmacm */
 	struct sv_target to; /**< the other one */
 	LIST_ENTRY(sv_flow) link;
@@ -187,7 +188,8 @@ struct sv_group {
 	union ibv_gid mgid;
 	int fd; /**< socket of the kernel, by which members find each other */
 	bool is_member;
-	uint32_t nb_members;
+	uint64_t asked_ns, answered_ns;
+	uint32_t nb_members, next;
 	struct sv_target members[SV_MEMBERS]; /**< GIDs and numbers; under the lock of *q* */
 	LIST_ENTRY(sv_group) link;
 };
@@ -290,7 +292,10 @@ struct sv_device *san_sv_device(const struct ibv_context *context);
 
 /** Report an event of *element*, an object of *context*, or of the device. */
 void san_sv_async(struct ibv_context *context, enum ibv_event_type type, void *element);
-/** *element* is destroyed: drop its events. NULL: all. */
+/**
+ * *element* is destroyed: drop its events, and wait until those that the program has are
+ * acknowledged; with no lock. NULL: drop all of the context.
+ */
 void san_sv_async_forget(struct ibv_context *context, const void *element);
 
 /* ---- sv_mr.c ---- */
@@ -373,6 +378,8 @@ void san_sv_ud_end(struct sv_qp *q);
  */
 int san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 		  const struct rtsan_conn_param *param);
+/** True if it waits for an answer; with that lock. */
+bool san_sv_ud_is_asking(const struct sv_qp *q);
 /** Take no more datagrams of a group; with the lock of *q*. */
 void san_sv_ud_leave(struct sv_qp *q, const union ibv_gid *mgid);
 /** Wait for the datagrams under way; with the lock of the device, released meanwhile. */

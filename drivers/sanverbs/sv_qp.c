@@ -311,6 +311,7 @@ destroy_rt(struct sv_qp *q)
 	san_sv_ud_end(q);
 	pthread_mutex_unlock(&q->lock);
 	san_sv_cqs_lock(q);
+	san_sv_cq_move((struct sv_cq *)q->ibv.recv_cq); /* receives of an SRQ that it has taken */
 	rtsan_qp_destroy(q->mirror);
 	rtsan_qp_destroy(q->rt);
 	q->rt = q->mirror = NULL;
@@ -452,18 +453,20 @@ ibv_destroy_qp(struct ibv_qp *qp)
 	struct sv_qp *q = (struct sv_qp *)qp;
 
 	SV_ELSE_NEXT(dev, ibv_destroy_qp, qp);
-	SAN_LOCKED(&dev->lock);
+	pthread_mutex_lock(&dev->lock);
 	end_connection(dev, q);
 	san_sv_ud_drain(dev, q);
 	if (q->id != NULL)
 		san_sv_cm_forget_qp(q);
-	san_sv_async_forget(qp->context, q);
 	dev->qps[qp->qp_num % SV_QPS] = NULL;
+	san_sv_group_end(q);
 	destroy_rt(q);
 	if (qp->srq != NULL)
 		((struct sv_srq *)qp->srq)->nb_qps--;
-	qp_free(q);
 	san_sv_mr_retry(dev);
+	pthread_mutex_unlock(&dev->lock);
+	san_sv_async_forget(qp->context, q);
+	qp_free(q);
 	return 0;
 }
 

@@ -110,6 +110,8 @@ ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 	SV_ELSE_NEXT(san_sv_device(srq->context), ibv_modify_srq, srq, attr, mask);
 	if ((mask & IBV_SRQ_MAX_WR) != 0)
 		return EOPNOTSUPP;
+	if ((mask & IBV_SRQ_LIMIT) == 0)
+		return 0;
 	if (attr->srq_limit > s->max_wr)
 		return EINVAL;
 	s->limit = attr->srq_limit;
@@ -122,12 +124,16 @@ ibv_destroy_srq(struct ibv_srq *srq)
 {
 	struct sv_device *dev = san_sv_device(srq->context);
 	struct sv_srq *s = (struct sv_srq *)srq;
+	uint32_t nb_qps;
 
 	SV_ELSE_NEXT(dev, ibv_destroy_srq, srq);
-	SAN_LOCKED(&dev->lock);
-	if (s->nb_qps != 0)
+	pthread_mutex_lock(&dev->lock);
+	nb_qps = s->nb_qps;
+	pthread_mutex_unlock(&dev->lock);
+	if (nb_qps != 0)
 		return EBUSY;
 	san_sv_async_forget(srq->context, s);
+	SAN_LOCKED(&dev->lock);
 	srq_free(s);
 	san_sv_mr_retry(dev);
 	return 0;

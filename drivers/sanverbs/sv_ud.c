@@ -25,6 +25,7 @@
 #define GRH_LEN   ((uint32_t)sizeof(struct ibv_grh))
 #define FLOWS_MAX 1024 /* of a queue pair */
 #define DRAIN_MS  200  /* that the datagrams of a queue pair have to arrive when it ends */
+#define EARLY_MAX 8    /* datagrams to a member of a group before its flow is there */
 
 /** Parameters of the private data, big endian. */
 struct ud_hello {
@@ -49,7 +50,8 @@ slots_init(struct sv_slots *s, uint32_t nb)
 int
 san_sv_ud_init(struct sv_qp *q)
 {
-	int rc = slots_init(&q->sends, 2 * q->init.cap.max_send_wr + SV_BURST);
+	int rc = slots_init(&q->sends,
+			    2 * q->init.cap.max_send_wr + SV_BURST + SV_MEMBERS);
 
 	return rc == 0 ? slots_init(&q->recvs, q->init.cap.max_recv_wr) : rc;
 }
@@ -171,6 +173,17 @@ san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 	return rc;
 }
 
+bool
+san_sv_ud_is_asking(const struct sv_qp *q)
+{
+	const struct sv_flow *f;
+
+	LIST_FOREACH(f, &q->flows, link)
+		if (f->is_question)
+			return true;
+	return false;
+}
+
 /* True if *q* is one for datagrams, of that group if one is named. */
 static bool
 is_there(struct sv_qp *q, const union ibv_gid *mgid)
@@ -178,7 +191,6 @@ is_there(struct sv_qp *q, const union ibv_gid *mgid)
 	const struct sv_group *g = san_sv_group_find(q, mgid);
 
 	return q->ibv.qp_type == IBV_QPT_UD &&
-		(q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS) &&
 		(g != NULL ? g->is_member : !san_sv_is_group(mgid));
 }
 
@@ -201,7 +213,8 @@ san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
 		from.mgid = h->mgid;
 		from.qpn = ntohl(h->src);
 		exists = is_there(q, &h->mgid);
-		if (exists && q->attr.qkey == ntohl(h->qkey) && q->nb_flows < FLOWS_MAX / 2)
+		if (exists && q->attr.qkey == ntohl(h->qkey) && q->nb_flows < FLOWS_MAX / 2 &&
+		    (q->ibv.state == IBV_QPS_RTR || q->ibv.state == IBV_QPS_RTS))
 			f = flow_create(q, &from, &rc);
 		if (f != NULL && rtsan_accept(dev->rt, ev->request, f->rt, &param) == 0)
 			return;
@@ -214,16 +227,19 @@ san_sv_ud_request(struct sv_device *dev, const struct rtsan_event *ev)
 void
 san_sv_ud_event(struct sv_end *end, const struct rtsan_event *ev)
 {
+	static const struct rtsan_event refused = {
+		.type = RTSAN_EV_REJECTED, .reason = RTSAN_R_REFUSED};
 	struct sv_flow *f = (struct sv_flow *)end;
 	struct sv_qp *q = end->q;
 	SAN_LOCKED(&q->lock);
 
+	f->is_up = ev->type == RTSAN_EV_ESTABLISHED;
 	if (f->is_question && q->id != NULL)
-		san_sv_cm_qp_event(q, ev);
-	else if (ev->type == RTSAN_EV_UNREACHABLE ||
-		 (ev->type == RTSAN_EV_REJECTED && ev->private_len == 0))
+		san_sv_cm_qp_event(q, f->is_up ? &refused : ev); /* nobody may accept it */
+	else if (ev->type == RTSAN_EV_REJECTED && ev->private_len == 0 &&
+		 (ev->reason == RTSAN_R_REFUSED || ev->reason == RTSAN_R_NO_LISTENER))
 		san_sv_group_forget(q, &f->to);
-	if (f->is_question || ev->type != RTSAN_EV_ESTABLISHED)
+	if (f->is_question || !f->is_up)
 		flow_end(q, f);
 }
 
@@ -263,12 +279,15 @@ san_sv_ud_drain(struct sv_device *dev, struct sv_qp *q)
 void
 san_sv_ud_end(struct sv_qp *q)
 {
+	static const struct rtsan_event ended = {.type = RTSAN_EV_UNREACHABLE};
 	struct sv_flow *f;
 	uint32_t i;
 
-	while ((f = LIST_FIRST(&q->flows)) != NULL)
+	while ((f = LIST_FIRST(&q->flows)) != NULL) {
+		if (f->is_question && q->id != NULL)
+			san_sv_cm_qp_event(q, &ended);
 		flow_end(q, f);
-	san_sv_group_end(q);
+	}
 	for (i = 0; i < q->recvs.nb; i++) {
 		struct sv_slot *s = &q->recvs.slot[(q->recvs.next + i) % q->recvs.nb];
 
@@ -292,17 +311,35 @@ complete_now(struct sv_qp *q, uint64_t wr_id)
 	free(works.list);
 }
 
-/* 1: it is under way; 0: it is dropped; -errno: it is malformed. */
+/* True if so many datagrams wait for the flow to a member that it gets no more. */
+static bool
+is_early(struct sv_qp *q, const struct sv_flow *f)
+{
+	uint32_t i, nb = 0;
+	SAN_LOCKED(&q->sends.lock);
+
+	for (i = 0; i < q->sends.nb && !f->is_up; i++)
+		nb += q->sends.slot[i].is_used && q->sends.slot[i].of == f;
+	return nb >= EARLY_MAX;
+}
+
+/*
+ * 1: it is under way, and completes with its flow; 0: it is dropped, or is to a member that may not
+ * be there; -errno: it is malformed.
+ */
 static int
 send_to(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_target *to,
 	bool is_signaled)
 {
+	bool is_grouped = san_sv_is_group(&to->mgid);
 	struct rtsan_send_wr own = *wr;
 	struct rtsan_sge sge;
-	int rc = 0, n = 0, at;
+	int rc = 0, n = 0, at = -1;
 	struct sv_flow *f = flow_to(q, to, &rc);
+	bool is_sure = f != NULL && (f->is_up || !is_grouped);
 
-	at = f != NULL ? slot_take(&q->sends, wr->wr_id, f, is_signaled) : -1;
+	if (f != NULL && !(is_grouped && is_early(q, f)))
+		at = slot_take(&q->sends, wr->wr_id, f, is_signaled && is_sure);
 	if (at >= 0) {
 		own.wr_id = (uint64_t)at;
 		own.flags |= RTSAN_WR_SIGNALED; /* the place is free when it completes */
@@ -312,21 +349,23 @@ send_to(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_target 
 		if (n != 1)
 			slot_give(&q->sends, (uint64_t)at);
 	}
-	if (f != NULL && rc != 0) /* there is no way: drops what is posted */
+	if (f != NULL && rc != 0) { /* there is no way: drops what is posted */
+		san_sv_group_forget(q, to);
 		flow_end(q, f);
-	return n == -ENOTCONN ? 0 : n;
+	}
+	return n == -ENOTCONN || (n > 0 && !is_sure) ? 0 : n;
 }
 
-/* The same: to each member of the group. */
+/* The same: to each member of the group; from the end on, because one may be forgotten. */
 static int
 send_to_group(struct sv_qp *q, const struct rtsan_send_wr *wr, struct sv_target *to,
 	      bool is_signaled)
 {
 	const struct sv_group *g = san_sv_group_get(q, &to->mgid);
+	uint32_t i = g != NULL ? g->nb_members : 0;
 	int n, nb = 0;
-	uint32_t i;
 
-	for (i = 0; g != NULL && i < g->nb_members; i++) {
+	while (i-- > 0) {
 		to->gid = g->members[i].gid;
 		to->qpn = g->members[i].qpn;
 		n = send_to(q, wr, to, is_signaled && nb == 0);

@@ -67,9 +67,6 @@ sock_stdio_write_all(void *cookie, const char *data, size_t len)
 static int
 sock_stdio_seek(void *cookie, off64_t *offset, int whence)
 {
-	(void)cookie;
-	(void)offset;
-	(void)whence;
 	return san_sock_real_fail(ESPIPE);
 }
 

@@ -79,7 +79,6 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	const uint64_t one = 1;
 	int before = errno;
 
-	(void)context;
 	if (r != NULL) {
 		first = atomic_load(&r->first);
 		/* a range with a second failure is replaced as a whole: each one may take long */

@@ -67,7 +67,6 @@ answer(void *arg)
 {
 	uint64_t n = 0, seen;
 
-	(void)arg;
 	do {
 		while ((seen = atomic_load_explicit(&line.there, memory_order_acquire)) == n)
 			;
@@ -114,7 +113,6 @@ make_app(struct san_engine *e, void *arg)
 	struct san_ulp_qp_conf *qp = &conf.core.qp;
 	struct san_ulp *ulp = san_core_ulp(san_engine_lcore_core(e));
 
-	(void)arg;
 	qp->sq_depth = DEPTH;
 	qp->rq_depth = 2;
 	if (san_engine_app_add(e, APP, 0, bench.doorbells, -1) != 0 ||

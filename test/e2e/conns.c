@@ -190,7 +190,6 @@ static volatile sig_atomic_t nb_told;
 static void
 on_term(int signum)
 {
-	(void)signum;
 	nb_told++;
 }
 

@@ -41,7 +41,6 @@ static const struct place nowhere;
 static void
 on_signal(int signum)
 {
-	(void)signum;
 	errors_stop = 1;
 }
 

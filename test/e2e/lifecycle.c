@@ -103,7 +103,6 @@ be_silent(struct rtsan_ctx *ctx)
 {
 	struct timespec ms20 = {.tv_nsec = 20000000};
 
-	(void)ctx;
 	nanosleep(&ms20, NULL);
 }
 

@@ -167,7 +167,6 @@ be_noise(void)
 static void *
 punch(void *unused)
 {
-	(void)unused;
 	for (;;) {
 		fallocate(b.region_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, REGION);
 		(void)!posix_fallocate(b.region_fd, 0, REGION);

@@ -58,8 +58,6 @@ on_packet(struct world *w, uint32_t from, uint32_t to, struct rte_mbuf *m, void 
 	static uint8_t frame[65536];
 	const uint8_t *bytes = rte_pktmbuf_read(m, 0, m->pkt_len, frame);
 
-	(void)to;
-	(void)arg;
 	san_sim_trace_packet(story.trace, from, w->now_ns, true, bytes, m->pkt_len,
 			     story.comment[0] != '\0' ? story.comment : NULL);
 	story.comment[0] = '\0';

@@ -370,7 +370,6 @@ static struct rtsan_stream *late;
 static void *
 connect_late(void *arg)
 {
-	(void)arg;
 	CHECK(rtsan_stream_connect(ctx, address, SERVICE + 1, NULL, TIMEOUT_MS, &late) == 0);
 	return NULL;
 }

@@ -33,7 +33,6 @@ static struct place {
 static void
 on_signal(int sig)
 {
-	(void)sig;
 	more = 1;
 }
 

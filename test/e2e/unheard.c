@@ -48,7 +48,6 @@ kernel(long number, long a, long b, long c, long d, long e, long f)
 			 : "memory");
 	return x0;
 #else
-	(void)number, (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
 	exit(NO_RING);
 #endif
 }

@@ -62,7 +62,6 @@ register_stack(void *arg)
 {
 	uint8_t bytes[100];
 
-	(void)arg;
 	CHECK(ibv_reg_mr(pd, bytes, 100, ALL) == NULL || getenv("EMBEDDED") != NULL);
 	return NULL;
 }

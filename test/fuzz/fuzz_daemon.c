@@ -87,18 +87,12 @@ static uint32_t nb_inputs; /**< that left nothing */
 static void
 on_end(struct apps *apps, struct helper *h, bool has_begun)
 {
-	(void)apps;
-	(void)h;
-	(void)has_begun;
 	SAN_VERIFY(false);
 }
 
 int
 san_helper_fork_init(const struct harden_user *user, bool seccomp, pid_t *pid)
 {
-	(void)user;
-	(void)seccomp;
-	(void)pid;
 	return -ENOSYS; /* nobody asks for it */
 }
 
@@ -107,7 +101,6 @@ san_helper_fork(int forker, uid_t uid, int *control, int *data)
 {
 	int ends[2][2];
 
-	(void)forker;
 	SAN_VERIFY(uid == USERS_UNPROVED && !helping.is_on); /* no program proves to be root */
 	for (int i = 0; i < 2; i++)
 		SAN_VERIFY(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends[i]) == 0);
@@ -125,9 +118,6 @@ san_helper_fork(int forker, uid_t uid, int *control, int *data)
 int
 san_helper_fork_close(int forker, const int *fds, uint32_t nb)
 {
-	(void)forker;
-	(void)fds;
-	(void)nb;
 	return eventfd(0, EFD_CLOEXEC); /* the caller's close() of *fds* is the last one */
 }
 

@@ -262,7 +262,6 @@ bool
 san_tl_ulp_push_packed(void *ulp, uint16_t slot, const struct rte_mbuf *m,
 		       const struct san_wire_pkt *p)
 {
-	(void)ulp, (void)slot, (void)m, (void)p;
 	return false; /* it is asked for each message */
 }
 

@@ -49,10 +49,6 @@ static void
 link_hook(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct cm_fate *fate)
 {
-	(void)n;
-	(void)from;
-	(void)p;
-	(void)msg;
 	fate->copies = san_prng_below(&g, 8) == 0 ? 2 : 1;
 	for (uint32_t i = 0; i < fate->copies; i++) {
 		fate->delay_ns[i] = 1000;
@@ -123,7 +119,6 @@ on_event(struct cm_net *n, int i, const struct san_cm_event *ev)
 {
 	struct end *e;
 
-	(void)n;
 	if (ev->type == SAN_CM_EV_CONNECT_REQUEST) {
 		on_request(i, ev);
 		return;

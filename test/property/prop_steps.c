@@ -450,7 +450,6 @@ run(uint64_t seed)
 	static const uint32_t from[] = {0u - SAN_BITMAP_BITS - SMALL, FAR - 70};
 	static const uint32_t nb[] = {SAN_BITMAP_BITS + 70, 140};
 
-	(void)seed;
 	for (uint32_t i = 0; i < RTE_DIM(from); i++)
 		for (uint32_t k = 0; k < nb[i]; k++) {
 			serial(from[i] + k);

@@ -437,7 +437,6 @@ nothing_left(void)
 static void
 on_abort(int sig)
 {
-	(void)sig;
 	printf("not ok 1 - aborted\n# repeat with --seed %llu\n", (unsigned long long)prop_seed);
 	fflush(stdout);
 	_Exit(1);

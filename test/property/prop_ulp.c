@@ -51,8 +51,6 @@ int
 san_tl_initiator_submit(struct san_tl *unused, uint16_t slot, const struct san_tl_req *req,
 			uint64_t now_ns)
 {
-	(void)unused;
-	(void)now_ns;
 	if (tl.room == 0 || tl.tail == MAX_WRS)
 		return -EAGAIN;
 	tl.room--;
@@ -66,8 +64,6 @@ san_tl_initiator_submit(struct san_tl *unused, uint16_t slot, const struct san_t
 uint32_t
 san_tl_initiator_plain_room(const struct san_tl *unused, uint16_t slot, uint32_t n)
 {
-	(void)unused;
-	(void)slot;
 	return RTE_MIN(n, RTE_MIN(tl.room, MAX_WRS - tl.tail));
 }
 
@@ -87,22 +83,18 @@ san_tl_initiator_plain_submit(struct san_tl *unused, uint16_t slot,
 void
 san_tl_want_end(struct san_tl *unused, uint16_t slot)
 {
-	(void)unused;
 	PROP_CHECK(slot < NB_QPS && bound[slot]);
 }
 
 void
 san_tl_on_recv_posted(struct san_tl *unused, uint16_t slot, uint64_t now_ns)
 {
-	(void)unused;
-	(void)now_ns;
 	PROP_CHECK(slot < NB_QPS && bound[slot]);
 }
 
 static uint32_t
 secret32(void *arg)
 {
-	(void)arg;
 	return (uint32_t)san_prng_u64(&prng);
 }
 

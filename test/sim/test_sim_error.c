@@ -114,8 +114,6 @@ PAIR_CASE(sim_error__rnr_exceeded)
 static void
 ask_for_long_delays(struct san_core_conf *conf, uint32_t node, void *arg)
 {
-	(void)node;
-	(void)arg;
 	conf->tl.rnr_delay_us = 500000;
 }
 

@@ -31,14 +31,12 @@ fake_open(const char *args, const struct rtsan_host *host, void **priv)
 static void
 fake_close(void *priv)
 {
-	(void)priv;
 	fake_state.nb_open--;
 }
 
 static int
 fake_progress(void *priv)
 {
-	(void)priv;
 	fake_state.nb_progress++;
 	fake_state.nb_wc += fake_state.wc_at_progress;
 	fake_state.wc_at_progress = 0;
@@ -48,7 +46,6 @@ fake_progress(void *priv)
 static void
 fake_query(void *priv, struct rtsan_caps *caps)
 {
-	(void)priv;
 	memset(caps, 0, sizeof(*caps));
 	caps->max_qps = FAKE_MAX;
 	caps->max_cqs = FAKE_MAX;
@@ -64,7 +61,6 @@ fake_query(void *priv, struct rtsan_caps *caps)
 static int
 fake_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_provider_keys *keys)
 {
-	(void)priv;
 	fake_state.mr_addr = (void *)(uintptr_t)req->mr.addr;
 	fake_state.mr_seals = fcntl(fd, F_GET_SEALS);
 	keys->key = 0x1000 + req->mr.access;
@@ -80,7 +76,6 @@ fake_call(void *priv, const struct shmq_req *req)
 	bool is_mr = req->type == SHMQ_MR_DEL;
 	int rc = is_mr ? fake_state.mr_del_rc : fake_state.conn_rc;
 
-	(void)priv;
 	fake_state.last = *req;
 	if (req->type == SHMQ_LISTEN)
 		fake_state.cookie = req->id;
@@ -94,8 +89,6 @@ fake_call(void *priv, const struct shmq_req *req)
 static int
 fake_cq_create(void *priv, uint32_t depth, void **cq)
 {
-	(void)priv;
-	(void)depth;
 	*cq = &fake_state;
 	if (fake_state.cq_rc == 0)
 		fake_state.nb_cqs++;
@@ -105,8 +98,6 @@ fake_cq_create(void *priv, uint32_t depth, void **cq)
 static int
 fake_cq_destroy(void *priv, void *cq)
 {
-	(void)priv;
-	(void)cq;
 	if (fake_state.cq_destroy_rc == 0)
 		fake_state.nb_cqs--;
 	return fake_state.cq_destroy_rc;
@@ -115,7 +106,6 @@ fake_cq_destroy(void *priv, void *cq)
 static int
 fake_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 {
-	(void)cq;
 	n = n < fake_state.nb_wc ? n : fake_state.nb_wc;
 	memcpy(wc, fake_state.wc, (size_t)n * sizeof(*wc));
 	fake_state.nb_wc -= n;
@@ -126,8 +116,6 @@ fake_cq_poll(void *cq, struct san_ulp_wc *wc, int n)
 static int
 fake_cq_fd(void *priv, void *cq)
 {
-	(void)priv;
-	(void)cq;
 	if (fake_state.nb_cq_fd++ == 1) {
 		fake_state.nb_wc += fake_state.wc_at_fd;
 		fake_state.wc_at_fd = 0;
@@ -140,7 +128,6 @@ fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 {
 	size_t bytes = san_wr_wq_bytes(conf->req->qp.sq_depth, conf->req->qp.rq_depth);
 
-	(void)priv;
 	if (fake_state.qp_rc != 0)
 		return fake_state.qp_rc;
 	for (conf->qp = 0; fake_state.qp_used[conf->qp]; conf->qp++)
@@ -157,7 +144,6 @@ fake_qp_create(void *priv, struct rtsan_provider_qp *conf)
 static void
 fake_qp_destroy(void *priv, uint32_t qp)
 {
-	(void)priv;
 	free(fake_state.qp[qp].wq);
 	fake_state.qp_used[qp] = false;
 	fake_state.nb_qps--;
@@ -166,15 +152,12 @@ fake_qp_destroy(void *priv, uint32_t qp)
 static void
 fake_doorbell(void *priv, uint32_t qp)
 {
-	(void)priv;
-	(void)qp;
 	fake_state.nb_doorbells++;
 }
 
 static int
 fake_event_poll(void *priv, struct shmq_event *ev)
 {
-	(void)priv;
 	if (fake_state.nb_ev == 0)
 		return 0;
 	*ev = fake_state.ev[0];
@@ -186,7 +169,6 @@ fake_event_poll(void *priv, struct shmq_event *ev)
 static int
 fake_address(void *priv, uint32_t index, char text[RTSAN_ADDRESS_MAX])
 {
-	(void)priv;
 	if (index > 1)
 		return -ENOENT;
 	strcpy(text, index == 0 ? "10.0.0.1" : "fd00::1");

@@ -12,8 +12,6 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 {
 	struct san_tl_txn *txn = &fake.txns[fake.nb_txns];
 
-	(void)tl;
-	(void)now_ns;
 	if (fake.room == 0 || fake.nb_txns == FAKE_TXNS) {
 		fake.nb_refused++;
 		if (fake.room_inside)
@@ -31,8 +29,6 @@ san_tl_initiator_submit(struct san_tl *tl, uint16_t slot, const struct san_tl_re
 uint32_t
 san_tl_initiator_plain_room(const struct san_tl *tl, uint16_t slot, uint32_t n)
 {
-	(void)tl;
-	(void)slot;
 	return RTE_MIN(n, RTE_MIN(fake.room, FAKE_TXNS - fake.nb_txns));
 }
 
@@ -52,7 +48,6 @@ san_tl_initiator_plain_submit(struct san_tl *tl, uint16_t slot,
 void
 san_tl_want_end(struct san_tl *tl, uint16_t slot)
 {
-	(void)tl;
 	assert_int_equal(slot, SLOT);
 	fake.nb_unwanted++;
 }
@@ -60,8 +55,6 @@ san_tl_want_end(struct san_tl *tl, uint16_t slot)
 void
 san_tl_on_recv_posted(struct san_tl *tl, uint16_t slot, uint64_t now_ns)
 {
-	(void)tl;
-	(void)now_ns;
 	assert_int_equal(slot, SLOT);
 	fake.nb_recv_posted++;
 }

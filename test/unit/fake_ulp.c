@@ -11,7 +11,6 @@ san_tl_ulp_reserve(void *ulp, uint16_t slot)
 {
 	struct tl_fake *f = ulp;
 
-	(void)slot;
 	if (f->nb_recvs <= f->nb_set_aside)
 		return false;
 	f->nb_set_aside++;
@@ -23,7 +22,6 @@ san_tl_ulp_unreserve(void *ulp, uint16_t slot)
 {
 	struct tl_fake *f = ulp;
 
-	(void)slot;
 	f->nb_set_aside--;
 }
 
@@ -32,7 +30,6 @@ san_tl_ulp_push_check(void *ulp, struct san_tl_rxn *r)
 {
 	struct tl_fake *f = ulp;
 
-	(void)r;
 	return f->push_check;
 }
 
@@ -99,7 +96,6 @@ bool
 san_tl_ulp_push_packed(void *ulp, uint16_t slot, const struct rte_mbuf *m,
 		       const struct san_wire_pkt *p)
 {
-	(void)ulp, (void)slot, (void)m, (void)p;
 	return false; /* it is asked for each message */
 }
 
@@ -153,7 +149,6 @@ san_tl_ulp_push_fill(void *ulp, const struct san_tl_txn *t, uint32_t offset, voi
 {
 	uint8_t *p = dst;
 
-	(void)ulp;
 	for (uint32_t i = 0; i < len; i++)
 		p[i] = pair_byte(t->req.cookie, offset + i);
 }
@@ -163,7 +158,6 @@ san_tl_ulp_atomic_fill(void *ulp, const struct san_tl_txn *t, rte_be64_t args[2]
 {
 	const struct tl_fake *f = ulp;
 
-	(void)t;
 	args[0] = rte_cpu_to_be_64(f->addend);
 	args[1] = 0;
 }
@@ -175,7 +169,6 @@ san_tl_ulp_pull_place(void *ulp, const struct san_tl_txn *t, uint32_t offset, st
 	struct tl_fake *f = ulp;
 	rte_be64_t v;
 
-	(void)offset;
 	if (t->req.type == SAN_TL_ATOMIC) {
 		memcpy(&v, rte_pktmbuf_mtod_offset(m, char *, off), sizeof(v));
 		f->atomic_result = rte_be_to_cpu_64(v);

@@ -72,7 +72,6 @@ cm_on_loss(struct cm_net *n, int from, const struct san_wire_pkt *p, const struc
 {
 	uint64_t nth = msg == NULL ? 0 : n->h[from].nb_tx[msg->msg] + 1;
 
-	(void)p;
 	if (nth != 0 && msg->msg == n->arg[0] && nth >= n->arg[1] && nth <= n->arg[2])
 		fate->copies = 0;
 }
@@ -92,10 +91,6 @@ static inline void
 cm_twice(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	 struct cm_fate *fate)
 {
-	(void)n;
-	(void)from;
-	(void)p;
-	(void)msg;
 	fate->copies = 2;
 	fate->delay_ns[1] = 3 * CM_NET_LATENCY_NS + 1;
 }

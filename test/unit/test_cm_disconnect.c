@@ -486,8 +486,6 @@ static void
 note_xid(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	 struct cm_fate *fate)
 {
-	(void)p;
-	(void)fate;
 	if (msg != NULL && from == 0)
 		n->arg[3] = msg->xid;
 }

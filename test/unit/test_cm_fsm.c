@@ -416,7 +416,6 @@ static void
 lose_reqs(struct cm_net *n, int from, const struct san_wire_pkt *p, const struct san_wire_cm *msg,
 	  struct cm_fate *fate)
 {
-	(void)p;
 	if (msg != NULL && msg->msg == SAN_CM_REQ &&
 	    (n->h[from].nb_tx[SAN_CM_REQ] < n->arg[0] || (msg->flags & SAN_CM_F_COOKIE)))
 		fate->copies = 0;

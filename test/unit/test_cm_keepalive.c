@@ -13,7 +13,6 @@ static void
 count_probes(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	     const struct san_wire_cm *msg, struct cm_fate *fate)
 {
-	(void)msg;
 	nb_probes[from] += p->op == SAN_OP_PROBE;
 	/* arg[0]: number of PROBEs that are lost */
 	if (p->op == SAN_OP_PROBE && n->arg[0] != 0) {

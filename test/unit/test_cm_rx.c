@@ -220,8 +220,6 @@ static void
 lose_cookies(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	     const struct san_wire_cm *msg, struct cm_fate *fate)
 {
-	(void)from;
-	(void)p;
 	if (msg != NULL && msg->msg == SAN_CM_REQ && (msg->flags & SAN_CM_F_COOKIE) &&
 	    n->now_ns < n->arg[0])
 		fate->copies = 0;

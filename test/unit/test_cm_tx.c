@@ -119,7 +119,6 @@ static void
 treat_first(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	    const struct san_wire_cm *m, struct cm_fate *fate)
 {
-	(void)p;
 	if (m == NULL || m->msg != n->arg[0] || n->h[from].nb_tx[m->msg] != 0)
 		return;
 	fate->copies = (uint8_t)n->arg[1];
@@ -210,9 +209,6 @@ static void
 request_twice(struct cm_net *n, int from, const struct san_wire_pkt *p,
 	      const struct san_wire_cm *m, struct cm_fate *fate)
 {
-	(void)n;
-	(void)from;
-	(void)p;
 	if (m == NULL || m->msg != SAN_CM_REQ || (m->flags & SAN_CM_F_COOKIE) == 0)
 		return;
 	fate->copies = 2;

@@ -86,7 +86,6 @@ test_pool(void)
 static inline void
 test_eal_ext_free(void *addr, void *opaque)
 {
-	(void)opaque;
 	free(addr);
 }
 

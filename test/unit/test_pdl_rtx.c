@@ -276,8 +276,6 @@ static void
 spy_on_ack(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf,
 	   const struct san_pdl_cc_sample *s)
 {
-	(void)cc;
-	(void)conf;
 	nb_told += s->nb_lost;
 }
 
@@ -285,10 +283,6 @@ static void
 spy_on_loss(struct san_pdl_cc *cc, const struct san_pdl_cc_conf *conf, uint64_t rtt_ns,
 	    uint64_t now_ns)
 {
-	(void)cc;
-	(void)conf;
-	(void)rtt_ns;
-	(void)now_ns;
 	nb_losses++;
 }
 

@@ -18,7 +18,6 @@ scripted(void *arg)
 {
 	uint32_t key = *script;
 
-	(void)arg;
 	if (script_left > 1) {
 		script++;
 		script_left--;

@@ -403,7 +403,6 @@ serve_cq_fd(struct app *a, const struct shmq_req *req)
 static int
 serve_event_fd(struct app *a, const struct shmq_req *req)
 {
-	(void)req;
 	if (a->wake_sock >= 0)
 		return san_app_refuse(a, -EEXIST, "events: has their descriptor");
 	return san_shmq_pair(&a->wake_sock, &a->ans.fd);

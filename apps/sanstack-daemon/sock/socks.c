@@ -728,7 +728,6 @@ san_socks_helper_ended(struct apps *all, const struct helper *h, bool has_begun)
 static int
 socks_do_doorbell(struct san_engine *e, void *arg)
 {
-	(void)arg;
 	san_sock_doorbell_all(san_core_socks(san_engine_lcore_core(e)));
 	return 0;
 }

@@ -52,7 +52,6 @@ const struct san_view_set san_socks_telemetry_sum_set = {sum_fields, RTE_DIM(sum
 int
 san_socks_telemetry_sum(struct rte_tel_data *d, const struct app_port *port, uint32_t from)
 {
-	(void)from;
 	san_view_fields(&(struct san_view){.dict = d}, sum_fields, RTE_DIM(sum_fields), port);
 	rte_tel_data_add_dict_uint(d, "bytes", san_users_nb(port->index, NULL, USERS_SOCK_BYTES));
 	return rte_tel_data_add_dict_uint(d, "bytes_user_max", port->conf->sock_bytes);
@@ -177,8 +176,6 @@ san_socks_telemetry_reasons(struct rte_tel_data *d, const struct app_port *port,
 	char name[24];
 	uint32_t i;
 
-	(void)port;
-	(void)from;
 	for (i = 0; i < REASONS; i++) {
 		if (reasons[i].inode == 0)
 			continue;

@@ -70,7 +70,6 @@ drop_own(int sig)
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	int before = errno;
 
-	(void)sig;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	syscall(SYS_capset, &head, none);
 	errno = before;

@@ -88,7 +88,6 @@ write_line(void *cookie, const char *text, size_t len)
 	char note[64];
 	int n;
 
-	(void)cookie;
 	n = snprintf(note, sizeof(note), "%u messages are lost\n", lost);
 	if (lost != 0 && logging_put_line(LOG_WARNING, note, n))
 		nb_lost -= lost;

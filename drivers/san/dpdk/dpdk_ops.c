@@ -291,7 +291,6 @@ dpdk_ops_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pro
 {
 	int rc = san_dpdk_ops_mr_add(priv, 0, req, (void *)(uintptr_t)req->mr.addr, &keys->key);
 
-	(void)fd;
 	keys->rkey = keys->key;
 	return rc;
 }

@@ -499,7 +499,6 @@ san_verbs_cq_destroy(void *priv, void *arg)
 int
 san_verbs_cq_fd(void *priv, void *arg)
 {
-	(void)priv;
 	return ((const struct verbs_cq *)arg)->fd;
 }
 

@@ -25,7 +25,6 @@ san_verbs_mr_add(void *priv, const struct shmq_req *req, int fd, struct rtsan_pr
 	struct ibv_mr *mr, *none;
 	uint32_t i, at;
 
-	(void)fd;
 	if ((req->mr.access & RTSAN_REMOTE_PUSH) != 0)
 		access |= IBV_ACCESS_REMOTE_WRITE;
 	if ((req->mr.access & RTSAN_REMOTE_PULL) != 0)

@@ -137,7 +137,6 @@ verbs_stream_free(void *arg, void *mem, size_t bytes)
 {
 	struct verbs_chunk **at = &((struct verbs_stream *)arg)->chunks;
 
-	(void)bytes;
 	while (*at != NULL && (*at)->mem != mem)
 		at = &(*at)->next;
 	if (*at == NULL)
