@@ -11,9 +11,9 @@
  * daemon maps any of them in one piece. With its last region a page becomes private again, because
  * allocators move and grow mappings of their own.
  *
- * No thread may see a gap or lose a write meanwhile. So pages are moved away at once, and userfaultfd stops a thread that accesses their place, until the
- * new mapping is there. The calling thread must not access them: signals are blocked, and its stack
- * is never adopted.
+ * No thread may see a gap or lose a write meanwhile. So pages are moved away at once, and
+ * userfaultfd stops a thread that accesses their place, until the new mapping is there. The calling
+ * thread must not access them: signals are blocked, and its stack is never adopted.
  *
  * Adopted pages are shared with a child of fork(), which must not be. So the child gets a copy
  * while its parent waits. The maps of the process say what is adopted: nothing is recorded that

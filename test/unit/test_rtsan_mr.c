@@ -134,10 +134,11 @@ TEST(rtsan_mr_reg__callers_memory)
 /* RDMA-2: the pages move into a memfd, at their address, and back. */
 TEST(rtsan_mr_reg__adopts)
 {
-	uint8_t *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rtsan_mr *mr[2], *none;
-	uint8_t on_stack[100];
+	uint8_t on_stack[100], *memory;
 
+	memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(memory, MAP_FAILED);
 	ctx->caps.has_mr_reg = false;
 	memory[5000] = 7;
 	assert_int_equal(rtsan_mr_reg(ctx, memory + 100, 6000, 0, &mr[0]), 0);
