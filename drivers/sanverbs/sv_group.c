@@ -200,6 +200,8 @@ san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid)
 void
 san_sv_group_end(struct sv_qp *q)
 {
+	SAN_LOCKED(&q->lock);
+
 	while (!LIST_EMPTY(&q->groups))
 		leave(LIST_FIRST(&q->groups));
 }

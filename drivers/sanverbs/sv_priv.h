@@ -404,7 +404,7 @@ int san_sv_group_join(struct sv_qp *q, const union ibv_gid *mgid, bool is_member
 int san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid);
 /** A member does not exist. */
 void san_sv_group_forget(struct sv_qp *q, const struct sv_target *member);
-/** *q* leaves all groups; with the lock of the device, too. */
+/** *q* leaves all groups; with the lock of the device alone. */
 void san_sv_group_end(struct sv_qp *q);
 /** Members have announced themselves; with the lock of the device alone. */
 void san_sv_group_events(struct sv_device *dev);
