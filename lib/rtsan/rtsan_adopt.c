@@ -229,12 +229,15 @@ has_own_stack(uintptr_t from, uintptr_t end)
 	return from < (uintptr_t)low + bytes && (uintptr_t)low < end;
 }
 
-/* Write memory that no other thread changes to its place in the file. 0 or -errno. */
+/*
+ * Write memory that no other thread changes to its place in the file. 0 or -errno. Whole pages have
+ * bytes between variables, which a sanitizer's pwrite() refuses.
+ */
 static int
 copy_to_store(const void *from, size_t bytes, off_t offset)
 {
 	while (bytes > 0) {
-		ssize_t n = pwrite(store.fd, from, bytes, offset);
+		ssize_t n = syscall(SYS_pwrite64, store.fd, from, bytes, offset);
 
 		if (n <= 0)
 			return n == 0 ? -EIO : -errno;
