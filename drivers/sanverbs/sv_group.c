@@ -7,10 +7,9 @@
  *
  * A datagram to a group goes to each member by a flow, because the transport has connections only.
  * Members find each other by the multicast of the kernel: who joins asks, and members answer with
- * address and number. So the hosts must reach each other by the kernel, too. What an announcement
- * says is not proved, and need not be: whoever may join gets the datagrams. A member that its
- * process does not know is forgotten. A sender asks again each second, because announcements get
- * lost.
+ * address and number. So the hosts must reach each other by the kernel, too. Announcements are not
+ * authenticated, as joining a group is not. A member is removed when its process rejects the
+ * connection. A sender asks again each second, because announcements get lost.
  */
 
 #include <arpa/inet.h>
@@ -19,13 +18,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "san_time.h"
 #include "sv_cm.h"
 
 #define PORT  4793       /* of UDP */
 #define MAGIC 0x73764d43 /* "svMC" */
 
-#define ASK_NS    1000000000u /* a sender asks as often, at most */
-#define ANSWER_NS 10000000u   /* and a member answers */
+#define ASK_NS    SAN_NS_PER_S         /* a sender asks as often, at most */
+#define ANSWER_NS (10 * SAN_NS_PER_MS) /* and a member answers */
 
 enum kind {
 	ASK,
@@ -54,7 +54,7 @@ now_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * ASK_NS + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * SAN_NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
 /* It may get lost, as others do. */

@@ -378,8 +378,8 @@ void san_sv_ud_end(struct sv_qp *q);
  */
 int san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 		  const struct rtsan_conn_param *param);
-/** True if it waits for an answer; with that lock. */
-bool san_sv_ud_is_asking(const struct sv_qp *q);
+/** True if *q* waits for an answer; without its lock. */
+bool san_sv_ud_is_asking(struct sv_qp *q);
 /** Take no more datagrams of a group; with the lock of *q*. */
 void san_sv_ud_leave(struct sv_qp *q, const union ibv_gid *mgid);
 /** Wait for the datagrams under way; with the lock of the device, released meanwhile. */

@@ -7,17 +7,6 @@
 
 #include "sv_cm.h"
 
-static int
-post(void *arg, const struct rtsan_recv_wr *wr, int nb)
-{
-	struct sv_srq *s = arg;
-	int n = rtsan_post_recv(s->rt, wr, nb);
-
-	if (n > 0)
-		s->nb_posted += (uint32_t)n;
-	return n;
-}
-
 static void
 check_limit(struct sv_srq *s)
 {
@@ -25,6 +14,22 @@ check_limit(struct sv_srq *s)
 
 	if (s->nb_posted < limit && atomic_compare_exchange_strong(&s->limit, &limit, 0))
 		san_sv_async(s->ibv.context, IBV_EVENT_SRQ_LIMIT_REACHED, s);
+}
+
+/* Count receives before they can complete. */
+static int
+post(void *arg, const struct rtsan_recv_wr *wr, int nb)
+{
+	struct sv_srq *s = arg;
+	int n;
+
+	s->nb_posted += (uint32_t)nb;
+	n = rtsan_post_recv(s->rt, wr, nb);
+	if (n < nb) {
+		s->nb_posted -= (uint32_t)(nb - (n > 0 ? n : 0));
+		check_limit(s);
+	}
+	return n;
 }
 
 void

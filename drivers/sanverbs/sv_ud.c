@@ -174,9 +174,10 @@ san_sv_ud_ask(struct sv_qp *q, const union ibv_gid *gid, uint64_t service,
 }
 
 bool
-san_sv_ud_is_asking(const struct sv_qp *q)
+san_sv_ud_is_asking(struct sv_qp *q)
 {
 	const struct sv_flow *f;
+	SAN_LOCKED(&q->lock);
 
 	LIST_FOREACH(f, &q->flows, link)
 		if (f->is_question)
