@@ -158,10 +158,7 @@ rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* ---- private data ---- */
 
-/*
- * Find the queue pair that *id* connects, and fill the parameters of its request or answer; with
- * the lock of the device.
- */
+/* Find the queue pair of *id* and fill the parameters to send; with the lock of the device. */
 static int
 fill_param(struct sv_id *id, const struct rdma_conn_param *p, uint8_t buf[RTSAN_PRIVATE_MAX],
 	   struct rtsan_conn_param *out)

@@ -169,7 +169,7 @@ san_sv_group_join(struct sv_qp *q, const union ibv_gid *mgid, bool is_member)
 	if (g == NULL)
 		rc = group_create(q, mgid, &g);
 	if (rc != 0)
-		return rc;
+		return san_sv_refuse(rc, "the kernel has no multicast for this group");
 	g->is_member |= is_member;
 	announce(g, ASK);
 	return 0;
@@ -194,7 +194,7 @@ san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid)
 	if (g != NULL)
 		leave(g);
 	pthread_mutex_unlock(&q->lock);
-	return g != NULL ? 0 : -EADDRNOTAVAIL;
+	return g != NULL ? 0 : san_sv_refuse(-EADDRNOTAVAIL, "not joined");
 }
 
 void

@@ -16,14 +16,13 @@ check_limit(struct sv_srq *s)
 		san_sv_async(s->ibv.context, IBV_EVENT_SRQ_LIMIT_REACHED, s);
 }
 
-/* Count receives before they can complete. */
 static int
 post(void *arg, const struct rtsan_recv_wr *wr, int nb)
 {
 	struct sv_srq *s = arg;
 	int n;
 
-	s->nb_posted += (uint32_t)nb;
+	s->nb_posted += (uint32_t)nb; /* before they can complete */
 	n = rtsan_post_recv(s->rt, wr, nb);
 	if (n < nb) {
 		s->nb_posted -= (uint32_t)(nb - (n > 0 ? n : 0));

@@ -229,14 +229,12 @@ has_own_stack(uintptr_t from, uintptr_t end)
 	return from < (uintptr_t)low + bytes && (uintptr_t)low < end;
 }
 
-/*
- * Write memory that no other thread changes to its place in the file. 0 or -errno. Whole pages have
- * bytes between variables, which a sanitizer's pwrite() refuses.
- */
+/* Copy memory that no other thread changes to its place in the file. 0 or -errno. */
 static int
 copy_to_store(const void *from, size_t bytes, off_t offset)
 {
 	while (bytes > 0) {
+		/* not pwrite(): that of a sanitizer refuses the bytes between variables */
 		ssize_t n = syscall(SYS_pwrite64, store.fd, from, bytes, offset);
 
 		if (n <= 0)

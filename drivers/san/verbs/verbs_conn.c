@@ -163,9 +163,9 @@ verbs_conn_begin_setup(struct verbs_qp *q, const char *what, const struct shmq_c
 	q->private_len = conn->private_len;
 	memcpy(q->private_data, conn->private_data, conn->private_len);
 	q->keepalive_ms = conn->keepalive_ms != 0 ? conn->keepalive_ms : KEEPALIVE_MS;
-	q->rnr_ms = conn->rnr_ms == UINT16_MAX ? UINT32_MAX : /* no end */
-		conn->rnr_ms != 0 ? conn->rnr_ms :
-				    RNR_MS;
+	q->rnr_ms = conn->rnr_ms != 0 ? conn->rnr_ms : RNR_MS;
+	if (q->rnr_ms == UINT16_MAX)
+		q->rnr_ms = UINT32_MAX; /* no end */
 	q->is_acceptor = is_acceptor;
 	q->nb_stale = 0;
 	q->moved_ns = q->out_ns = 0;
