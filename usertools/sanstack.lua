@@ -12,7 +12,7 @@ local san = Proto("san", "sanstack reliable transport")
 
 local BTH_LEN, RT_LEN, ICRC_LEN = 12, 28, 4
 local VERSION = 1
-local LENGTH_MAX = 0x40000000
+local LENGTH_MAX = 0x80000000
 local CM_LEN = 164
 local PACK_MAX = 64
 local FEAT_STREAM, FEAT_USER = 1, 2 -- bits of the features

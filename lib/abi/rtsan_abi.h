@@ -17,7 +17,7 @@
 #define RTSAN_INLINE_MAX  64         /**< bytes that RTSAN_WR_INLINE copies */
 #define RTSAN_PRIVATE_MAX 64         /**< private data of connection setup */
 #define RTSAN_ADDRESS_MAX 48         /**< text of an address, with the final NUL */
-#define RTSAN_LENGTH_MAX  (1u << 30) /**< bytes of one work request */
+#define RTSAN_LENGTH_MAX  (1u << 31) /**< bytes of one work request */
 #define RTSAN_UID_NONE    UINT32_MAX /**< a user that is not known */
 
 /* ------------------------------------------------------ memory regions -- */

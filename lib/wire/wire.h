@@ -25,7 +25,7 @@
 #define SAN_WIRE_VERSION     1
 #define SAN_WIRE_CID_CM      1 /**< well-known destination of CM packets */
 #define SAN_WIRE_CID_BITS    24
-#define SAN_WIRE_LENGTH_MAX  (1u << 30)                  /**< bytes of one transaction */
+#define SAN_WIRE_LENGTH_MAX  (1u << 31)                  /**< bytes of one transaction */
 #define SAN_WIRE_REQ_WORDS   4                           /**< of the request bitmap, at most */
 #define SAN_WIRE_DATA_WORDS  16                          /**< of each data bitmap, at most */
 #define SAN_WIRE_CM_PRIVATE  RTSAN_PRIVATE_MAX           /**< bytes in a CM message */

@@ -94,7 +94,7 @@ def ack(nb_req, nb_data, oow_req):
 
 ATOMIC = {"san.atomic.operand": "0x01080f161d242b32", "san.atomic.swap": "0x3940474e555c636a"}
 EXPECTED = {
-    "push_slctd_req": ("0xc0", size(1 << 30, 0, REMOTE, SSN)),
+    "push_slctd_req": ("0xc0", size(1 << 31, 0, REMOTE, SSN)),
     "push_slctd_req_send": ("0xc0", size(1, 0, REMOTE, SSN, SEND)),
     "push_slctd_req_imm": ("0xc0", size(0, 0, REMOTE, SSN, IMM)),
     "pull_req": ("0xc1", size(0x12345678, 0, REMOTE)),
@@ -108,7 +108,7 @@ EXPECTED = {
         "san.offset": "9029", "san.bth.padcnt": "3", "san.payload": payload(61),
         "san.pad": "00:00:00"})),
     "push_slctd_data_imm": ("0xc4", size(None, 4, LAST, IMM, {
-        "san.offset": "1073741824", "san.imm": payload(4)})),
+        "san.offset": "2147483648", "san.imm": payload(4)})),
     "push_unslctd_data": ("0xc5", size(0x12345678, 63, REMOTE, {
         "san.offset": "16909060", "san.bth.padcnt": "1", "san.pad": "00",
         "san.payload": payload(63)})),
@@ -425,7 +425,7 @@ EXPERTS = [
     ("probe", 55, 0x40, "reserved"), ("probe", 55, 0x20, "value"), ("probe", 55, 0x01, "value"),
     ("probe", 55, 0x10, "value"),
     ("probe", 43, 0x10, "short"), ("probe", 42, 0xC0, "short"),
-    ("push_slctd_req", 82, 0x80, "value"),
+    ("push_slctd_req", 82, 0xc0, "value"),
     ("push_grnt", 90, 99, "value"), ("push_grnt", 91, 1, "reserved"),
     ("atomic_add", 82, 3, "value"), ("atomic_add", 83, 1, "reserved"),
     ("pull_data", 86, 11, "value"), ("pull_data", 88, 1, "reserved"),

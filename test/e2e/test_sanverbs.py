@@ -299,6 +299,7 @@ def main():
         for program, names in CALLS.items():
             for name in names:
                 tests.add(f'{place}: {name}', calls, place, program, name)
+        tests.add_long(f'{place}: huge', calls, place, 'verbs_more', 'huge')
     tests.add('one daemon: forged', calls, 'one daemon', 'verbs_more', 'forged')
     for place in PLACES:
         add = tests.add_long if place == 'veth' else tests.add

@@ -14,6 +14,7 @@
 #define QKEY 0x11111111
 #define GRH  40
 #define LEN  100
+#define HALF (1u << 30)
 
 static uint8_t *bytes; /* sent, then where it arrives */
 static struct ibv_mr *mr;
@@ -209,24 +210,29 @@ posted_until_full(struct ibv_send_wr *wr)
 		;
 }
 
-/* Sends of more than librtsan takes, on a queue pair that is connected to itself. */
 static void
-copied(void)
+open_self(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = cq,
-					.recv_cq = cq,
-					.cap = {DEPTH, DEPTH, 16, 1, 256},
-					.qp_type = IBV_QPT_RC,
-					.sq_sig_all = 1};
-	struct ibv_sge sge[16];
-	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge};
+	struct ibv_qp_init_attr init;
 
 	open_first();
-	init.send_cq = init.recv_cq = cq;
+	init = init_attr();
+	init.cap.max_send_sge = 16;
+	init.cap.max_inline_data = 256;
 	qp[0] = ibv_create_qp(pd, &init);
 	CHECK(qp[0] != NULL && init.cap.max_inline_data >= 256 && init.cap.max_send_sge >= 16);
 	CHECK(to_init(qp[0]) == 0 && to_rtr(qp[0], qp[0]->qp_num, TO_RTR) == 0);
 	CHECK(to_rts(qp[0]) == 0);
+}
+
+/* Sends of more than librtsan takes, on a queue pair that is connected to itself. */
+static void
+copied(void)
+{
+	struct ibv_sge sge[16];
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND, .sg_list = sge};
+
+	open_self();
 	bytes = calloc(2, 4096);
 	mr = reg(bytes, 8192, ALL);
 	for (int i = 0; i < 300; i++) {
@@ -261,6 +267,35 @@ copied(void)
 	CHECK(ibv_post_send(qp[0], &wr, &bad) == EINVAL);
 	CHECK(ibv_destroy_qp(qp[0]) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0);
 	puts("copied: ok");
+}
+
+/* A message of 2 GiB, the longest: its halves come from one place. One byte more is refused. */
+static void
+huge(void)
+{
+	uint8_t *from = calloc(1, HALF), *to = calloc(2, HALF);
+	struct ibv_mr *own, *other;
+	struct ibv_sge sge[3];
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = sge, .num_sge = 3};
+	struct ibv_port_attr port;
+
+	open_self();
+	CHECK(ibv_query_port(context, 1, &port) == 0 && port.max_msg_sz == 2u * HALF);
+	from[0] = 1;
+	from[HALF - 1] = 2;
+	own = reg(from, HALF, 0);
+	other = reg(to, 2u * HALF, ALL);
+	for (int i = 0; i < 3; i++)
+		sge[i] = (struct ibv_sge){(uintptr_t)from, i < 2 ? HALF : 1, own->lkey};
+	wr.wr.rdma.remote_addr = (uintptr_t)to;
+	wr.wr.rdma.rkey = other->rkey;
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == EINVAL);
+	wr.num_sge = 2;
+	CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
+	CHECK(completion().status == IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++, to += HALF)
+		CHECK(to[0] == 1 && to[1] == 0 && to[HALF - 1] == 2);
+	puts("huge: ok");
 }
 
 /*
@@ -405,5 +440,7 @@ main(int argc, char **argv)
 		forged();
 	if (argc > 1 && strcmp(argv[1], "copied") == 0)
 		copied();
+	if (argc > 1 && strcmp(argv[1], "huge") == 0)
+		huge();
 	return 0;
 }

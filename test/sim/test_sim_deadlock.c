@@ -291,7 +291,7 @@ PAIR_CASE(sim_deadlock__each_packet_lost_once)
 	}
 }
 
-PAIR_CASE(sim_deadlock__1gib_through_64_packets)
+PAIR_CASE(sim_deadlock__2gib_through_64_packets)
 {
 	pair.conf.mtu = 9000;
 	pair.param.data_win = 64;
