@@ -44,7 +44,7 @@ TEST(rtsan_post_send__malformed)
 	static uint8_t buf[RTSAN_INLINE_MAX + 1];
 	struct rtsan_sge sge[RTSAN_SGE_MAX + 1] = {
 		{.addr = buf, .length = 8},
-		{.addr = buf, .length = 1u << 30},
+		{.addr = buf, .length = 1u << 31},
 		{.addr = NULL, .length = 1},
 		{.addr = buf, .length = 1, .lkey = 0x12345},
 		{.addr = buf, .length = RTSAN_INLINE_MAX + 1},
@@ -60,7 +60,7 @@ TEST(rtsan_post_send__malformed)
 		 "solicited and unsolicited"},
 		{{.opcode = RTSAN_WR_SEND, .nb_sge = RTSAN_SGE_MAX + 1, .sge = sge}, "at most 4"},
 		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1}, "no sge"},
-		{{.opcode = RTSAN_WR_SEND, .nb_sge = 2, .sge = sge}, "1073741832 bytes"},
+		{{.opcode = RTSAN_WR_SEND, .nb_sge = 2, .sge = sge}, "2147483656 bytes"},
 		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1, .sge = &sge[2]}, "sge[0]: no address"},
 		{{.opcode = RTSAN_WR_SEND, .nb_sge = 1, .sge = &sge[3]}, "no region has this lkey"},
 		{{.opcode = RTSAN_WR_SEND, .flags = RTSAN_WR_INLINE, .nb_sge = 1, .sge = &sge[4]},

@@ -163,9 +163,9 @@ static const struct refusal refusals[] = {
 	{"push_slctd_data_last", BOTH | SEAL, PAY, 63, 0, 1, SAN_DROP_RESERVED},
 	{"pull_data_last", BOTH | SEAL, PAY, 1, 0, 1, SAN_DROP_RESERVED},
 	/* values */
-	{"push_slctd_req", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_FIELD}, /* 1 GiB and 1 */
-	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0x41, SAN_DROP_FIELD},
-	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0x80, SAN_DROP_FIELD},
+	{"push_slctd_req", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_FIELD}, /* 2 GiB and 1 */
+	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0x81, SAN_DROP_FIELD},
+	{"pull_req", BOTH | SEAL, EXT, 0, 0, 0xc0, SAN_DROP_FIELD},
 	{"push_unslctd_data", BOTH | SEAL, EXT, 0, 0, 0xff, SAN_DROP_FIELD},
 	{"push_unslctd_data", BOTH | SEAL, EXT, 16, 0, 0x13, SAN_DROP_FIELD}, /* offset */
 	{"push_unslctd_data", BOTH | SEAL, EXT, 16, 0, 0xff, SAN_DROP_FIELD},
@@ -173,10 +173,10 @@ static const struct refusal refusals[] = {
 	{"push_unslctd_data_send", BOTH | SEAL, EXT, 19, 0, 1, SAN_DROP_FIELD},
 	{"push_unslctd_data_imm", BOTH | SEAL, EXT, 3, 0, 15, SAN_DROP_FIELD},
 	{"push_unslctd_data_imm", BOTH | SEAL, RT, 1, 0, 0x08, SAN_DROP_FIELD}, /* not LAST */
-	{"push_slctd_data", BOTH | SEAL, EXT, 0, 0, 0x40, SAN_DROP_FIELD},
+	{"push_slctd_data", BOTH | SEAL, EXT, 0, 0, 0x80, SAN_DROP_FIELD},
 	{"push_slctd_data_imm", BOTH | SEAL, EXT, 3, 0, 1, SAN_DROP_FIELD},
-	{"pull_data", BOTH | SEAL, EXT, 0, 0, 0x40, SAN_DROP_FIELD},
-	{"push_grnt", BOTH | SEAL, EXT, 4, 0, 0x40, SAN_DROP_FIELD},
+	{"pull_data", BOTH | SEAL, EXT, 0, 0, 0x80, SAN_DROP_FIELD},
+	{"push_grnt", BOTH | SEAL, EXT, 4, 0, 0x80, SAN_DROP_FIELD},
 	{"pull_data_last", BOTH | SEAL, RT, 1, 0, 0x09, SAN_DROP_FIELD}, /* KIND */
 	{"push_packed", BOTH | SEAL, EXT, 0, 0, 0, SAN_DROP_FIELD},
 	{"push_packed", BOTH | SEAL, EXT, 0, 0, 1, SAN_DROP_FIELD},
