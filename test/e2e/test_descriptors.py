@@ -186,13 +186,17 @@ def slow_close(work, ways):
 
 def flood(work):
     """The requests of a program that passes such descriptors repeatedly wait until they are closed,
-    except for one that gets a timeout. Another user is served meanwhile."""
+    except for one that gets a timeout; so do those of its user's other programs. Another user is
+    served meanwhile."""
     os.chmod(work.dir, 0o755)
     daemon = Daemon(work, 'server')
     os.chmod(daemon.path, 0o666)
     with AsNobody():
         bad = dial(daemon)
-    check(ask(bad, request(HELLO))[0] == 0, 'hello')
+        late = dial(daemon)
+    for s in (bad, late):
+        check(ask(s, request(HELLO))[0] == 0, 'hello')
+        s.settimeout(PATIENCE)
     good = attach(daemon)
     pairs = [lingering() for _ in range(FLOOD)]
     halt(daemon.process)    # else this process may make the last close
@@ -200,19 +204,21 @@ def flood(work):
         pass_one(bad, [slow.fileno()])
         slow.close()
     daemon.process.popen.send_signal(signal.SIGCONT)
-    bad.settimeout(PATIENCE)
     check('no memfd' in text_of(bad.recv(REP)), 'the first one')
     check('holds up' in text_of(bad.recv(REP)), 'the one behind it')
+    with open('/dev/null', 'rb') as null:
+        pass_one(late, [null.fileno()])     # nobody can fetch it
     for _ in range(1000):
         check(is_served(good), 'another user')
-    check(not select.select([bad], [], [], 0)[0], 'one more is answered')
+    check(not select.select([bad, late], [], [], 0)[0], 'one more is answered')
     for i, (slow, peer) in enumerate(pairs, 1):
         peer.close()        # the lingering socket is closed now, and the next request is fetched
         slow.close()
         check(not 2 <= i < FLOOD or bad.recv(REP), 'it is not served any more')
     check(is_served(bad), 'it is not served any more')
-    good.close()
-    bad.close()
+    check('no memfd' in text_of(late.recv(REP)), 'another program of its user')
+    for s in (good, bad, late):
+        s.close()
     daemon.stop()
 
 
