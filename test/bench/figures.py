@@ -331,7 +331,8 @@ VARIANTS = {
     'MPI by ofi_rxm, embedded': fabric.mpi('embedded', fabric.RXM),
     # rdma-core
     'ib_write_lat': verbs.write_latency,
-    'ib_write_bw': verbs.write_bandwidth,
+    'ib_write_bw': verbs.write_bandwidth(verbs.daemon),
+    'ib_write_bw, embedded': verbs.write_bandwidth(verbs.embedded),
     'qperf tcp_lat': verbs.tcp('tcp_lat', verbs.SMALL),
     'qperf tcp_bw': verbs.tcp('tcp_bw', verbs.LARGE),
     'sanbench, rpc, one daemon': verbs.sanbench('rpc', '--size', verbs.SMALL, '--depth', 1),
@@ -556,6 +557,11 @@ FIGURES = [
            (('tcp', 'qperf tcp_bw', '>= 0.8'),
             ('sanbench', 'sanbench, push, one daemon', '>= 0.9'))))
       for against, base, target in bases),
+    *(Figure(f'verbs_embedded_{against}', verbs.GROUP,
+             'writes of 1 MiB, ib_write_bw, embedded, MTU 9000', 'Gb/s', 'ib_write_bw, embedded',
+             base, 'gbps', 'peer', target)
+      for against, base, target in (('tcp', 'qperf tcp_bw', '>= 1.3'),
+                                    ('sanbench', 'push 9000', '>= 0.9'))),
     Figure('no_huge', 'no-huge', '1 MiB solicited push without hugepages, MTU 1500', 'Gb/s',
            'push, no hugepages', 'push', 'gbps', 'peer', '', once=True),
 ]
