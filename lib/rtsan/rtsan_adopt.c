@@ -93,29 +93,36 @@ prot_of(const struct mapping *m)
 		(m->flags[2] == 'x' ? PROT_EXEC : 0);
 }
 
+/* Put the adopted mappings of a range into *list*, which grows. Returns their number. */
+static uint32_t
+list_adopted(uintptr_t from, uintptr_t end, struct mapping **list)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct mapping m, *more;
+	uint32_t nb = 0;
+
+	while (maps != NULL && read_mapping(maps, &m)) {
+		if (m.end <= from || m.from >= end || !is_adopted(&m))
+			continue;
+		more = reallocarray(*list, nb + 1, sizeof(m));
+		if (more == NULL)
+			break;
+		*list = more;
+		more[nb++] = m;
+	}
+	if (maps != NULL)
+		fclose(maps);
+	return nb;
+}
+
 /* ---- fork() ---- */
 
 static void
 before_fork(void)
 {
-	struct mapping m, *more;
-	FILE *maps;
-
 	pthread_mutex_lock(&store.lock);
-	store.nb_adopted = 0;
+	store.nb_adopted = store.fd >= 0 ? list_adopted(0, UINTPTR_MAX, &store.adopted) : 0;
 	store.pipe[0] = store.pipe[1] = -1;
-	maps = store.fd >= 0 ? fopen("/proc/self/maps", "re") : NULL;
-	while (maps != NULL && read_mapping(maps, &m)) {
-		if (!is_adopted(&m))
-			continue;
-		more = reallocarray(store.adopted, store.nb_adopted + 1, sizeof(m));
-		if (more == NULL)
-			break;
-		store.adopted = more;
-		store.adopted[store.nb_adopted++] = m;
-	}
-	if (maps != NULL)
-		fclose(maps);
 	if (store.nb_adopted != 0 && pipe2(store.pipe, O_CLOEXEC) != 0)
 		store.nb_adopted = 0;
 }
@@ -377,22 +384,10 @@ return_pages(uintptr_t from, uintptr_t end, int prot)
 static void
 return_range(uintptr_t at, uintptr_t end)
 {
-	struct mapping m, *found = NULL, *more;
-	uint32_t i, nb = 0;
-	FILE *maps = fopen("/proc/self/maps", "re");
-
+	struct mapping *found = NULL;
 	/* all are read before any changes; the list may be in pages that are moved */
-	while (maps != NULL && read_mapping(maps, &m)) {
-		if (m.end <= at || m.from >= end || !is_adopted(&m))
-			continue;
-		more = reallocarray(found, nb + 1, sizeof(m));
-		if (more == NULL)
-			break;
-		found = more;
-		found[nb++] = m;
-	}
-	if (maps != NULL)
-		fclose(maps);
+	uint32_t i, nb = list_adopted(at, end, &found);
+
 	for (i = 0; i < nb; i++)
 		return_pages(found[i].from > at ? found[i].from : at,
 			     found[i].end < end ? found[i].end : end, prot_of(&found[i]));
@@ -441,21 +436,16 @@ return_unused(uintptr_t at, uintptr_t end)
 
 	while (at < end) {
 		uintptr_t until = end;
-		bool is_used = false;
 
 		LIST_FOREACH(r, &store.regions, link) {
-			if (r->from <= at && at < r->end) {
-				at = r->end;
-				is_used = true;
+			if (r->from <= at && at < r->end)
 				break;
-			}
 			if (r->from > at && r->from < until)
 				until = r->from;
 		}
-		if (is_used)
-			continue;
-		return_range(at, until);
-		at = until;
+		if (r == NULL)
+			return_range(at, until);
+		at = r != NULL ? r->end : until;
 	}
 }
 
