@@ -60,10 +60,23 @@ mr_find_slot(struct rtsan_ctx *ctx)
 	return NULL;
 }
 
-/* *map_size*: bytes that we mapped and must unmap. *fd*: see struct rtsan_provider. */
+/*
+ * Add *length* bytes at *addr*, mapped from *fd* if it is not -1. *map_size*: bytes that we mapped
+ * and must unmap.
+ */
 static int
-mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, struct rtsan_mr **out)
+mr_add(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset, uint32_t access,
+       size_t map_size, struct rtsan_mr **out)
 {
+	const struct shmq_req req = {
+		.type = SHMQ_MR_ADD,
+		.mr = {
+			.addr = (uintptr_t)addr,
+			.length = length,
+			.offset = offset,
+			.access = access,
+		},
+	};
 	struct rtsan_provider_keys keys;
 	struct rtsan_mr *mr;
 	uint32_t gen_mask = UINT32_MAX >> ctx->lkey_bits;
@@ -74,12 +87,12 @@ mr_add(struct rtsan_ctx *ctx, struct shmq_req *req, int fd, size_t map_size, str
 	if (mr == NULL)
 		return rtsan_fail(-ENOSPC, "region: all %u are in use", ctx->caps.max_mrs);
 	rtsan_error_clear();
-	rc = ctx->ops->mr_add(ctx->priv, req, fd, &keys);
+	rc = ctx->ops->mr_add(ctx->priv, &req, fd, &keys);
 	if (rc != 0)
 		return rtsan_fail_else(rc, "region");
 	mr->ctx = ctx;
-	mr->addr = (uintptr_t)req->mr.addr;
-	mr->length = req->mr.length;
+	mr->addr = (uintptr_t)addr;
+	mr->length = length;
 	mr->key = keys.key;
 	mr->rkey = keys.rkey;
 	mr->map_size = map_size;
@@ -107,24 +120,6 @@ check_file(int fd, uint64_t offset, size_t length)
 	return 0;
 }
 
-/* Add *length* bytes at *addr*, mapped from *fd* if it is not -1; *map_size*: see mr_add(). */
-static int
-add_mapped(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_t offset,
-	   uint32_t access, size_t map_size, struct rtsan_mr **out)
-{
-	struct shmq_req req = {
-		.type = SHMQ_MR_ADD,
-		.mr = {
-			.addr = (uintptr_t)addr,
-			.length = length,
-			.offset = offset,
-			.access = access,
-		},
-	};
-
-	return mr_add(ctx, &req, fd, map_size, out);
-}
-
 static int
 map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint32_t access,
 	    struct rtsan_mr **out)
@@ -136,7 +131,7 @@ map_and_add(struct rtsan_ctx *ctx, int fd, uint64_t offset, size_t length, uint3
 	if (addr == MAP_FAILED)
 		return rtsan_fail(errno == ENOMEM ? -ENOMEM : -EBADF,
 				  "region: mmap of %zu bytes: %s", size, strerror(errno));
-	rc = add_mapped(ctx, addr, length, fd, offset, access, size, out);
+	rc = mr_add(ctx, addr, length, fd, offset, access, size, out);
 	if (rc != 0)
 		munmap(addr, size);
 	return rc;
@@ -194,7 +189,7 @@ rtsan_mr_share(struct rtsan_ctx *ctx, void *addr, size_t length, int fd, uint64_
 		return rtsan_fail(-EINVAL, "region: address %p, offset %llu, length %zu", addr,
 				  (unsigned long long)offset, length);
 	rc = check_file(fd, offset, length);
-	return rc == 0 ? add_mapped(ctx, addr, length, fd, offset, access, 0, mr) : rc;
+	return rc == 0 ? mr_add(ctx, addr, length, fd, offset, access, 0, mr) : rc;
 }
 
 int
@@ -208,13 +203,13 @@ rtsan_mr_reg(struct rtsan_ctx *ctx, void *addr, size_t length, uint32_t access,
 	if (addr == NULL || (uintptr_t)addr > UINTPTR_MAX - length)
 		return rtsan_fail(-EINVAL, "region: address %p, length %zu", addr, length);
 	if (ctx->caps.has_mr_reg)
-		return add_mapped(ctx, addr, length, -1, 0, access, 0, mr);
+		return mr_add(ctx, addr, length, -1, 0, access, 0, mr);
 	rc = rtsan_adopt(addr, length, (access & (uint32_t)~RTSAN_REMOTE_PULL) != 0, &fd);
 	if (rc != 0)
 		return rtsan_fail(rc, "region: %zu bytes at %p: %s", length, addr,
 				  rc == -EFAULT ? "not mapped, or not writable" :
 						  "a stack, or no private memory");
-	rc = add_mapped(ctx, addr, length, fd, (uintptr_t)addr, access, 0, mr);
+	rc = mr_add(ctx, addr, length, fd, (uintptr_t)addr, access, 0, mr);
 	if (rc == 0)
 		(*mr)->is_adopted = true;
 	else
