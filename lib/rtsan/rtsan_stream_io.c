@@ -275,8 +275,8 @@ write_once(struct rtsan_stream *s, const struct rtsan_send_wr *wr)
 			 timeout_ms == 0 ? AT_ONCE_MS : timeout_ms);
 }
 
-static ssize_t
-stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
+ssize_t
+rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 {
 	struct rtsan_sge sge[RTSAN_SGE_MAX], copy;
 	struct rtsan_send_wr wr = {
@@ -289,6 +289,9 @@ stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 	uint8_t *to, i;
 	ssize_t n;
 
+	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
+		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
+	SAN_LOCKED(&s->wr);
 	while ((wr.nb_sge = stream_io_parts(s, iov, nb_iov, done, sge)) != 0) {
 		if (s->mr != NULL) {
 			copy = stream_io_copy_of(s, 1, sge, wr.nb_sge);
@@ -306,15 +309,6 @@ stream_io_write_all(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
 			break; /* cancelled after some bytes were sent */
 	}
 	return (ssize_t)done;
-}
-
-ssize_t
-rtsan_stream_writev(struct rtsan_stream *s, const struct iovec *iov, int nb_iov)
-{
-	if (nb_iov < 0 || (nb_iov != 0 && iov == NULL))
-		return rtsan_fail(-EINVAL, "stream: %d buffers", nb_iov);
-	SAN_LOCKED(&s->wr);
-	return stream_io_write_all(s, iov, nb_iov);
 }
 
 ssize_t
