@@ -200,11 +200,10 @@ conn_event_resolve(struct rtsan_ctx *ctx, const struct shmq_event *pe, struct rt
 	if (qp == NULL)
 		return false;
 	ev->qp = qp;
-	if (ev->type == RTSAN_EV_ESTABLISHED)
-		return true;
 	if (ev->type == RTSAN_EV_DISCONNECTED)
 		atomic_store(&qp->ended, true);
-	atomic_store(&qp->busy, false);
+	if (ev->type != RTSAN_EV_ESTABLISHED)
+		atomic_store(&qp->busy, false);
 	return true;
 }
 

@@ -203,7 +203,6 @@ void
 rtsan_close(struct rtsan_ctx *ctx)
 {
 	struct rtsan_listener *listener;
-	struct rtsan_qp *qp;
 	struct rtsan_cq *cq;
 	uint32_t i;
 
@@ -211,11 +210,8 @@ rtsan_close(struct rtsan_ctx *ctx)
 		return;
 	while ((listener = LIST_FIRST(&ctx->listeners)) != NULL)
 		rtsan_listener_destroy(listener);
-	for (i = 0; i < ctx->caps.max_qps; i++) {
-		qp = atomic_load(&ctx->qps[i].qp);
-		if (qp != NULL)
-			rtsan_qp_destroy(qp);
-	}
+	for (i = 0; i < ctx->caps.max_qps; i++)
+		rtsan_qp_destroy(atomic_load(&ctx->qps[i].qp));
 	while ((cq = LIST_FIRST(&ctx->cqs)) != NULL)
 		if (rtsan_cq_destroy(cq) != 0)
 			break;
