@@ -36,31 +36,23 @@ static const enum ibv_wc_opcode opcodes[] = {
 static enum ibv_wc_status
 status_of(uint8_t status)
 {
-	switch (status) {
-	case RTSAN_WC_SUCCESS:
+	static const enum ibv_wc_status statuses[UINT8_MAX + 1] = {
+		[RTSAN_WC_RNR_RETRY_EXC] = IBV_WC_RNR_RETRY_EXC_ERR,
+		[RTSAN_WC_REM_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[RTSAN_WC_REM_REVOKED] = IBV_WC_REM_ACCESS_ERR,
+		[RTSAN_WC_REM_LENGTH] = IBV_WC_REM_INV_REQ_ERR,
+		[RTSAN_WC_REM_ALIGN] = IBV_WC_REM_INV_REQ_ERR,
+		[RTSAN_WC_REM_RESOURCE] = IBV_WC_REM_OP_ERR,
+		[RTSAN_WC_REM_REFUSED] = IBV_WC_REM_OP_ERR,
+		[RTSAN_WC_ABORTED] = IBV_WC_REM_ABORT_ERR,
+		[RTSAN_WC_RETRY_EXC] = IBV_WC_RETRY_EXC_ERR,
+		[RTSAN_WC_FLUSHED] = IBV_WC_WR_FLUSH_ERR,
+		[RTSAN_WC_LOC_LENGTH] = IBV_WC_LOC_LEN_ERR,
+	};
+
+	if (status == RTSAN_WC_SUCCESS)
 		return IBV_WC_SUCCESS;
-	case RTSAN_WC_RNR_RETRY_EXC:
-		return IBV_WC_RNR_RETRY_EXC_ERR;
-	case RTSAN_WC_REM_ACCESS:
-	case RTSAN_WC_REM_REVOKED:
-		return IBV_WC_REM_ACCESS_ERR;
-	case RTSAN_WC_REM_LENGTH:
-	case RTSAN_WC_REM_ALIGN:
-		return IBV_WC_REM_INV_REQ_ERR;
-	case RTSAN_WC_REM_RESOURCE:
-	case RTSAN_WC_REM_REFUSED:
-		return IBV_WC_REM_OP_ERR;
-	case RTSAN_WC_ABORTED:
-		return IBV_WC_REM_ABORT_ERR;
-	case RTSAN_WC_RETRY_EXC:
-		return IBV_WC_RETRY_EXC_ERR;
-	case RTSAN_WC_FLUSHED:
-		return IBV_WC_WR_FLUSH_ERR;
-	case RTSAN_WC_LOC_LENGTH:
-		return IBV_WC_LOC_LEN_ERR;
-	default:
-		return IBV_WC_GENERAL_ERR;
-	}
+	return statuses[status] != 0 ? statuses[status] : IBV_WC_GENERAL_ERR;
 }
 
 /* ---- completions ---- */
@@ -212,12 +204,12 @@ fail_qps(struct sv_device *dev, const struct ibv_wc *wc, int nb)
 	}
 }
 
-/* With the lock of *cq*. */
 static int
 take(struct sv_cq *cq, struct ibv_wc *wc, int nb)
 {
 	struct rtsan_wc got[SV_BURST];
 	int i, n, out = 0;
+	SAN_LOCKED(&cq->lock);
 
 	if (cq->nb_own != 0) {
 		out = (int)cq->nb_own < nb ? (int)cq->nb_own : nb;
@@ -237,13 +229,9 @@ take(struct sv_cq *cq, struct ibv_wc *wc, int nb)
 int
 san_sv_poll_cq(struct ibv_cq *ibcq, int nb, struct ibv_wc *wc)
 {
-	struct sv_cq *cq = (struct sv_cq *)ibcq;
+	int i, n = take((struct sv_cq *)ibcq, wc, nb);
 	bool has_failed = false;
-	int i, n;
 
-	pthread_mutex_lock(&cq->lock);
-	n = take(cq, wc, nb);
-	pthread_mutex_unlock(&cq->lock);
 	for (i = 0; i < n; i++)
 		has_failed |= wc[i].status != IBV_WC_SUCCESS;
 	if (has_failed)
