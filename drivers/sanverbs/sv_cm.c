@@ -264,12 +264,6 @@ san_sv_cm_port(struct sockaddr *addr)
 					     &((struct sockaddr_in *)addr)->sin_port;
 }
 
-static bool
-is_v4(const union ibv_gid *gid)
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
-}
-
 void
 san_sv_cm_gid(const struct sockaddr *addr, union ibv_gid *gid)
 {
@@ -286,7 +280,7 @@ void
 san_sv_cm_addr(const union ibv_gid *gid, __be16 port, struct sockaddr_storage *addr)
 {
 	memset(addr, 0, sizeof(*addr));
-	addr->ss_family = is_v4(gid) ? AF_INET : AF_INET6;
+	addr->ss_family = san_sv_is_v4(gid) ? AF_INET : AF_INET6;
 	if (addr->ss_family == AF_INET)
 		memcpy(&((struct sockaddr_in *)addr)->sin_addr, gid->raw + 12, 4);
 	else
@@ -306,27 +300,8 @@ is_any(const struct sockaddr *addr)
 static bool
 is_loopback(const union ibv_gid *gid)
 {
-	return is_v4(gid) ? gid->raw[12] == IN_LOOPBACKNET :
-			    IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid->raw);
-}
-
-/* Find the device and GID for the address of ours, or for any of the family of *dst*. */
-static struct sv_device *
-device_for(const struct sockaddr *src, const struct sockaddr *dst, union ibv_gid *gid)
-{
-	struct sv_device *dev;
-	union ibv_gid wanted;
-	int i, k;
-
-	san_sv_cm_gid(src, &wanted);
-	for (i = 0; (dev = san_sv_device_at(i)) != NULL; i++)
-		for (k = 0; k < dev->nb_gids; k++) {
-			*gid = dev->gids[k];
-			if (is_any(src) ? is_v4(gid) == (dst->sa_family == AF_INET) :
-					  memcmp(&wanted, gid, sizeof(wanted)) == 0)
-				return dev;
-		}
-	return NULL;
+	return san_sv_is_v4(gid) ? gid->raw[12] == IN_LOOPBACKNET :
+				   IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid->raw);
 }
 
 int
@@ -353,6 +328,28 @@ san_sv_cm_bind(struct sv_id *id, struct sv_device *dev)
 	id->id.pd = dev->cm_pd;
 	id->id.port_num = SV_PORT;
 	return 0;
+}
+
+/* Bind *id* to the device and GID of that address, or to any of the family of *dst*. */
+static int
+bind_to(struct sv_id *id, const struct sockaddr *src, const struct sockaddr *dst)
+{
+	struct sv_device *dev;
+	union ibv_gid wanted;
+	int i, k;
+
+	san_sv_cm_gid(src, &wanted);
+	for (i = 0; (dev = san_sv_device_at(i)) != NULL; i++)
+		for (k = 0; k < dev->nb_gids; k++) {
+			const union ibv_gid *gid = &dev->gids[k];
+
+			if (is_any(src) ? san_sv_is_v4(gid) != (dst->sa_family == AF_INET) :
+					  memcmp(&wanted, gid, sizeof(wanted)) != 0)
+				continue;
+			id->id.route.addr.addr.ibaddr.sgid = *gid;
+			return san_sv_cm_bind(id, dev);
+		}
+	return -EADDRNOTAVAIL;
 }
 
 struct ibv_context **
@@ -400,10 +397,6 @@ san_sv_cm_choose_port(void)
 int
 rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 {
-	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_device *dev;
-	union ibv_gid gid;
-
 	SV_CM_ELSE_NEXT(rdma_bind_addr, cm_id, addr);
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return san_sv_result(-EAFNOSUPPORT, "rdma_bind_addr()");
@@ -412,11 +405,7 @@ rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
 		*san_sv_cm_port(&cm_id->route.addr.src_addr) = san_sv_cm_choose_port();
 	if (is_any(addr))
 		return 0;
-	dev = device_for(addr, NULL, &gid);
-	if (dev == NULL)
-		return san_sv_result(-EADDRNOTAVAIL, "rdma_bind_addr()");
-	cm_id->route.addr.addr.ibaddr.sgid = gid;
-	return san_sv_result(san_sv_cm_bind(id, dev), "rdma_bind_addr()");
+	return san_sv_result(bind_to((struct sv_id *)cm_id, addr, NULL), "rdma_bind_addr()");
 }
 
 int
@@ -425,7 +414,6 @@ rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockadd
 {
 	struct rdma_addr *a = &cm_id->route.addr;
 	struct sv_id *id = (struct sv_id *)cm_id;
-	struct sv_device *dev;
 	__be16 port;
 	int rc;
 
@@ -434,10 +422,7 @@ rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockadd
 		return san_sv_result(-EAFNOSUPPORT, "rdma_resolve_addr()");
 	if (src != NULL && src->sa_family != 0)
 		memcpy(&a->src_storage, src, size_of(src));
-	dev = device_for(&a->src_addr, dst, &a->addr.ibaddr.sgid);
-	if (dev == NULL)
-		return san_sv_result(-EADDRNOTAVAIL, "rdma_resolve_addr()");
-	rc = san_sv_cm_bind(id, dev);
+	rc = bind_to(id, &a->src_addr, dst);
 	if (rc != 0)
 		return san_sv_result(rc, "rdma_resolve_addr()");
 	memcpy(&a->dst_storage, dst, size_of(dst));

@@ -153,7 +153,7 @@ int
 san_sv_connect(struct rtsan_qp *rt, const union ibv_gid *gid, uint64_t service,
 	       const struct rtsan_conn_param *param)
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+	bool v4 = san_sv_is_v4(gid);
 	char peer[RTSAN_ADDRESS_MAX];
 
 	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &gid->raw[12] : gid->raw, peer, sizeof(peer));
@@ -163,11 +163,10 @@ san_sv_connect(struct rtsan_qp *rt, const union ibv_gid *gid, uint64_t service,
 int
 san_sv_gid_like(const struct sv_device *dev, const union ibv_gid *gid)
 {
-	bool v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
 	int i;
 
 	for (i = 0; i < dev->nb_gids; i++)
-		if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)dev->gids[i].raw) == v4)
+		if (san_sv_is_v4(&dev->gids[i]) == san_sv_is_v4(gid))
 			return i;
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -269,6 +270,12 @@ int san_sv_explain(int rc, const char *what);
 int san_sv_wait(int fd);
 /** 0, or -1 with errno for a negative *rc*, which it explains. */
 int san_sv_result(int rc, const char *what);
+
+static inline bool
+san_sv_is_v4(const union ibv_gid *gid)
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid->raw);
+}
 
 /** *text*, as librtsan has it, as a GID of RoCE v2: IPv4 is mapped. */
 void san_sv_gid(const char *text, union ibv_gid *gid);
