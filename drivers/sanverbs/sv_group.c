@@ -43,9 +43,8 @@ struct announcement {
 bool
 san_sv_is_group(const union ibv_gid *gid)
 {
-	const struct in6_addr *a = (const struct in6_addr *)gid->raw;
-
-	return IN6_IS_ADDR_MULTICAST(a) || (IN6_IS_ADDR_V4MAPPED(a) && gid->raw[12] >> 4 == 14);
+	return IN6_IS_ADDR_MULTICAST((const struct in6_addr *)gid->raw) ||
+		(san_sv_is_v4(gid) && gid->raw[12] >> 4 == 14);
 }
 
 static uint64_t
@@ -96,11 +95,14 @@ open_socket(const union ibv_gid *mgid)
 	return rc;
 }
 
+/* With the lock of the queue pair and, if it is one of its groups, that of the device. */
 static void
 group_free(struct sv_group *g)
 {
-	if (g->link.le_prev != NULL)
+	if (g->link.le_prev != NULL) {
+		san_sv_ud_leave(g->q, &g->mgid);
 		LIST_REMOVE(g, link);
+	}
 	if (g->fd >= 0) { /* a child of fork() may have it, too, so closing does not remove it */
 		epoll_ctl(san_sv_device(g->q->ibv.context)->groups_fd, EPOLL_CTL_DEL, g->fd, NULL);
 		close(g->fd);
@@ -175,14 +177,6 @@ san_sv_group_join(struct sv_qp *q, const union ibv_gid *mgid, bool is_member)
 	return 0;
 }
 
-/* With the locks of the queue pair and its device. */
-static void
-leave(struct sv_group *g)
-{
-	san_sv_ud_leave(g->q, &g->mgid);
-	group_free(g);
-}
-
 int
 san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid)
 {
@@ -192,7 +186,7 @@ san_sv_group_leave(struct sv_qp *q, const union ibv_gid *mgid)
 	pthread_mutex_lock(&q->lock);
 	g = san_sv_group_find(q, mgid);
 	if (g != NULL)
-		leave(g);
+		group_free(g);
 	pthread_mutex_unlock(&q->lock);
 	return g != NULL ? 0 : san_sv_refuse(-EADDRNOTAVAIL, "not joined");
 }
@@ -203,36 +197,28 @@ san_sv_group_end(struct sv_qp *q)
 	SAN_LOCKED(&q->lock);
 
 	while (!LIST_EMPTY(&q->groups))
-		leave(LIST_FIRST(&q->groups));
+		group_free(LIST_FIRST(&q->groups));
 }
 
 /* ---- members ---- */
-
-static void
-forget(struct sv_group *g, const struct sv_target *member)
-{
-	uint32_t i;
-
-	for (i = 0; i < g->nb_members; i++)
-		if (g->members[i].qpn == member->qpn &&
-		    memcmp(&g->members[i].gid, &member->gid, sizeof(member->gid)) == 0)
-			g->members[i--] = g->members[--g->nb_members];
-}
 
 void
 san_sv_group_forget(struct sv_qp *q, const struct sv_target *member)
 {
 	struct sv_group *g = san_sv_group_find(q, &member->mgid);
+	uint32_t i;
 
-	if (g != NULL)
-		forget(g, member);
+	for (i = 0; g != NULL && i < g->nb_members; i++)
+		if (g->members[i].qpn == member->qpn &&
+		    memcmp(&g->members[i].gid, &member->gid, sizeof(member->gid)) == 0)
+			g->members[i--] = g->members[--g->nb_members];
 }
 
 static void
 on_announcement(struct sv_group *g, const struct announcement *a)
 {
 	const struct sv_device *dev = san_sv_device(g->q->ibv.context);
-	struct sv_target member = {.gid = a->gid, .qpn = ntohl(a->qpn)};
+	struct sv_target member = {.gid = a->gid, .mgid = g->mgid, .qpn = ntohl(a->qpn)};
 	bool is_self = member.qpn == g->q->ibv.qp_num &&
 		memcmp(&a->gid, &dev->gids[san_sv_gid_like(dev, &a->gid)], sizeof(a->gid)) == 0;
 	SAN_LOCKED(&g->q->lock);
@@ -243,7 +229,7 @@ on_announcement(struct sv_group *g, const struct announcement *a)
 	}
 	if (member.qpn == 0 || (is_self && g->q->blocks_self))
 		return;
-	forget(g, &member);
+	san_sv_group_forget(g->q, &member);
 	if (g->nb_members < SV_MEMBERS)
 		g->members[g->nb_members++] = member;
 	else /* some may not be there */
