@@ -453,6 +453,7 @@ listener_of(const struct rtsan_listener *listener)
 {
 	struct sv_id *id;
 	int i;
+	SAN_LOCKED(&san_sv_cm_lock);
 
 	LIST_FOREACH(id, &ids, link)
 		for (i = 0; i < SV_DEVICES; i++)
@@ -489,12 +490,9 @@ accept_id(struct sv_device *dev, struct sv_id *listener, const struct rtsan_even
 bool
 san_sv_cm_request(struct sv_device *dev, const struct rtsan_event *ev)
 {
-	struct sv_id *listener, *id = NULL;
+	struct sv_id *listener = listener_of(ev->listener), *id = NULL;
 	struct sv_cm_event *e = NULL;
 
-	pthread_mutex_lock(&san_sv_cm_lock);
-	listener = listener_of(ev->listener);
-	pthread_mutex_unlock(&san_sv_cm_lock);
 	if (listener == NULL)
 		return false;
 	if (ev->private_len >= sizeof(struct sv_cm_hello))

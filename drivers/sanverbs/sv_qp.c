@@ -564,13 +564,6 @@ keep_attr(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 			       parts[i].bytes);
 }
 
-static bool
-is_valid(const struct ibv_qp_attr *a, int mask)
-{
-	return ((mask & IBV_QP_PORT) == 0 || a->port_num == SV_PORT) &&
-		((mask & IBV_QP_PKEY_INDEX) == 0 || a->pkey_index == 0);
-}
-
 int
 ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -583,7 +576,9 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	SV_ELSE_NEXT(dev, ibv_modify_qp, qp, attr, mask);
 	SAN_LOCKED(&dev->lock);
 	if (((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != from) ||
-	    !is_allowed(qp, to, mask) || !is_valid(attr, mask))
+	    !is_allowed(qp, to, mask) ||
+	    ((mask & IBV_QP_PORT) != 0 && attr->port_num != SV_PORT) ||
+	    ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0))
 		return -san_sv_explain(
 			san_sv_refuse(-EINVAL, "not with this state, mask, port or P_Key"),
 			"ibv_modify_qp()");
