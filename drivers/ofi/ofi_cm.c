@@ -107,8 +107,7 @@ san_ofi_cm_listen(struct ofi_ctx *ctx, union ofi_addr *local, uint64_t service, 
 void
 san_ofi_cm_pep_free(struct ofi_pep *pep)
 {
-	if (pep->listener != NULL)
-		rtsan_listener_destroy(pep->listener);
+	rtsan_listener_destroy(pep->listener);
 	LIST_REMOVE(pep, link);
 	fi_freeinfo(pep->info);
 	free(pep);
@@ -149,14 +148,9 @@ san_ofi_cm_request_drop(struct ofi_connreq *req)
 void
 san_ofi_cm_end_all(struct ofi_ctx *ctx)
 {
-	struct ofi_connreq *req;
 	struct ofi_pep *pep;
 
-	while ((pep = LIST_FIRST(&ctx->peps)) != NULL) {
-		while ((req = LIST_FIRST(&pep->requests)) != NULL) {
-			LIST_REMOVE(req, link);
-			free(req);
-		}
-		san_ofi_cm_pep_free(pep);
-	}
+	/* they are closed and have requests, of which the last one takes the endpoint with it */
+	while ((pep = LIST_FIRST(&ctx->peps)) != NULL)
+		san_ofi_cm_request_free(LIST_FIRST(&pep->requests));
 }
