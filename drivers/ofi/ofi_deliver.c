@@ -51,9 +51,7 @@ deliver_ack(struct ofi_ep *ep, const struct ofi_hdr *hdr, uint32_t status, uint6
 static void
 deliver_answer(struct ofi_ep *ep, const struct ofi_hdr *hdr, int err)
 {
-	bool is_offer = (hdr->flags & OFI_PLACES) != 0;
-
-	ep->nb_offers -= is_offer;
+	ep->nb_offers -= (hdr->flags & OFI_PLACES) != 0;
 	if ((hdr->flags & OFI_WANT_ACK) == 0 || ep->state == OFI_EP_ENDED)
 		return;
 	deliver_ack(ep, hdr, (uint32_t)err, 0);
@@ -523,15 +521,14 @@ rx_on_atomic(struct ofi_ep *ep, struct ofi_rx *rx)
 {
 	const struct ofi_hdr *hdr = rx->hdr;
 	uint64_t *at = (uint64_t *)(uintptr_t)hdr->addr, old = hdr->compare;
+	bool adds = hdr->status == OFI_FETCH_ADD, swaps = hdr->status == OFI_CMP_SWAP;
 	bool fetches = hdr->length != 0;
 	uint32_t status = rx_find_memory(ep, hdr->key, hdr->addr, sizeof(*at),
 					 FI_REMOTE_WRITE | (fetches ? FI_REMOTE_READ : 0));
 
-	if (status == 0 && hdr->addr % sizeof(*at) != 0)
+	if (status == 0 && ((!adds && !swaps) || hdr->addr % sizeof(*at) != 0))
 		status = FI_EINVAL;
-	if (status == 0 && hdr->status != OFI_FETCH_ADD && hdr->status != OFI_CMP_SWAP)
-		status = FI_EINVAL;
-	if (status == 0 && hdr->status == OFI_FETCH_ADD)
+	if (status == 0 && adds)
 		old = __atomic_fetch_add(at, hdr->operand, __ATOMIC_SEQ_CST);
 	else if (status == 0)
 		__atomic_compare_exchange_n(at, &old, hdr->operand, false, __ATOMIC_SEQ_CST,

@@ -358,16 +358,15 @@ ep_close(struct fid *fid)
 	int i;
 	OFI_LOCKED;
 
-	if (ep->rdm != NULL)
+	if (ep->rdm != NULL) {
 		ep_close_rdm(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
-	else
+	} else {
 		ep_linger(ep, san_ofi_wait_now_ms() + EP_LINGER_MS);
-	if (ep->connreq != NULL)
-		san_ofi_cm_request_drop(ep->connreq);
-	if (ep->rdm == NULL) {
 		san_ofi_deliver_drop_all(ep->rxq, ep);
 		san_ofi_conn_release(ep);
 	}
+	if (ep->connreq != NULL)
+		san_ofi_cm_request_drop(ep->connreq);
 	if (ep->eq != NULL) {
 		san_ofi_report_forget(ep->eq, &ep->fid.fid);
 		ep->eq->wait.refs--;

@@ -30,7 +30,7 @@ san_ofi_mr_find(const struct ofi_domain *domain, uint64_t key, uint64_t addr, si
 static int
 mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 {
-	uint32_t random, i, nb = ctx->nb_mrs != 0 ? 2 * ctx->nb_mrs : MR_TABLE_MIN;
+	uint32_t random, i, at, nb = ctx->nb_mrs != 0 ? 2 * ctx->nb_mrs : MR_TABLE_MIN;
 	struct ofi_mr **mrs;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
@@ -38,20 +38,18 @@ mr_table_add(struct ofi_ctx *ctx, struct ofi_mr *mr)
 	for (i = 0; i < ctx->nb_mrs; i++)
 		if (ctx->mrs[(ctx->next_mr + i) % ctx->nb_mrs] == NULL)
 			break;
-	if (i == ctx->nb_mrs) {
+	at = i < ctx->nb_mrs ? (ctx->next_mr + i) % ctx->nb_mrs : ctx->nb_mrs;
+	if (at == ctx->nb_mrs) {
 		mrs = realloc(ctx->mrs, nb * sizeof(*mrs));
 		if (mrs == NULL)
 			return -FI_ENOMEM;
 		memset(&mrs[ctx->nb_mrs], 0, (nb - ctx->nb_mrs) * sizeof(*mrs));
-		ctx->next_mr = ctx->nb_mrs;
 		ctx->mrs = mrs;
 		ctx->nb_mrs = nb;
-		i = 0;
 	}
-	i = (ctx->next_mr + i) % ctx->nb_mrs;
-	ctx->mrs[i] = mr;
-	ctx->next_mr = i + 1;
-	mr->fid.key = (uint64_t)(random >> 1) << 32 | i;
+	ctx->mrs[at] = mr;
+	ctx->next_mr = at + 1;
+	mr->fid.key = (uint64_t)(random >> 1) << 32 | at;
 	return 0;
 }
 
