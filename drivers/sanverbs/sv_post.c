@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 
+#include "san_spsc.h"
 #include "sv_priv.h"
 
 static_assert(sizeof(struct ibv_sge) == sizeof(struct rtsan_sge) &&
@@ -36,13 +37,10 @@ is_datagram(const struct sv_qp *q)
 static uint32_t
 nb_places(const struct sv_qp *q)
 {
-	uint32_t depth = 1;
-
 	if (q->ibv.qp_type == IBV_QPT_UD)
 		return q->sends.nb;
-	while (depth < q->init.cap.max_send_wr + SV_BURST) /* as in create_rt(), rounded up */
-		depth *= 2;
-	return 2 * depth + SV_BURST; /* the ring and the lcore hold as many */
+	/* the ring, of create_rt() rounded up, and the lcore hold as many */
+	return 2 * san_spsc_size(q->init.cap.max_send_wr + SV_BURST) + SV_BURST;
 }
 
 int

@@ -50,8 +50,7 @@ slots_init(struct sv_slots *s, uint32_t nb)
 int
 san_sv_ud_init(struct sv_qp *q)
 {
-	int rc = slots_init(&q->sends,
-			    2 * q->init.cap.max_send_wr + SV_BURST + SV_MEMBERS);
+	int rc = slots_init(&q->sends, 2 * q->init.cap.max_send_wr + SV_BURST + SV_MEMBERS);
 
 	return rc == 0 ? slots_init(&q->recvs, q->init.cap.max_recv_wr) : rc;
 }
@@ -191,8 +190,7 @@ is_there(struct sv_qp *q, const union ibv_gid *mgid)
 {
 	const struct sv_group *g = san_sv_group_find(q, mgid);
 
-	return q->ibv.qp_type == IBV_QPT_UD &&
-		(g != NULL ? g->is_member : !san_sv_is_group(mgid));
+	return q->ibv.qp_type == IBV_QPT_UD && (g != NULL ? g->is_member : !san_sv_is_group(mgid));
 }
 
 void
