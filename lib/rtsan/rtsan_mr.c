@@ -148,9 +148,7 @@ rtsan_mr_alloc(struct rtsan_ctx *ctx, size_t length, uint32_t access, struct rts
 	fd = memfd_create("rtsan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return rtsan_fail(-ENOMEM, "region: memfd: %s", strerror(errno));
-	/*
-	 * A provider in another process maps it, so we allocate its pages, and it must not shrink.
-	 */
+	/* A provider in another process may map it: it has all its pages, and must not shrink. */
 	if (ftruncate(fd, (off_t)whole_pages(length)) != 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0 ||
 	    (!ctx->caps.has_mr_reg && fallocate(fd, 0, 0, (off_t)whole_pages(length)) != 0))

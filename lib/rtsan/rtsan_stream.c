@@ -15,33 +15,18 @@
 
 /* ---- create, destroy ---- */
 
-static int
-stream_setup_make_qp(struct rtsan_stream *s, const struct rtsan_stream_attr *attr)
+int
+rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
+		    struct rtsan_stream **out)
 {
 	static const struct rtsan_stream_attr defaults;
+	struct rtsan_stream *s = calloc(1, sizeof(*s));
 	struct rtsan_qp_attr qp = {
 		.sq_depth = DEPTH,
 		.rq_depth = DEPTH,
 		.stream = attr != NULL ? attr : &defaults,
 		.context = s,
 	};
-	int rc = rtsan_cq_create(s->ctx, 2 * DEPTH, &s->cq);
-
-	if (rc != 0)
-		return rc;
-	qp.send_cq = qp.recv_cq = s->cq;
-	rc = rtsan_qp_create(s->ctx, &qp, &s->qp);
-	if (rc != 0)
-		return rc;
-	s->qp->sync = s;
-	return s->ctx->caps.has_mr_reg ? 0 : rtsan_mr_alloc(s->ctx, BOUNCE, 0, &s->mr);
-}
-
-int
-rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
-		    struct rtsan_stream **out)
-{
-	struct rtsan_stream *s = calloc(1, sizeof(*s));
 	int rc;
 
 	if (s == NULL)
@@ -52,7 +37,15 @@ rtsan_stream_create(struct rtsan_ctx *ctx, const struct rtsan_stream_attr *attr,
 	s->ctx = ctx;
 	s->doorbell = -1;
 	atomic_init(&s->timeout_ms, -1);
-	rc = stream_setup_make_qp(s, attr);
+	rc = rtsan_cq_create(ctx, 2 * DEPTH, &s->cq);
+	if (rc == 0) {
+		qp.send_cq = qp.recv_cq = s->cq;
+		rc = rtsan_qp_create(ctx, &qp, &s->qp);
+	}
+	if (rc == 0) {
+		s->qp->sync = s;
+		rc = ctx->caps.has_mr_reg ? 0 : rtsan_mr_alloc(ctx, BOUNCE, 0, &s->mr);
+	}
 	if (rc != 0)
 		rtsan_stream_destroy(s);
 	else
@@ -118,10 +111,7 @@ static int
 wait_event(struct rtsan_ctx *ctx, bool (*done)(const void *), const void *what, int64_t end_ms)
 {
 	const struct rtsan_turn_ops ops = {
-		.done = done,
-		.take = rtsan_event_share,
-		.sleep = sleep_for_events,
-	};
+		.done = done, .take = rtsan_event_share, .sleep = sleep_for_events};
 	SAN_LOCKED(&ctx->events.lock);
 
 	return rtsan_turn_wait(&ctx->events, &ops, ctx, what, end_ms);
