@@ -415,10 +415,8 @@ void san_port_close(struct bench *b);
 const char *san_port_attached(const struct bench_conf *conf);
 /** All counters with their names, *nb* of them, until the next call. NULL when attached. */
 const struct rtsan_dpdk_counter *san_port_counters(struct bench *b, int *nb);
-/** Value of the counter *name*, or 0 if there is none. */
-uint64_t san_port_counter(struct bench *b, const char *name);
-/** Increase of the counter since it was *begin*, or PORT_UNKNOWN. */
-uint64_t san_port_counter_since(struct bench *b, const char *name, uint64_t begin);
+/** Retransmissions since there were *begin*, or PORT_UNKNOWN. */
+uint64_t san_port_rtx(struct bench *b, uint64_t begin);
 /** Report leaked records. Returns their number; PORT_UNKNOWN when attached. */
 uint64_t san_port_check_leaks(struct bench *b);
 void san_port_apply_impair(struct bench *b);

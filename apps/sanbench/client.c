@@ -25,7 +25,7 @@ enter_close(struct client *c)
 
 	if (c->end == 0)
 		c->end = rte_rdtsc();
-	c->rtx = san_port_counter_since(c->b, "rtx", c->rtx_begin);
+	c->rtx = san_port_rtx(c->b, c->rtx_begin);
 	san_client_enter(c, CLIENT_CLOSE);
 	for (i = 0; i < c->hello.nb_conns && !c->is_failed; i++)
 		if (c->conns[i].q.is_up)
@@ -429,7 +429,7 @@ san_client_start(struct bench *b)
 	san_client_hello(&c->conf, &c->hello);
 	c->hello.token = rte_rand();
 	c->has_placed = san_mode_has_placed(c->mode, &c->hello);
-	c->rtx_begin = san_port_counter(b, "rtx");
+	c->rtx_begin = san_port_rtx(b, 0);
 	san_report_memory(&c->memory_begin);
 	san_client_enter(c, CLIENT_CTL);
 	c->conns = calloc(c->hello.nb_conns, sizeof(*c->conns));

@@ -123,23 +123,15 @@ san_port_counters(struct bench *b, int *nb)
 }
 
 uint64_t
-san_port_counter(struct bench *b, const char *name)
+san_port_rtx(struct bench *b, uint64_t begin)
 {
 	int n, i;
 	const struct rtsan_dpdk_counter *c = san_port_counters(b, &n);
 
 	for (i = 0; i < n; i++)
-		if (strcmp(c[i].name, name) == 0)
-			return c[i].value;
-	return 0;
-}
-
-uint64_t
-san_port_counter_since(struct bench *b, const char *name, uint64_t begin)
-{
-	if (san_port_attached(&b->conf) != NULL)
-		return PORT_UNKNOWN;
-	return san_port_counter(b, name) - begin;
+		if (strcmp(c[i].name, "rtx") == 0)
+			return c[i].value - begin;
+	return PORT_UNKNOWN;
 }
 
 /* Wait for a moment: connections that are ending may still hold records. */

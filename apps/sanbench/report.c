@@ -64,7 +64,7 @@ per_second(double n, double seconds)
 void
 san_report_live(struct client *c)
 {
-	uint64_t now = rte_rdtsc(), rtx = san_port_counter(c->b, "rtx");
+	uint64_t now = rte_rdtsc(), rtx = san_port_rtx(c->b, 0);
 	double took = (double)(now - c->live_at + c->b->hz) / (double)c->b->hz;
 
 	printf("%7.1f s  %8.3f Gb/s  %9.4f M/s  p50 %.1f us  p99 %.1f us",
@@ -73,7 +73,7 @@ san_report_live(struct client *c)
 	       (double)(c->msgs - c->live_msgs) / took / 1e6,
 	       (double)san_hist_percentile(&c->lat_second, 5000) / 1e3,
 	       (double)san_hist_percentile(&c->lat_second, 9900) / 1e3);
-	if (san_port_attached(&c->conf) == NULL)
+	if (rtx != PORT_UNKNOWN)
 		printf("  rtx %" PRIu64, rtx - c->live_rtx);
 	putchar('\n');
 	fflush(stdout);

@@ -265,7 +265,7 @@ accept_ctl(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 	s->ctl.owner = s;
 	s->ctl.on_msg = session_on_ctl_msg;
 	s->ctl.q.on_event = session_on_ctl_event;
-	s->rtx_begin = san_port_counter(b, "rtx");
+	s->rtx_begin = san_port_rtx(b, 0);
 	memcpy(s->from, ev->peer, sizeof(s->from));
 	s->peers = calloc(h->nb_conns, sizeof(*s->peers));
 	if (s->peers == NULL || san_net_ctl_open(b, &s->ctl) < 0)
@@ -477,7 +477,7 @@ session_step(struct session *s)
 	}
 	/* report an error at once: later errors would only hide it */
 	if (s->is_compared || s->report.errors > 0) {
-		s->report.rtx = san_port_counter_since(s->b, "rtx", s->rtx_begin);
+		s->report.rtx = san_port_rtx(s->b, s->rtx_begin);
 		if (san_net_ctl_send(&s->ctl, &report, &s->report) == 0)
 			s->is_reported = true;
 	}
