@@ -402,20 +402,23 @@ from_mode(struct bench_conf *conf)
 }
 
 static const char *
-batches_wrong(const struct bench_conf *conf)
+settings_wrong(const struct bench_conf *conf)
 {
-	bool has_slots = conf->mode->fill != NULL;
-
 	if (conf->hello.batch > conf->hello.depth)
 		return "--batch: is more than --depth";
 	if (conf->turns > conf->hello.depth)
 		return "--turns: is more than --depth";
-	if (conf->turns > 0 && (conf->hello.batch > 0 || !has_slots))
+	if (conf->turns > 0 && (conf->hello.batch > 0 || conf->mode->fill == NULL))
 		return "--turns: not with --batch, nor with modes that have turns of their own";
 	if (conf->count > 0 && conf->mode == &mode_connect)
 		return "--count: mode connect goes by time";
 	if (conf->both && conf->mode != &mode_rpc)
 		return "--both: only mode rpc has requests of the server";
+	if (is_given(conf, "mode") && conf->peer[0] == '\0' && !conf->interactive &&
+	    conf->cmdline_file[0] == '\0' && !conf->server)
+		return "--mode: where is the server? --connect ADDR";
+	if (conf->server && conf->peer[0] != '\0')
+		return "--server: one process is either server or client";
 	return NULL;
 }
 
@@ -444,14 +447,7 @@ san_args_finish(struct bench_conf *conf)
 	san_client_hello(conf, &hello);
 	if (conf->mode->check != NULL)
 		wrong = conf->mode->check(&hello);
-	if (wrong == NULL)
-		wrong = batches_wrong(conf);
-	if (wrong == NULL && is_given(conf, "mode") && conf->peer[0] == '\0' &&
-	    !conf->interactive && conf->cmdline_file[0] == '\0' && !conf->server)
-		wrong = "--mode: where is the server? --connect ADDR";
-	if (wrong == NULL && conf->server && conf->peer[0] != '\0')
-		wrong = "--server: one process is either server or client";
-	return wrong;
+	return wrong != NULL ? wrong : settings_wrong(conf);
 }
 
 /* ---- help texts ---- */
