@@ -12,40 +12,33 @@
 
 /* ---- completions ---- */
 
-static void
-traffic_slot_complete(struct client_conn *conn, uint64_t i, const struct rtsan_wc *wc)
-{
-	struct client *c = conn->client;
-	struct bench_did *did = &conn->q.did;
-	uint32_t slot = san_net_slot(&c->hello, i);
-	uint64_t ns = san_bench_ns(c->b, c->b->now - conn->q.stamp[slot]);
-	const char *wrong = NULL;
-
-	if (c->mode->complete != NULL)
-		wrong = c->mode->complete(conn, i, wc);
-	if (wrong != NULL)
-		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", conn->q.hello.index, i,
-				wrong);
-	san_hist_add(&c->lat, ns);
-	if (c->conf.live)
-		san_hist_add(&c->lat_second, ns);
-	conn->q.stamp[slot] = 0;
-	c->completed++;
-	while (did->done < did->msgs && conn->q.stamp[san_net_slot(&c->hello, did->done)] == 0)
-		did->done++;
-}
-
 void
 san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct client_conn *conn = (struct client_conn *)q;
+	struct client *c = conn->client;
+	uint64_t *stamp = &q->stamp[san_net_slot(&c->hello, wc->wr_id)], ns;
+	const char *wrong = NULL;
 
-	if (wc->status == RTSAN_WC_SUCCESS)
-		traffic_slot_complete(conn, wc->wr_id, wc);
-	else
-		san_client_fail(conn->client, "connection %u, message %" PRIu64 ": %s: %s",
-				conn->q.hello.index, wc->wr_id, rtsan_status_name(wc->status),
+	if (wc->status != RTSAN_WC_SUCCESS) {
+		san_client_fail(c, "connection %u, message %" PRIu64 ": %s: %s", q->hello.index,
+				wc->wr_id, rtsan_status_name(wc->status),
 				rtsan_status_text(wc->status));
+		return;
+	}
+	if (c->mode->complete != NULL)
+		wrong = c->mode->complete(conn, wc->wr_id, wc);
+	if (wrong != NULL)
+		san_client_fail(c, "connection %u, message %" PRIu64 ": %s", q->hello.index,
+				wc->wr_id, wrong);
+	ns = san_bench_ns(c->b, c->b->now - *stamp);
+	san_hist_add(&c->lat, ns);
+	if (c->conf.live)
+		san_hist_add(&c->lat_second, ns);
+	*stamp = 0;
+	c->completed++;
+	while (q->did.done < q->did.msgs && q->stamp[san_net_slot(&c->hello, q->did.done)] == 0)
+		q->did.done++;
 }
 
 /* ---- messages ---- */

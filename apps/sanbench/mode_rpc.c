@@ -40,32 +40,7 @@ rpc_nb_rx(const struct bench_qp *q)
 	return 2u * q->hello.depth;
 }
 
-/* ---- set-up ---- */
-
-static int
-rpc_alloc(struct bench_qp *q)
-{
-	uint32_t nb_rx = rpc_nb_rx(q), nb_tx = nb_rx + q->hello.depth;
-	uint32_t nb = nb_rx + q->hello.slots, i;
-	struct rpc *r;
-	int ret = san_net_alloc(q, (uint64_t)nb * san_net_stride(&q->hello),
-				sizeof(*r) + nb * sizeof(*r->sge) + nb_tx * sizeof(*r->wrs) +
-					nb_rx * sizeof(*r->recvs));
-
-	if (ret < 0)
-		return ret;
-	r = q->work;
-	r->sge = (struct rtsan_sge *)(r + 1);
-	r->wrs = (struct rtsan_send_wr *)(r->sge + nb);
-	r->recvs = (struct rtsan_recv_wr *)(r->wrs + nb_tx);
-	for (i = 0; i < nb; i++)
-		r->sge[i] = (struct rtsan_sge){
-			.addr = q->mem + (size_t)i * san_net_stride(&q->hello),
-			.length = q->hello.size_max,
-			.lkey = rtsan_mr_lkey(q->mr),
-		};
-	return 0;
-}
+/* ---- posting ---- */
 
 static void
 want_recv(struct rpc *r, uint32_t i)
@@ -124,15 +99,6 @@ want_send(struct bench_qp *q, uint32_t at, uint64_t word)
 }
 
 static void
-rpc_answer(struct bench_qp *q, uint32_t at, const uint8_t *buf, uint64_t word)
-{
-	if (!is_right(q, !q->is_server, word >> 1, buf))
-		q->did.error = "a request has wrong bytes";
-	want_send(q, at, word | ANSWER);
-	q->did.received++;
-}
-
-static void
 rpc_take_answer(struct bench_qp *q, const uint8_t *buf, uint64_t i)
 {
 	uint64_t *stamp = &q->stamp[san_net_slot(&q->hello, i)];
@@ -166,10 +132,14 @@ rpc_on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 		return;
 	}
 	memcpy(&word, buf, sizeof(word));
-	if ((word & ANSWER) != 0)
+	if ((word & ANSWER) != 0) {
 		rpc_take_answer(q, buf, word >> 1);
-	else
-		rpc_answer(q, (uint32_t)wc->wr_id, buf, word);
+	} else {
+		if (!is_right(q, !q->is_server, word >> 1, buf))
+			q->did.error = "a request has wrong bytes";
+		want_send(q, (uint32_t)wc->wr_id, word | ANSWER);
+		q->did.received++;
+	}
 	want_recv(q->work, (uint32_t)wc->wr_id);
 }
 
@@ -226,15 +196,31 @@ rpc_step(struct bench_qp *q, uint64_t max)
 static int
 rpc_open(struct bench_qp *q)
 {
-	uint32_t nb_rx = rpc_nb_rx(q), i;
-	int ret = rpc_alloc(q);
+	uint32_t nb_rx = rpc_nb_rx(q), nb_tx = nb_rx + q->hello.depth;
+	uint32_t nb = nb_rx + q->hello.slots, i;
+	struct rpc *r;
+	int ret = san_net_alloc(q, (uint64_t)nb * san_net_stride(&q->hello),
+				sizeof(*r) + nb * sizeof(*r->sge) + nb_tx * sizeof(*r->wrs) +
+					nb_rx * sizeof(*r->recvs));
 
 	q->on_wc = rpc_on_wc;
 	if (ret == 0)
 		ret = san_net_qp_open(q, SQ_FACTOR * q->hello.depth, nb_rx, nb_rx);
-	for (i = 0; i < nb_rx && ret == 0; i++)
-		want_recv(q->work, i);
-	return ret < 0 ? ret : rpc_post(q, q->work);
+	if (ret < 0)
+		return ret;
+	r = q->work;
+	r->sge = (struct rtsan_sge *)(r + 1);
+	r->wrs = (struct rtsan_send_wr *)(r->sge + nb);
+	r->recvs = (struct rtsan_recv_wr *)(r->wrs + nb_tx);
+	for (i = 0; i < nb; i++)
+		r->sge[i] = (struct rtsan_sge){
+			.addr = q->mem + (size_t)i * san_net_stride(&q->hello),
+			.length = q->hello.size_max,
+			.lkey = rtsan_mr_lkey(q->mr),
+		};
+	for (i = 0; i < nb_rx; i++)
+		want_recv(r, i);
+	return rpc_post(q, r);
 }
 
 static bool
