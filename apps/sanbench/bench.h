@@ -276,9 +276,9 @@ struct bench_qp {
 	void (*on_wc)(struct bench_qp *q, const struct rtsan_wc *wc);
 	void (*on_event)(struct bench_qp *q, const struct rtsan_event *ev);
 	struct rtsan_mr *mr; /**< memory of its own, or NULL; released with it */
+	uint8_t *mem;        /**< slots, data to be pulled, or the buffers of messages */
+	struct hello hello;  /**< of the client; empty: a server's control connection */
 	/* of a data connection */
-	struct hello hello;
-	uint8_t *mem;     /**< slots, data to be pulled, or the buffers of receives */
 	struct hist *lat; /**< NULL: a server measures no latency */
 	struct bench_did did;
 	uint64_t *stamp; /**< per slot: time of posting; 0: free */
@@ -303,9 +303,10 @@ int san_net_post_recv(struct bench_qp *q, uint64_t wr_id, void *addr, uint32_t l
 uint32_t san_net_poll(struct bench *b);
 /** Sleep until san_net_poll() has work, or the time is over. The caller polls in both cases. */
 void san_net_wait(struct bench *b, int timeout_ms);
-/** Connection parameters from the settings. */
-void san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
-		   const void *private_data, size_t private_len);
+/** Connect with its hello and these settings, also again. Returns like rtsan_connect(). */
+int san_net_connect(struct bench_qp *q, const struct bench_conf *conf);
+/** Accept a request with the settings. Returns like rtsan_accept(). */
+int san_net_accept(struct bench_qp *q, uint64_t request, const struct welcome *w);
 
 /** Distance of two slots: they are aligned, so that copies are aligned for any size. */
 static inline uint32_t
@@ -382,9 +383,8 @@ struct ctl_report {
 };
 
 struct ctl {
-	struct bench_qp q; /**< must be first: a bench_qp is cast to ctl; on_event is the owner's */
-	uint8_t *rx, *tx;
-	uint32_t next_tx, nb_tx; /**< next place in *tx*; messages in flight, which end in order */
+	struct bench_qp q;       /**< must be first: it is cast to ctl; on_event is the owner's */
+	uint32_t next_tx, nb_tx; /**< next place to send from; in flight, which end in order */
 	void *owner;
 	void (*on_msg)(void *owner, const struct ctl_msg *msg, const void *payload);
 };
@@ -530,8 +530,6 @@ void san_client_fail(struct client *c, const char *format, ...)
 void san_client_hello(const struct bench_conf *conf, struct hello *h);
 /** Enter a state, with the time limit of the settings. */
 void san_client_enter(struct client *c, enum client_state state);
-/** Connect a data connection, also again. Returns like rtsan_connect(). */
-int san_client_conn_connect(struct client_conn *conn);
 void san_client_traffic_on_wc(struct bench_qp *q, const struct rtsan_wc *wc);
 /** A turn of every connection, if the mode has turns. False: nothing happened. */
 bool san_client_traffic_step_mode(struct client *c, bool is_active);

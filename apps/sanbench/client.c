@@ -80,13 +80,10 @@ on_lost(struct client *c, const struct rtsan_event *ev)
 static void
 connect_ctl(struct client *c)
 {
-	struct rtsan_conn_param param;
-
-	c->hello.kind = HELLO_CTL;
+	c->ctl.q.hello = c->hello;
+	c->ctl.q.hello.kind = HELLO_CTL;
 	c->retry_at = 0;
-	san_net_param(&c->conf, &param, &c->hello, sizeof(c->hello));
-	param.order = RTSAN_ORDERED;
-	if (rtsan_connect(c->ctl.q.qp, c->conf.peer, c->conf.service, &param) < 0)
+	if (san_net_connect(&c->ctl.q, &c->conf) < 0)
 		san_client_fail(c, "%s: can't connect: %s", c->conf.peer, rtsan_error());
 }
 
@@ -107,20 +104,6 @@ on_data_event(struct bench_qp *q, const struct rtsan_event *ev)
 	if (conn->peer.magic != HELLO_MAGIC)
 		san_client_fail(c, "%s: this is not sanbench", c->conf.peer);
 	c->nb_up++;
-}
-
-int
-san_client_conn_connect(struct client_conn *conn)
-{
-	struct client *c = conn->client;
-	struct rtsan_conn_param param;
-	int ret;
-
-	san_net_param(&c->conf, &param, &conn->q.hello, sizeof(conn->q.hello));
-	ret = rtsan_connect(conn->q.qp, c->conf.peer, c->conf.service, &param);
-	if (ret == 0)
-		conn->q.is_over = false;
-	return ret;
 }
 
 /*
@@ -181,7 +164,7 @@ conn_open(struct client *c, uint16_t index)
 	if (c->conf.count > 0)
 		conn->limit = c->conf.count / nb + (index < c->conf.count % nb);
 	ret = c->mode->open != NULL ? c->mode->open(&conn->q) : conn_open_slots(conn);
-	return ret < 0 ? ret : san_client_conn_connect(conn);
+	return ret < 0 ? ret : san_net_connect(&conn->q, &c->conf);
 }
 
 static void

@@ -379,7 +379,7 @@ connect_step(struct bench_qp *q, uint64_t max)
 	if (max == 0 || !q->is_over)
 		return false;
 	conn->begin = rte_rdtsc();
-	if (san_client_conn_connect(conn) < 0)
+	if (san_net_connect(q, &conn->client->conf) < 0)
 		san_client_fail(conn->client, "can't connect again: %s", rtsan_error());
 	else
 		q->did.msgs++;
@@ -422,17 +422,15 @@ connect_on_event(struct bench_qp *q, const struct rtsan_event *ev)
 void
 san_mode_connect_again(struct peer *p, uint64_t request)
 {
-	struct welcome w = {.magic = HELLO_MAGIC};
-	struct rtsan_conn_param param;
+	const struct welcome w = {.magic = HELLO_MAGIC};
 
 	if (!p->q.is_over) {
 		p->request = request; /* the event of its end is still pending */
 		return;
 	}
-	san_net_param(&p->q.b->conf, &param, &w, sizeof(w));
 	p->q.is_over = false;
 	/* an expired request fails, and the client repeats it */
-	rtsan_accept(p->q.b->ctx, request, p->q.qp, &param);
+	san_net_accept(&p->q, request, &w);
 }
 
 static bool

@@ -124,13 +124,11 @@ san_net_alloc(struct bench_qp *q, uint64_t bytes, size_t work)
 int
 san_net_post_recv(struct bench_qp *q, uint64_t wr_id, void *addr, uint32_t len)
 {
-	struct rtsan_sge sge = {.addr = addr, .length = len};
+	struct rtsan_sge sge = {
+		.addr = addr, .length = len, .lkey = len != 0 ? rtsan_mr_lkey(q->mr) : 0};
 	struct rtsan_recv_wr wr = {.wr_id = wr_id, .sge = &sge, .nb_sge = len != 0};
-	int ret;
+	int ret = rtsan_post_recv(q->qp, &wr, 1);
 
-	if (len != 0)
-		sge.lkey = rtsan_mr_lkey(q->mr);
-	ret = rtsan_post_recv(q->qp, &wr, 1);
 	return ret == 1 ? 0 : ret < 0 ? ret :
 					-ENOBUFS;
 }
@@ -210,13 +208,30 @@ san_net_wait(struct bench *b, int timeout_ms)
 	poll(fds, nb, timeout_ms);
 }
 
-void
-san_net_param(const struct bench_conf *conf, struct rtsan_conn_param *param,
-	      const void *private_data, size_t private_len)
+int
+san_net_connect(struct bench_qp *q, const struct bench_conf *conf)
 {
-	*param = conf->conn;
-	param->private_data = private_data;
-	param->private_len = (uint16_t)private_len;
+	struct rtsan_conn_param param = conf->conn;
+	int ret;
+
+	param.private_data = &q->hello;
+	param.private_len = sizeof(q->hello);
+	if (q->hello.kind == HELLO_CTL)
+		param.order = RTSAN_ORDERED;
+	ret = rtsan_connect(q->qp, conf->peer, conf->service, &param);
+	if (ret == 0)
+		q->is_over = false;
+	return ret;
+}
+
+int
+san_net_accept(struct bench_qp *q, uint64_t request, const struct welcome *w)
+{
+	struct rtsan_conn_param param = q->b->conf.conn;
+
+	param.private_data = w;
+	param.private_len = sizeof(*w);
+	return rtsan_accept(q->b->ctx, request, q->qp, &param);
 }
 
 /* ---- control messages ---- */
@@ -225,7 +240,7 @@ static void
 on_wc(struct bench_qp *q, const struct rtsan_wc *wc)
 {
 	struct ctl *c = (struct ctl *)q;
-	uint8_t *at = c->rx + wc->wr_id * CTL_STRIDE;
+	uint8_t *at = q->mem + wc->wr_id * CTL_STRIDE;
 	struct ctl_msg msg;
 
 	if (wc->opcode != RTSAN_WC_RECV)
@@ -249,15 +264,13 @@ san_net_ctl_open(struct bench *b, struct ctl *c)
 
 	if (ret < 0)
 		return ret;
-	c->rx = rtsan_mr_addr(c->q.mr);
-	c->tx = c->rx + CTL_RX * CTL_STRIDE;
+	c->q.mem = rtsan_mr_addr(c->q.mr);
 	c->nb_tx = 0;
-	c->q.is_over = false;
 	c->q.b = b;
 	c->q.on_wc = on_wc;
 	ret = san_net_qp_open(&c->q, CTL_TX, CTL_RX, CTL_TX + CTL_RX);
 	for (i = 0; i < CTL_RX && ret == 0; i++)
-		ret = san_net_post_recv(&c->q, i, c->rx + i * CTL_STRIDE, CTL_STRIDE);
+		ret = san_net_post_recv(&c->q, i, c->q.mem + i * CTL_STRIDE, CTL_STRIDE);
 	if (ret < 0)
 		san_net_qp_close(&c->q);
 	return ret;
@@ -267,7 +280,7 @@ int
 san_net_ctl_send(struct ctl *c, const struct ctl_msg *msg, const void *payload)
 {
 	struct rtsan_sge sge = {
-		.addr = c->tx + c->next_tx * CTL_STRIDE,
+		.addr = c->q.mem + (CTL_RX + c->next_tx) * CTL_STRIDE,
 		.length = (uint32_t)sizeof(*msg) + msg->len,
 	};
 	struct rtsan_send_wr wr = {

@@ -242,9 +242,8 @@ session_open_slots(struct session *s)
 static const char *
 accept_ctl(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 {
-	struct welcome w = {.magic = HELLO_MAGIC};
+	const struct welcome w = {.magic = HELLO_MAGIC};
 	const char *wrong = "out of memory";
-	struct rtsan_conn_param param;
 	struct session *s;
 	uint32_t nb = 0;
 
@@ -277,8 +276,7 @@ accept_ctl(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 	if (session_open_slots(s) < 0)
 		goto fail;
 	wrong = "accepting failed";
-	san_net_param(&b->conf, &param, &w, sizeof(w));
-	if (rtsan_accept(b->ctx, ev->request, s->ctl.q.qp, &param) < 0)
+	if (san_net_accept(&s->ctl.q, ev->request, &w) < 0)
 		goto fail;
 	s->next = b->sessions;
 	b->sessions = s;
@@ -362,7 +360,6 @@ static const char *
 accept_data(struct bench *b, const struct rtsan_event *ev, const struct hello *h)
 {
 	struct welcome w = {.magic = HELLO_MAGIC};
-	struct rtsan_conn_param param;
 	struct session *s = b->sessions;
 	struct peer *p;
 
@@ -387,8 +384,7 @@ accept_data(struct bench *b, const struct rtsan_event *ev, const struct hello *h
 		w.shared_addr = (uint64_t)(uintptr_t)rtsan_mr_addr(s->shared);
 		w.shared_rkey = rtsan_mr_rkey(s->shared);
 	}
-	san_net_param(&b->conf, &param, &w, sizeof(w));
-	if (rtsan_accept(b->ctx, ev->request, p->q.qp, &param) < 0) {
+	if (san_net_accept(&p->q, ev->request, &w) < 0) {
 		peer_close(p);
 		return "accepting failed";
 	}
