@@ -144,47 +144,28 @@ san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbuf *m)
 
 /* ---- places ---- */
 
-/* True if the place exists. *node*: its host or switch, unless it is all. */
-static bool
-topo_find_place(const struct sim_world *w, const char *where, struct sim_place *p, uint32_t *node)
-{
-	const struct sim_topo_conf *t = &w->conf.topo;
-
-	if (!san_sim_conf_place(where, p))
-		return false;
-	*node = w->nb_hosts;
-	switch (p->kind) {
-	case SIM_PLACE_HOST:
-		*node = p->id;
-		return p->id < w->nb_hosts;
-	case SIM_PLACE_SPINE:
-		*node += t->leaves + p->id;
-		return t->type == SIM_TOPO_LEAF_SPINE && p->id < t->spines;
-	case SIM_PLACE_TRUNK:
-		return t->type == SIM_TOPO_DUMBBELL;
-	default:
-		return true;
-	}
-}
-
-bool
-san_sim_topo_is_place(const struct sim_world *w, const char *where)
-{
-	struct sim_place p;
-	uint32_t node;
-
-	return topo_find_place(w, where, &p, &node);
-}
-
 struct sim_link *
 san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
 {
+	const struct sim_topo_conf *t = &w->conf.topo;
 	struct sim_place p;
-	uint32_t node;
 
-	if (!topo_find_place(w, where, &p, &node))
+	if (!san_sim_conf_place(where, &p))
 		return NULL;
-	while (*i < w->nb_links) {
+
+	const struct {
+		bool exists;
+		uint32_t node; /* its host or switch, unless it is all */
+	} places[] = {
+		[SIM_PLACE_ALL] = {true, 0},
+		[SIM_PLACE_HOST] = {p.id < w->nb_hosts, p.id},
+		[SIM_PLACE_SPINE] = {t->type == SIM_TOPO_LEAF_SPINE && p.id < t->spines,
+				     w->nb_hosts + t->leaves + p.id},
+		[SIM_PLACE_TRUNK] = {t->type == SIM_TOPO_DUMBBELL, w->nb_hosts},
+	};
+	uint32_t node = places[p.kind].node;
+
+	while (places[p.kind].exists && *i < w->nb_links) {
 		struct sim_link *l = &w->links[(*i)++];
 
 		if (p.kind == SIM_PLACE_TRUNK && (l->from < w->nb_hosts || l->to < w->nb_hosts))
@@ -194,4 +175,12 @@ san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i)
 			return l;
 	}
 	return NULL;
+}
+
+bool
+san_sim_topo_is_place(struct sim_world *w, const char *where)
+{
+	uint32_t i = 0;
+
+	return san_sim_topo_match(w, where, &i) != NULL;
 }

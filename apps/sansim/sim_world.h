@@ -169,7 +169,7 @@ void san_sim_topo_arrive(struct sim_world *w, struct sim_link *l, struct rte_mbu
 struct sim_link *san_sim_topo_uplink(struct sim_world *w, uint32_t host);
 /** The next link that *where* (see struct sim_fault_conf) names, from *i* on; NULL: none. */
 struct sim_link *san_sim_topo_match(struct sim_world *w, const char *where, uint32_t *i);
-bool san_sim_topo_is_place(const struct sim_world *w, const char *where);
+bool san_sim_topo_is_place(struct sim_world *w, const char *where);
 
 /* ---- sim_host.c ---- */
 
