@@ -13,36 +13,29 @@
 
 /* ---- pairs of hosts ---- */
 
-static void
-draw_pair(struct sim_world *w, uint32_t conn, uint32_t *from, uint32_t *to)
+struct pair {
+	uint32_t from, to;
+};
+
+static struct pair
+draw_pair(struct sim_world *w, uint32_t conn)
 {
-	uint32_t n = w->nb_hosts, half = n / 2;
+	uint32_t n = w->nb_hosts, half = n / 2, other = 1 + conn % (n - 1), from;
 
 	switch (w->conf.load.pattern) {
 	case SIM_PATTERN_INCAST:
-		*from = 1 + conn % (n - 1);
-		*to = 0;
-		break;
+		return (struct pair){other, 0};
 	case SIM_PATTERN_FAN:
-		*from = 0;
-		*to = 1 + conn % (n - 1);
-		break;
+		return (struct pair){0, other};
 	case SIM_PATTERN_ACROSS:
-		*from = conn % half;
-		*to = half + conn % half;
-		break;
+		return (struct pair){conn % half, half + conn % half};
 	case SIM_PATTERN_RANDOM:
-		*from = san_prng_below(&w->net.prng, n);
-		*to = (*from + 1 + san_prng_below(&w->net.prng, n - 1)) % n;
-		break;
+		from = san_prng_below(&w->net.prng, n);
+		return (struct pair){from, (from + 1 + san_prng_below(&w->net.prng, n - 1)) % n};
 	case SIM_PATTERN_PERMUTATION:
-		*from = conn % n;
-		*to = (conn + 1) % n;
-		break;
+		return (struct pair){conn % n, (conn + 1) % n};
 	default:
-		*from = 2 * (conn % half);
-		*to = *from + 1;
-		break;
+		return (struct pair){2 * (conn % half), 2 * (conn % half) + 1};
 	}
 }
 
@@ -81,19 +74,23 @@ create_conn(struct sim_world *w, uint32_t conn)
 	struct sim_side *a = &ld->sides[2 * conn], *b = a + 1;
 	bool stream = san_sim_link_chance(&w->net, w->conf.load.streams_ppm);
 	bool ordered = stream || !san_sim_link_chance(&w->net, w->conf.load.unordered_ppm);
+	struct pair hosts = draw_pair(w, conn);
 	int rc;
 
-	*a = (struct sim_side){.id = 2 * conn, .qp = SAN_QPN_NONE, .ordered = ordered};
-	*b = (struct sim_side){.id = 2 * conn + 1, .qp = SAN_QPN_NONE, .ordered = ordered};
-	a->stream = b->stream = stream;
-	draw_pair(w, conn, &a->host, &b->host);
-	a->innocent = b->innocent = !w->hosts[a->host].liar && !w->hosts[b->host].liar;
+	*a = *b = (struct sim_side){
+		.qp = SAN_QPN_NONE,
+		.ordered = ordered,
+		.stream = stream,
+		.innocent = !w->hosts[hosts.from].liar && !w->hosts[hosts.to].liar,
+	};
+	a->id = 2 * conn;
+	b->id = a->id + 1;
+	a->host = hosts.from;
+	b->host = hosts.to;
 	a->initiates = true;
 	b->initiates = w->conf.load.both_ways;
 	rc = alloc_side(w, a);
-	if (rc == 0)
-		rc = alloc_side(w, b);
-	return rc;
+	return rc != 0 ? rc : alloc_side(w, b);
 }
 
 int
