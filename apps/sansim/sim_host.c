@@ -144,28 +144,21 @@ san_sim_host_destroy(struct sim_world *w, struct sim_host *h)
 
 /* ---- its loop ---- */
 
-/* Packets arrive before a timer that is the same after each: its event is pending already. */
-static bool
-is_planned(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
-{
-	uint64_t *planned_ns = &h->planned_ns[(at_ns >> SAN_WHEEL_SHIFT) % SIM_PLANS];
-
-	if (at_ns == w->now_ns) /* it may be the current event */
-		return false;
-	if (*planned_ns == at_ns)
-		return true;
-	*planned_ns = at_ns;
-	return false;
-}
-
 static void
 sim_host_plan_round(struct sim_world *w, struct sim_host *h, uint64_t at_ns)
 {
+	uint64_t *planned_ns = &h->planned_ns[(at_ns >> SAN_WHEEL_SHIFT) % SIM_PLANS];
+
 	if (at_ns >= h->run_at_ns)
 		return;
 	h->run_at_ns = at_ns;
-	if (!is_planned(w, h, at_ns))
-		san_sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
+	if (at_ns != w->now_ns) { /* else it may be the current event */
+		/* packets arrive before a timer that is the same after each: it is pending */
+		if (*planned_ns == at_ns)
+			return;
+		*planned_ns = at_ns;
+	}
+	san_sim_world_at(w, at_ns, SIM_EV_HOST, h->id, 0, NULL);
 }
 
 void

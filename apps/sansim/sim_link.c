@@ -152,17 +152,14 @@ san_sim_link_send(struct sim_net *net, struct sim_link *l, struct rte_mbuf *m, u
 	uint64_t queued = san_sim_link_backlog(l, now_ns);
 	uint64_t now_ps = now_ns * PS_PER_NS;
 	uint32_t ip_len = m->pkt_len - (uint32_t)sizeof(struct rte_ether_hdr);
+	bool is_long = (l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
+		(l->fault.mtu != 0 && ip_len > l->fault.mtu);
 
-	if ((l->conf->mtu != 0 && ip_len > l->conf->mtu) ||
-	    (l->fault.mtu != 0 && ip_len > l->fault.mtu)) {
-		sim_link_trace(net, l, m, now_ns, "dropped: longer than the MTU");
-		l->stats.nb_lost++;
-		rte_pktmbuf_free(m);
-		return;
-	}
-	if (queued + m->pkt_len > l->buffer_bytes) {
-		sim_link_trace(net, l, m, now_ns, "dropped: queue full");
-		l->stats.nb_full++;
+	if (is_long || queued + m->pkt_len > l->buffer_bytes) {
+		sim_link_trace(net, l, m, now_ns,
+			       is_long ? "dropped: longer than the MTU" : "dropped: queue full");
+		l->stats.nb_lost += is_long;
+		l->stats.nb_full += !is_long;
 		rte_pktmbuf_free(m);
 		return;
 	}
