@@ -41,8 +41,7 @@ check_order_posted(struct sim_world *w, struct sim_order *o, const struct sim_op
 		o->seqs = seqs;
 		o->nb_seqs = n;
 	}
-	o->seqs[op->seq] =
-		op->op == RTSAN_WR_SEND || op->op == RTSAN_WR_PUSH_IMM ? SEQ_RECEIVABLE : 0;
+	o->seqs[op->seq] = san_wr_takes_recv(op->op) ? SEQ_RECEIVABLE : 0;
 	o->adds_doubtful += op->op == RTSAN_WR_FETCH_ADD && !op->bad; /* not with a wrong key */
 }
 
@@ -78,7 +77,7 @@ check_order_completed(struct sim_world *w, struct sim_side *s, const struct sim_
 				  op->seq, o->nb_done - 1);
 	o->nb_done = RTE_MAX(o->nb_done, op->seq + 1);
 	o->seqs[op->seq] |= ok ? SEQ_OK : 0;
-	if (ok && (op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP))
+	if (ok && san_wr_is_atomic(op->op))
 		check_old_value(w, s, op);
 }
 
@@ -559,26 +558,6 @@ check_leak_pool(struct sim_world *w, const char *whose, struct rte_mempool *pool
 				   pool->size);
 }
 
-static void
-check_leak_end(struct sim_world *w)
-{
-	uint32_t i;
-
-	for (i = 0; i < w->nb_hosts; i++) {
-		struct sim_host *h = &w->hosts[i];
-
-		if (h->core != NULL && san_core_leaks(h->core) != 0)
-			san_sim_fail_host(w, h, "leak", "%" PRIu64 " things in use at the end",
-					  san_core_leaks(h->core));
-		if (h->pool != w->net.pool)
-			check_leak_pool(w, "a host", h->pool);
-	}
-	if (rte_hash_count(w->cam) != 0)
-		san_sim_world_fail(w, "leak", "%d entries in the CAM at the end",
-				   rte_hash_count(w->cam));
-	check_leak_pool(w, "the network", w->net.pool);
-}
-
 /* ---- RT-26: a connection with open requests makes progress while its path works ---- */
 
 void
@@ -685,5 +664,17 @@ san_sim_check_end(struct sim_world *w)
 	for (i = 0; i < w->load->nb_sides; i++)
 		for (k = 0; w->load->sides[i].region != NULL && k < w->conf.load.depth; k++)
 			check_place_slot(w, &w->load->sides[i], k, 0, "after the end");
-	check_leak_end(w);
+	for (i = 0; i < w->nb_hosts; i++) {
+		struct sim_host *h = &w->hosts[i];
+
+		if (h->core != NULL && san_core_leaks(h->core) != 0)
+			san_sim_fail_host(w, h, "leak", "%" PRIu64 " things in use at the end",
+					  san_core_leaks(h->core));
+		if (h->pool != w->net.pool)
+			check_leak_pool(w, "a host", h->pool);
+	}
+	if (rte_hash_count(w->cam) != 0)
+		san_sim_world_fail(w, "leak", "%d entries in the CAM at the end",
+				   rte_hash_count(w->cam));
+	check_leak_pool(w, "the network", w->net.pool);
 }

@@ -56,8 +56,7 @@ draw_op(struct sim_world *w, struct sim_side *s)
 		.posted = true,
 		.op = s->stream ? RTSAN_WR_SEND : draw_kind(w),
 	};
-	op->len = op->op == RTSAN_WR_FETCH_ADD || op->op == RTSAN_WR_CMP_SWAP ? sizeof(uint64_t) :
-										draw_size(w);
+	op->len = san_wr_is_atomic(op->op) ? SAN_ULP_ATOMIC_LEN : draw_size(w);
 	if (op->op == RTSAN_WR_SEND && !s->stream)
 		op->len = RTE_MAX(op->len, (uint32_t)SIM_HEADER);
 	op->slice = san_prng_below(&ld->prng, ld->block_bytes - ld->slot_bytes);
