@@ -73,12 +73,6 @@ static const char usage[] =
 	"                        output; of a swarm, to sansim-SEED.ini\n"
 	"  --help, --version\n";
 
-/* A file or a word that changes the scenario, in the order of the command line. */
-struct overlay {
-	int id; /* OPT_SCENARIO or OPT_SET */
-	const char *value;
-};
-
 #define BIT(name)     (1u << OPT_##name)
 #define SWARM_OPTIONS (BIT(SWARM) | BIT(SEED) | BIT(SECONDS) | BIT(WORKERS) | BIT(SHRINK))
 #define OUTPUTS       (BIT(PRINT) | BIT(JSON) | BIT(SERIES) | BIT(TRACE))
@@ -87,8 +81,6 @@ struct args {
 	uint32_t given;                /* bits of the options */
 	const char *value[NB_OPTIONS]; /* of each option, or NULL */
 	struct sim_conf conf;
-	struct overlay *overlays;
-	uint32_t nb_overlays;
 	struct sim_watch watch;
 	char **argv;
 };
@@ -110,27 +102,25 @@ opt_number(const struct args *a, enum option_id id, uint64_t unset)
 	return v;
 }
 
-/* Start from the defaults or a seed, then apply files and words, wherever the seed stands. */
+/* Start from the defaults or a seed, wherever it stands, then apply files and words in order. */
 static void
-build_conf(struct args *a)
+build_conf(struct args *a, int argc)
 {
 	char err[ERR_MAX];
-	uint32_t i;
-	int rc;
+	int id, rc = 0;
 
 	if (a->value[OPT_SWARM_SEED] != NULL)
 		san_sim_draw_swarm(opt_number(a, OPT_SWARM_SEED, 0), &a->conf);
 	else
 		san_sim_conf_default(&a->conf);
-	for (i = 0; i < a->nb_overlays; i++) {
-		const char *value = a->overlays[i].value;
-
-		rc = a->overlays[i].id == OPT_SET ?
-			san_sim_conf_set(&a->conf, value, err, sizeof(err)) :
-			san_sim_conf_file_load(&a->conf, value, err, sizeof(err));
-		if (rc != 0)
-			errx(EXIT_USAGE, "%s", err);
-	}
+	optind = 0; /* begin again */
+	while (rc == 0 && (id = getopt_long(argc, a->argv, "", options, NULL)) != -1)
+		if (id == OPT_SET)
+			rc = san_sim_conf_set(&a->conf, optarg, err, sizeof(err));
+		else if (id == OPT_SCENARIO)
+			rc = san_sim_conf_file_load(&a->conf, optarg, err, sizeof(err));
+	if (rc != 0)
+		errx(EXIT_USAGE, "%s", err);
 	a->conf.run.seed = opt_number(a, OPT_SEED, a->conf.run.seed);
 }
 
@@ -208,9 +198,6 @@ parse_args(struct args *a, int argc, char **argv)
 	int id;
 
 	a->argv = argv;
-	a->overlays = calloc((size_t)argc, sizeof(*a->overlays));
-	if (a->overlays == NULL)
-		errx(EXIT_USAGE, "no memory");
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (id == '?') {
 			fputs("Try: sansim --help\n", stderr);
@@ -218,8 +205,6 @@ parse_args(struct args *a, int argc, char **argv)
 		}
 		a->given |= 1u << id;
 		a->value[id] = optarg;
-		if (id == OPT_SCENARIO || id == OPT_SET)
-			a->overlays[a->nb_overlays++] = (struct overlay){id, optarg};
 	}
 	if (optind != argc)
 		errx(EXIT_USAGE, "there are no arguments but options; try: sansim --help");
@@ -332,7 +317,7 @@ main(int argc, char **argv)
 	parse_args(&a, argc, argv);
 	if (a.value[OPT_SWARM] != NULL)
 		return sansim_swarm(&a);
-	build_conf(&a);
+	build_conf(&a, argc);
 	check_single(&a);
 	if (san_sim_conf_rules_check(&a.conf, err, sizeof(err)) != 0)
 		errx(EXIT_USAGE, "%s", err);
