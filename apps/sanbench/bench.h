@@ -429,7 +429,6 @@ struct peer {
 	struct session *session;   /**< NULL: no such connection yet */
 	struct ctl_report *report; /**< of the session */
 	uint64_t request;          /**< mode connect: waits for the end of the last one; 0: none */
-	uint32_t rq;               /**< number of receives */
 	struct seen *seen;         /**< messages that have arrived by receives */
 	uint64_t placed;           /**< messages in place, as the client reports */
 	uint64_t looked;           /**< messages below were checked */

@@ -286,41 +286,34 @@ fail:
 	return wrong;
 }
 
-/* Receives: one per message in flight, and as many again to cover the server's delay. */
-static int
-peer_open_recvs(struct peer *p, uint32_t rq)
-{
-	struct session *s = p->session;
-	bool has_bytes = (s->mode->flags & MODE_RECVS) != 0;
-	uint64_t bytes = (uint64_t)rq * san_net_stride(&p->q.hello);
-
-	if (!has_bytes && (p->q.hello.flags & HELLO_IMM) == 0)
-		return 0;
-	p->rq = rq;
-	p->seen = calloc(1, sizeof(*p->seen));
-	if (p->seen == NULL)
-		return -1;
-	if (!has_bytes)
-		return 0;
-	if (!is_affordable(s, bytes) || rtsan_mr_alloc(s->b->ctx, bytes, 0, &p->q.mr) < 0)
-		return -1;
-	p->q.mem = rtsan_mr_addr(p->q.mr);
-	return 0;
-}
-
 static int
 peer_open_default(struct peer *p)
 {
 	struct session *s = p->session;
-	uint32_t rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * p->q.hello.depth, i;
+	const struct hello *h = &p->q.hello;
+	bool has_bytes = (s->mode->flags & MODE_RECVS) != 0;
+	uint32_t i, rq = 0;
+	uint64_t bytes;
 
-	p->q.on_wc = peer_on_wc;
-	if (s->mr != NULL)
-		p->q.mem = (uint8_t *)rtsan_mr_addr(s->mr) +
-			p->q.hello.index * san_net_slots_bytes(&p->q.hello);
-	if (peer_open_recvs(p, rq) < 0 || san_net_qp_open(&p->q, 1, RTE_MAX(p->rq, 1u), p->rq) < 0)
+	/* receives: one per message in flight, and as many again to cover the server's delay */
+	if (has_bytes || (h->flags & HELLO_IMM) != 0) {
+		rq = s->b->conf.rq != 0 ? s->b->conf.rq : 2u * h->depth;
+		p->seen = calloc(1, sizeof(*p->seen));
+		if (p->seen == NULL)
+			return -1;
+	}
+	bytes = (uint64_t)rq * san_net_stride(h);
+	if (has_bytes &&
+	    (!is_affordable(s, bytes) || rtsan_mr_alloc(s->b->ctx, bytes, 0, &p->q.mr) < 0))
 		return -1;
-	for (i = 0; i < p->rq; i++)
+	if (has_bytes)
+		p->q.mem = rtsan_mr_addr(p->q.mr);
+	else if (s->mr != NULL)
+		p->q.mem = (uint8_t *)rtsan_mr_addr(s->mr) + h->index * san_net_slots_bytes(h);
+	p->q.on_wc = peer_on_wc;
+	if (san_net_qp_open(&p->q, 1, RTE_MAX(rq, 1u), rq) < 0)
+		return -1;
+	for (i = 0; i < rq; i++)
 		if (peer_post_recv(p, i) < 0)
 			return -1;
 	return 0;
