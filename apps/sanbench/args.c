@@ -370,15 +370,11 @@ san_args_word(const char *name, int i)
 {
 	static const char *const on_off[] = {"on", "off"};
 	const struct san_key *a = arg_of(name);
-	int n = 0;
 
 	if (a == NULL)
 		return NULL;
-	if (a->set == args_set_mode) {
-		while (mode_all[n] != NULL)
-			n++;
-		return i < n ? mode_all[i]->name : NULL;
-	}
+	if (a->set == args_set_mode)
+		return mode_all[i] != NULL ? mode_all[i]->name : NULL;
 	if (a->type == SAN_KEY_BOOL)
 		return i < 2 ? on_off[i] : NULL;
 	return a->words != NULL && a->min + (uint64_t)i <= a->max ? a->words[a->min + (uint64_t)i] :
