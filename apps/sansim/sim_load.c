@@ -206,11 +206,8 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 		.send_cq = h->send_cq, .recv_cq = h->recv_cq, .sq_depth = depth, .rq_depth = depth};
 	int rc;
 
-	if (s->stream)
-		rc = san_sim_load_stream_create_qp(w, h, s, &conf);
-	else
-		rc = san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
-
+	rc = s->stream ? san_sim_load_stream_create_qp(w, h, s, &conf) :
+			 san_ulp_qp_create(san_core_ulp(h->core), &conf, &s->qp);
 	if (rc == 0)
 		h->side_of_qp[SAN_QPN_INDEX(s->qp)] = s;
 	return rc;
@@ -219,13 +216,12 @@ create_qp(struct sim_world *w, struct sim_host *h, struct sim_side *s)
 int
 san_sim_load_host_up(struct sim_world *w, struct sim_host *h)
 {
-	struct sim_load *ld = w->load;
 	struct sim_side *s;
 	int rc;
 
 	rc = san_cm_listen(san_core_cm(h->core), LISTEN_SERVICE, PKEY, UINT16_MAX, 0);
 	if (rc == 0)
-		rc = san_ulp_mr_add(san_core_ulp(h->core), ld->block, ld->block_bytes, 0,
+		rc = san_ulp_mr_add(san_core_ulp(h->core), w->load->block, w->load->block_bytes, 0,
 				    RTSAN_REMOTE_PULL, PKEY, &h->rkey_block);
 	for (s = h->sides; s != NULL && rc == 0; s = s->next) {
 		rc = create_qp(w, h, s);

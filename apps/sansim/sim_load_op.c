@@ -44,10 +44,9 @@ static struct sim_op *
 draw_op(struct sim_world *w, struct sim_side *s)
 {
 	struct sim_load *ld = w->load;
-	struct sim_op *op;
 	uint16_t slot = s->free[--s->nb_free];
+	struct sim_op *op = &s->ops[slot];
 
-	op = &s->ops[slot];
 	*op = (struct sim_op){
 		.seq = s->nb_posted++,
 		.posted_ns = w->now_ns,

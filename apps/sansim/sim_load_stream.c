@@ -202,9 +202,8 @@ san_sim_load_stream_receive(struct sim_world *w, struct sim_side *s)
 	struct san_prng *g = &w->load->prng;
 	struct sim_flow *f = s->flow;
 
-	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
-		return;
-	if (f->ended || f->waiting || s->nb_recvs != 0)
+	if ((s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END) || f->ended || f->waiting ||
+	    s->nb_recvs != 0)
 		return;
 	if (f->left == 0) {
 		f->left = 1 + san_prng_below(g, SAME_MAX);
@@ -229,9 +228,8 @@ void
 san_sim_load_stream_on_wait(struct sim_world *w, struct sim_side *s, const struct san_ulp_wc *wc)
 {
 	s->flow->waiting = false;
-	if (s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END)
-		return;
-	if ((wc->imm & RTSAN_STREAM_ENDED) != 0)
+	if ((s->state != SIM_SIDE_UP && s->state != SIM_SIDE_END) ||
+	    (wc->imm & RTSAN_STREAM_ENDED) != 0)
 		return;
 	s->flow->after_wait = true;
 	load_stream_post(w, s, 0, HEAD);

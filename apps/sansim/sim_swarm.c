@@ -153,8 +153,7 @@ san_sim_swarm_try(const struct sim_conf *conf, struct sim_swarm_sum *sum, char *
 	pid_t pid;
 	bool died;
 
-	rc = san_sim_conf_rules_check(&own, why, len);
-	if (rc != 0)
+	if (san_sim_conf_rules_check(&own, why, len) != 0)
 		return 0; /* not a scenario, so no failure */
 	pid = swarm_spawn_worker(&fd, RTE_MAX(san_sim_world_mb(&own), (uint32_t)SIM_EAL_SWARM_MB));
 	if (pid < 0) {
