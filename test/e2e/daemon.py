@@ -183,12 +183,12 @@ socket = {self.path}
         check(self.process.stop() == 0, f'daemon: {self.process.tail()}')
 
 
-def wait_listening(daemon, program):
+def wait_listening(daemon, program, listeners=1):
     """Wait until that process, which is attached to the daemon, listens."""
     def listens():
         check(program.is_alive(), f'{program.name} has ended: {program.tail()}')
         rows = [row for row in daemon.ask('apps').values() if isinstance(row, dict)]
-        return any(row.get('pid') == program.popen.pid and row['listeners'] for row in rows)
+        return any(row.get('pid') == program.popen.pid and row['listeners'] >= listeners for row in rows)
     until_true(lambda: f'{program.name} does not listen: {program.tail()}', listens)
 
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 
-from daemon import Daemon, IP, eal
+from daemon import Daemon, IP, eal, wait_listening
 from e2e import BUILD, SOURCE, Namespace, Process, Tests, Veth, Work, check, cpus, until_true
 
 RUN = os.path.join(SOURCE, 'usertools/sanverbs'), 'run', '--'
@@ -99,8 +99,7 @@ MPI = {
 
 CM_QUICK = (
     ('rping -s -C 10 -S 6000 -a ADDRESS -p PORT', 'rping -c -V -C 10 -S 6000 -a ADDRESS -p PORT'),
-    # one connection: of several, a server that begins to listen could refuse some and count others
-    ('udaddy -b ADDRESS -c 1 -S 900', 'udaddy -s ADDRESS -c 1 -S 900'),
+    ('udaddy -b ADDRESS -c CONNS -S 900', 'udaddy -s ADDRESS -c CONNS -S 900'),
 )
 CM_ALL = (
     ('rping -s -P -p PORT', 'rping -c -V -C 10 -a ADDRESS -p PORT'),
@@ -155,13 +154,17 @@ def pair(place, words, env=None):
 
 
 def cm_pair(place, server_words, client_words):
-    """Programs that connect by librdmacm. A client that came too early comes again."""
+    """Programs that connect by librdmacm. Without a daemon, which knows who listens, a client that
+    came too early comes again. It has one connection: of several, some could be refused."""
     with Work() as work:
         daemons, specs = PLACES[place](work)
         port = str(free_port())
-        server_words, client_words = (words.replace('PORT', port).replace('ADDRESS', IP['server'])
-                                      for words in (server_words, client_words))
+        server_words, client_words = (
+            words.replace('PORT', port).replace('ADDRESS', IP['server'])
+            .replace('CONNS', '4' if daemons else '1') for words in (server_words, client_words))
         server = start(work, 'server', server_words, specs[0])
+        if daemons:
+            wait_listening(daemons[0], server, 2)       # the device listens, too
         if server_words.startswith('fio'):      # its client reports no failure
             server.wait_text('waiting for connection')
 
