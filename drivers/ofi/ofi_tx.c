@@ -259,7 +259,7 @@ tx_native_memory(struct ofi_op *op)
 	};
 	const struct rtsan_caps *caps = &op->ep->domain->ctx->caps;
 	size_t rest = op->length - op->posted;
-	size_t left = rest < RTSAN_LENGTH_MAX ? rest : RTSAN_LENGTH_MAX;
+	size_t left = rest < caps->max_msg ? rest : caps->max_msg;
 	struct tx_part p = {.length = left < TX_PART_MAX ? left : TX_PART_MAX};
 	struct rtsan_sge sge[OFI_IOV];
 	struct ofi_buf *buf;

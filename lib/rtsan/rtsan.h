@@ -90,7 +90,7 @@ struct rtsan_caps {
 	uint32_t max_inline;
 	/** Lcores that share the work. All queue pairs of a completion queue are on one of them. */
 	uint32_t nb_lcores;
-	uint64_t max_msg; /**< bytes of one work request */
+	uint64_t max_msg; /**< bytes of one work request, but of streams */
 	/** rtsan_mr_reg() copies nothing, and sends may name memory of no region. */
 	bool has_mr_reg;
 	bool has_unordered;

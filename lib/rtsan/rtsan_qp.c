@@ -154,7 +154,9 @@ qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_
 {
 	bool atomic = san_wr_is_atomic(wr->opcode);
 	bool is_inline = (wr->flags & RTSAN_WR_INLINE) != 0;
-	uint32_t max = is_inline ? RTSAN_INLINE_MAX : RTSAN_LENGTH_MAX;
+	uint64_t max = is_inline ? RTSAN_INLINE_MAX :
+		qp->is_stream    ? RTSAN_LENGTH_MAX :
+				   qp->ctx->caps.max_msg;
 	int rc;
 
 	if (wr->opcode < RTSAN_WR_SEND || wr->opcode > RTSAN_WR_SEND_IMM)
@@ -172,8 +174,9 @@ qp_check_send(const struct rtsan_qp *qp, const struct rtsan_send_wr *wr, uint64_
 	if (rc != 0)
 		return rc;
 	if (*length > max)
-		return rtsan_fail(-EINVAL, "%llu bytes%s, at most %u", (unsigned long long)*length,
-				  is_inline ? " inline" : "", max);
+		return rtsan_fail(-EINVAL, "%llu bytes%s, at most %llu",
+				  (unsigned long long)*length, is_inline ? " inline" : "",
+				  (unsigned long long)max);
 	if (atomic && !qp->ctx->caps.has_atomic)
 		return rtsan_fail(-EOPNOTSUPP, "opcode %u: the provider has no atomics",
 				  wr->opcode);

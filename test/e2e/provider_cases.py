@@ -25,6 +25,7 @@ class Ends:
     server_ip = None
     lacks = ()      # unsupported features: 'unordered', 'loans'
     ends_on_error = False
+    max_msg = 1 << 31
     slow = 1        # factor by which to reduce the load
     stay = ()       # processes shared by several cases
     noise = ()      # texts in lines of an example beside its result
@@ -167,6 +168,7 @@ def caps(ends):
     for name in ('unordered', 'loans'):
         check(has[name] == str(int(name not in ends.lacks)), f'{name}: {done.out()}')
     check(has['ends_on_error'] == str(int(ends.ends_on_error)), done.out())
+    check(has['msg'] == str(ends.max_msg), done.out())
 
 
 # ---- sanbench ----

@@ -52,6 +52,7 @@ fake_query(void *priv, struct rtsan_caps *caps)
 	caps->max_mrs = 4;
 	caps->max_wr = 64;
 	caps->max_sge = RTSAN_SGE_MAX;
+	caps->max_msg = RTSAN_LENGTH_MAX;
 	caps->has_mr_reg = !fake_state.no_mr_reg;
 	caps->has_unordered = true;
 	caps->has_atomic = true;

@@ -76,6 +76,10 @@ TEST(rtsan_post_send__malformed)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_error(rtsan_post_send(qp, &cases[i].wr, 1), -EINVAL, cases[i].text);
+	ctx->caps.max_msg = 9; /* two elements of eight have more */
+	sge[1].length = 8;
+	assert_error(rtsan_post_send(qp, &cases[6].wr, 1), -EINVAL, "16 bytes, at most 9");
+	ctx->caps.max_msg = RTSAN_LENGTH_MAX;
 	assert_error(rtsan_post_send(qp, NULL, 1), -EINVAL, "nothing");
 	assert_error(rtsan_post_send(qp, &cases[0].wr, 0), -EINVAL, "nothing");
 	assert_int_equal(qp->wq.wq->sq_tail, 0);

@@ -18,6 +18,7 @@ class Guests(Ends):
     server_ip = '10.77.0.1'
     lacks = ('unordered', 'loans')
     ends_on_error = True
+    max_msg = 1 << 23       # as Soft-RoCE's port says
     slow = 2        # emulated
 
     def __init__(self, lab):

@@ -125,6 +125,7 @@ verbs_ctx_find_port(struct verbs_ctx *ctx)
 		if (state != IBV_PORT_ACTIVE)
 			continue;
 		is_active = true;
+		ctx->max_msg = attr.max_msg_sz;
 		if (attr.link_layer == IBV_LINK_LAYER_INFINIBAND ? ctx->ip[0] != '\0' :
 								   has_address(ctx, port))
 			return 0;
@@ -359,7 +360,7 @@ verbs_ctx_query(void *priv, struct rtsan_caps *caps)
 		.max_sge = ctx->max_sge,
 		.max_inline = RTSAN_INLINE_MAX,
 		.nb_lcores = 1,
-		.max_msg = RTSAN_LENGTH_MAX,
+		.max_msg = MIN(ctx->max_msg, RTSAN_LENGTH_MAX),
 		.has_mr_reg = true,
 		.has_atomic = a->atomic_cap != IBV_ATOMIC_NONE,
 		.ends_on_error = true,

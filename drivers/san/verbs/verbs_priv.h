@@ -208,6 +208,7 @@ struct verbs_ctx {
 	struct ibv_device_attr attr;
 	_Atomic uint32_t max_inline; /**< what the device accepted last */
 	uint32_t max_sge;
+	uint32_t max_msg; /**< of its port */
 	struct rdma_event_channel *cm;
 	pthread_mutex_t cm_lock;          /**< fetching events changes the device's queue pairs */
 	struct ibv_comp_channel *channel; /**< shared by all streams */
