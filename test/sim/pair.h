@@ -36,6 +36,7 @@ pair_open_param(const struct san_cm_param *pa, const struct san_cm_param *pb, ui
 	world_connect(pair.w, 0, 1, pa, pb, &pair.qa, &pair.qb);
 	pair.a = calloc(1, len);
 	pair.b = calloc(1, len);
+	assert_true(len == 0 || (pair.a != NULL && pair.b != NULL));
 	pair.ka = world_mr(pair.w, 0, pair.a, len, PAIR_ALL);
 	pair.kb = world_mr(pair.w, 1, pair.b, len, PAIR_ALL);
 }

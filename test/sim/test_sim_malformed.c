@@ -140,7 +140,7 @@ pushes_draw(uint32_t i, struct push *first, struct push *h)
 	static const uint32_t offsets[] = {0, 1, -4u};
 	static const uint16_t behinds[] = {0, 4};
 	static const int64_t lengths[] = {0, 1, SAN_WIRE_LENGTH_MAX, SAN_WIRE_LENGTH_MAX + 1,
-					  1u << 31, UINT32_MAX};
+					  3u << 30, UINT32_MAX};
 
 	first->kind = (uint8_t)(i % 3);
 	first->payload = FIRST_LEN;
@@ -266,7 +266,7 @@ static const struct odds odds[] = {
 	{.offset = 2 * PART_LEN},
 	{.offset = 3 * PART_LEN},
 	{.offset = SAN_WIRE_LENGTH_MAX},
-	{.offset = 1u << 31},
+	{.offset = 3u << 30},
 	{.offset = -AT * PART_LEN - 1},
 	{.offset = GRANTED - AT * PART_LEN},
 	{.tag = 1},

@@ -6,6 +6,8 @@
  * loopback. (SYS-5)
  */
 
+#include <sys/mman.h>
+
 #include "test_engine_loop.h"
 
 #include "core_priv.h"
@@ -101,6 +103,29 @@ UNIT_CASE(san_engine_app_drain__malformed)
 	/* lengths whose sum is right only modulo 2^32 */
 	BAD((wr.sge[0].length = UINT32_MAX, wr.sge[1].length = 3001), "memory outside its regions");
 #undef BAD
+}
+
+/* One byte more than a request may have, although its memory has them: nobody reads it. */
+UNIT_CASE(san_engine_app_drain__too_long)
+{
+	struct san_ulp *ulp = san_core_ulp(e->core);
+	const uint32_t half = SAN_WIRE_LENGTH_MAX / 2;
+	void *p = mmap(NULL, half + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		       0);
+	struct san_ulp_wr wr = good_push();
+	uint32_t key;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(san_ulp_mr_add(ulp, p, half + 1, (uintptr_t)p, 0, PKEY, &key), 0);
+	assert_int_equal(san_ulp_mr_give(ulp, key, apps[0].id), 0);
+	wr.sge[0] = (struct rtsan_sge){.addr = p, .length = half, .lkey = key};
+	wr.sge[1] = (struct rtsan_sge){.addr = p, .length = half + 1, .lkey = key};
+	wr.nb_sge = 2;
+	wr.length = SAN_WIRE_LENGTH_MAX + 1;
+	post(&apps[0], &wr);
+	end_fault("wrong length");
+	assert_int_equal(san_ulp_mr_del(ulp, key), 0);
+	munmap(p, half + 1);
 }
 
 UNIT_CASE(san_engine_app_drain__memory_of_others)

@@ -36,7 +36,7 @@ static const uint16_t payloads[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 64};
 /* Values around each bound of a 32-bit number; the data is added to half of them. */
 static const uint32_t bounds[] = {
 	0, 1, 2, 3, 4, 5, 8, 0xff, 0xffff,
-	SAN_WIRE_LENGTH_MAX - 1, SAN_WIRE_LENGTH_MAX, SAN_WIRE_LENGTH_MAX + 1, 1u << 31,
+	SAN_WIRE_LENGTH_MAX - 1, SAN_WIRE_LENGTH_MAX, SAN_WIRE_LENGTH_MAX + 1, 3u << 30,
 	-8u, -7u, -6u, -5u, -4u, -3u, -2u, -1u};
 
 static struct rte_mbuf *ma, *mb; /* the frame ends where their memory ends */
@@ -347,7 +347,7 @@ UNIT_CASE(ack__each_byte)
 static void
 numbers_of(struct frame *f, uint32_t length)
 {
-	static const uint32_t offsets[] = {0, 1, 4, SAN_WIRE_LENGTH_MAX, -4u, -1u};
+	static const uint32_t offsets[] = {0, 1, 4, SAN_WIRE_LENGTH_MAX, 3u << 30, -4u, -1u};
 	const struct at *at = &at_of[v6];
 
 	put(f, at->ext, 4, length);
