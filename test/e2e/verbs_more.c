@@ -11,10 +11,10 @@
 #include "rtsan.h"
 #include "verbs_pair.h"
 
-#define QKEY 0x11111111
-#define GRH  40
-#define LEN  100
-#define HALF (1u << 30)
+#define QKEY    0x11111111
+#define GRH     40
+#define LEN     100
+#define QUARTER (1u << 29)
 
 static uint8_t *bytes; /* sent, then where it arrives */
 static struct ibv_mr *mr;
@@ -269,32 +269,34 @@ copied(void)
 	puts("copied: ok");
 }
 
-/* A message of 2 GiB, the longest: its halves come from one place. One byte more is refused. */
+/* A message of 2 GiB, the longest: its quarters come from one place. One byte more is refused. */
 static void
 huge(void)
 {
-	uint8_t *from = calloc(1, HALF), *to = calloc(2, HALF);
+	uint8_t *from = calloc(1, QUARTER + 1), *to = calloc(4, QUARTER);
 	struct ibv_mr *own, *other;
-	struct ibv_sge sge[3];
-	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = sge, .num_sge = 3};
+	struct ibv_sge sge[4];
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_RDMA_WRITE, .sg_list = sge, .num_sge = 4};
 	struct ibv_port_attr port;
 
 	CHECK(from != NULL && to != NULL);
 	open_self();
-	CHECK(ibv_query_port(context, 1, &port) == 0 && port.max_msg_sz == 2u * HALF);
-	for (uint32_t i = 0; i < HALF; i += sizeof(i))
+	CHECK(ibv_query_port(context, 1, &port) == 0 && port.max_msg_sz == 4 * QUARTER);
+	for (uint32_t i = 0; i < QUARTER; i += 1024)
 		memcpy(from + i, &i, sizeof(i));
-	own = reg(from, HALF, 0);
-	other = reg(to, 2u * HALF, ALL);
-	for (int i = 0; i < 3; i++)
-		sge[i] = (struct ibv_sge){(uintptr_t)from, i < 2 ? HALF : 1, own->lkey};
+	own = reg(from, QUARTER + 1, 0);
+	other = reg(to, (size_t)4 * QUARTER, ALL);
+	for (int i = 0; i < 4; i++)
+		sge[i] = (struct ibv_sge){(uintptr_t)from, QUARTER, own->lkey};
 	wr.wr.rdma.remote_addr = (uintptr_t)to;
 	wr.wr.rdma.rkey = other->rkey;
+	sge[3].length++;
 	CHECK(ibv_post_send(qp[0], &wr, &bad) == EINVAL);
-	wr.num_sge = 2;
+	sge[3].length--;
 	CHECK(ibv_post_send(qp[0], &wr, &bad) == 0);
 	CHECK(completion().status == IBV_WC_SUCCESS);
-	CHECK(memcmp(to, from, HALF) == 0 && memcmp(to + HALF, from, HALF) == 0);
+	for (int i = 0; i < 4; i++)
+		CHECK(memcmp(to + (size_t)i * QUARTER, from, QUARTER) == 0);
 	puts("huge: ok");
 }
 
