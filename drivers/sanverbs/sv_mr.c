@@ -5,6 +5,7 @@
  */
 
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include "sv_priv.h"
@@ -132,4 +133,22 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 	}
 	free(mr); /* also if the daemon has ended */
 	return -san_sv_explain(rc, "ibv_dereg_mr()");
+}
+
+/*
+ * A daemon cannot map huge pages that other processes may share. A program that gets none takes
+ * other memory, as UCX does.
+ */
+int
+shmget(key_t key, size_t size, int flags)
+{
+	const struct sv_device *dev;
+	bool is_for_daemon = false;
+	int i;
+
+	for (i = 0; (flags & SHM_HUGETLB) != 0 && (dev = san_sv_device_at(i)) != NULL; i++)
+		is_for_daemon |= !dev->caps.has_mr_reg;
+	SV_ELSE_NEXT(is_for_daemon, shmget, key, size, flags);
+	errno = ENOMEM;
+	return -1;
 }

@@ -13,7 +13,9 @@
  *
  * No thread may see a gap or lose a write meanwhile. So pages are moved away at once, and
  * userfaultfd stops a thread that accesses their place, until the new mapping is there. The calling
- * thread must not access them: signals are blocked, and its stack is never adopted.
+ * thread must not access them: signals are blocked, and its stack is never adopted. Huge pages
+ * cannot be moved so. A mapping of them is adopted as a whole, while userfaultfd stops those that
+ * write to it.
  *
  * Adopted pages are shared with a child of fork(), which must not be. So the child gets a copy
  * while its parent waits. The maps of the process say what is adopted: nothing is recorded that
@@ -216,6 +218,12 @@ is_private(const struct mapping *m)
 		strncmp(m->name, "[v", 2) != 0;
 }
 
+static bool
+is_huge(const struct mapping *m)
+{
+	return strcmp(m->name, "/anon_hugepage") == 0;
+}
+
 /* True if the calling thread, or a fiber of it, has its stack there, which it uses meanwhile. */
 static bool
 has_own_stack(uintptr_t from, uintptr_t end)
@@ -261,6 +269,24 @@ map_store(uintptr_t from, size_t bytes, int prot)
 	return p == MAP_FAILED ? -errno : 0;
 }
 
+/* Open a userfaultfd for these pages, or return -1. */
+static int
+watch_pages(uintptr_t from, size_t bytes, uint64_t mode, uint64_t features)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = features};
+	struct uffdio_register reg = {.range = {.start = from, .len = bytes}, .mode = mode};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	/* Without the right to more it stops threads, but a system call that they make fails. */
+	if (fd < 0)
+		fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	if (fd < 0 ||
+	    (ioctl(fd, UFFDIO_API, &api) == 0 && ioctl(fd, UFFDIO_REGISTER, &reg) == 0))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 /*
  * Stop threads that access these pages, and move the pages away; returns their new place, or NULL.
  * *fd*: close it when the place is mapped again, and the threads go on.
@@ -268,27 +294,34 @@ map_store(uintptr_t from, size_t bytes, int prot)
 static void *
 move_pages(uintptr_t from, size_t bytes, int *fd)
 {
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register reg = {
-		.range = {.start = from, .len = bytes},
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	void *moved = MAP_FAILED;
+	void *moved;
 
-	*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	/* Without the right to more it stops threads, but a system call that they make fails. */
-	if (*fd < 0)
-		*fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	*fd = watch_pages(from, bytes, UFFDIO_REGISTER_MODE_MISSING, 0);
 	if (*fd < 0)
 		return NULL;
 	/* glibc and libraries that replace mremap() do not pass the last argument, a hint */
-	if (ioctl(*fd, UFFDIO_API, &api) == 0 && ioctl(*fd, UFFDIO_REGISTER, &reg) == 0)
-		moved = (void *)syscall(SYS_mremap, from, bytes, bytes,
-					MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	moved = (void *)syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP,
+				NULL);
 	if (moved != MAP_FAILED)
 		return moved;
 	close(*fd);
 	return NULL;
+}
+
+/* Stop threads that write to these pages, until the descriptor is closed. -1: it cannot be. */
+static int
+protect_pages(uintptr_t from, size_t bytes)
+{
+	struct uffdio_writeprotect protect = {
+		.range = {.start = from, .len = bytes},
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int fd = watch_pages(from, bytes, UFFDIO_REGISTER_MODE_WP, UFFD_FEATURE_WP_HUGETLBFS_SHMEM);
+
+	if (fd < 0 || ioctl(fd, UFFDIO_WRITEPROTECT, &protect) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* Put pages at *from*, from wherever they are. */
@@ -317,17 +350,25 @@ is_single_threaded(void)
 static int
 adopt_pages(uintptr_t from, uintptr_t end, const struct mapping *m)
 {
+	bool is_changed =
+		m->flags[1] == 'w' && (m->inode == 0 || !is_single_threaded()); /* by others */
 	size_t bytes = end - from;
 	void *moved;
-	int fd, rc;
+	int fd = -1, rc;
 
 	if (has_own_stack(from, end))
 		return -EOPNOTSUPP;
 	if (fallocate(store.fd, 0, (off_t)from, (off_t)bytes) != 0)
 		return -errno;
-	if (m->flags[1] != 'w' || (m->inode != 0 && is_single_threaded())) { /* nobody changes it */
+	if (!is_changed || is_huge(m)) {
+		if (is_changed && (fd = protect_pages(from, bytes)) < 0)
+			return -EOPNOTSUPP;
 		rc = copy_to_store((void *)from, bytes, (off_t)from);
-		return rc == 0 ? map_store(from, bytes, prot_of(m)) : rc;
+		if (rc == 0)
+			rc = map_store(from, bytes, prot_of(m));
+		if (fd >= 0)
+			close(fd);
+		return rc;
 	}
 	moved = move_pages(from, bytes, &fd);
 	if (moved == NULL)
@@ -411,8 +452,11 @@ adopt_range(uintptr_t at, uintptr_t end, bool is_written)
 			continue;
 		if (m.from > at || (is_written && m.flags[1] != 'w'))
 			break;
-		if (!is_adopted(&m))
-			rc = is_private(&m) ? adopt_pages(at, until, &m) : -EOPNOTSUPP;
+		if (!is_adopted(&m) && !is_private(&m))
+			rc = -EOPNOTSUPP;
+		else if (!is_adopted(&m))
+			rc = is_huge(&m) ? adopt_pages(m.from, m.end, &m) :
+					   adopt_pages(at, until, &m);
 		at = until;
 	}
 	fclose(maps);

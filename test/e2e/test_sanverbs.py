@@ -272,6 +272,23 @@ def calls(place, program, name):
             daemon.stop()
 
 
+HUGE_PAGES = '/proc/sys/vm/nr_overcommit_hugepages'
+
+
+def with_huge_pages(function, *args):
+    """The kernel finds 64 when they are asked for. Programs take them where they can get them."""
+    with open(HUGE_PAGES, 'r+', encoding='ascii') as f:
+        before = f.read()
+        f.seek(0)
+        f.write('64')
+        f.flush()
+        try:
+            function(*args)
+        finally:
+            f.seek(0)
+            f.write(before)
+
+
 def mpi(place, kind):
     """Ranks at both ends, whose cases give the digests of another transport."""
     with Work() as work:
@@ -304,6 +321,11 @@ def main():
                 tests.add(f'{place}: {name}', calls, place, program, name)
         tests.add_long(f'{place}: huge', calls, place, 'verbs_more', 'huge')
     tests.add('one daemon: forged', calls, 'one daemon', 'verbs_more', 'forged')
+    if os.access(HUGE_PAGES, os.W_OK):
+        tests.add('one daemon: pages', with_huge_pages, calls, 'one daemon', 'verbs_more', 'pages')
+        tests.add_long('one daemon: ucx_perftest with huge pages', with_huge_pages, pair,
+                       'one daemon', f'ucx_perftest -p PORT -n 500 -t {UCX_TESTS[0][1]}',
+                       {**UCX, 'UCX_TLS': UCX_TESTS[0][0]})
     for place in PLACES:
         add = tests.add_long if place == 'veth' else tests.add
         for words in QUICK:

@@ -6,15 +6,19 @@
  */
 
 #include <arpa/inet.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 
 #include "rtsan.h"
 #include "verbs_pair.h"
 
-#define QKEY    0x11111111
-#define GRH     40
-#define LEN     100
-#define QUARTER (1u << 29)
+#define QKEY      0x11111111
+#define GRH       40
+#define LEN       100
+#define QUARTER   (1u << 29)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 static uint8_t *bytes; /* sent, then where it arrives */
 static struct ibv_mr *mr;
@@ -300,6 +304,59 @@ huge(void)
 	puts("huge: ok");
 }
 
+static _Atomic bool is_over;
+
+/* Count in each word of a page, until the end: a write that is lost is seen a lap later. */
+static void *
+counts(void *page)
+{
+	volatile uint64_t *words = page;
+
+	for (uint64_t lap = 0; !is_over; lap++)
+		for (int i = 0; i < PAGE / 8; i++) {
+			CHECK(words[i] == lap);
+			words[i] = lap + 1;
+		}
+	return NULL;
+}
+
+/* Huge pages are registered while a thread writes to them. */
+static void
+register_huge(struct ibv_mr *own)
+{
+	uint8_t *p = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	uint8_t *to = p + HUGE_PAGE - LEN / 2;
+	struct ibv_mr *other;
+	pthread_t thread;
+
+	CHECK(p != MAP_FAILED);
+	memset(to - 1, 7, LEN + 2);
+	is_over = false;
+	CHECK(pthread_create(&thread, NULL, counts, p) == 0);
+	while (*(volatile uint64_t *)p < 1000)
+		sched_yield();
+	other = reg(to, LEN, ALL);
+	CHECK(transfer(IBV_WR_RDMA_WRITE, own, own->addr, other, to, LEN) == IBV_WC_SUCCESS);
+	CHECK(ibv_dereg_mr(other) == 0);
+	CHECK(memcmp(to, own->addr, LEN) == 0 && to[-1] == 7 && to[LEN] == 7);
+	is_over = true;
+	CHECK(pthread_join(thread, NULL) == 0 && munmap(p, 2 * HUGE_PAGE) == 0);
+}
+
+static void
+pages(void)
+{
+	open_pair();
+	mr = reg(calloc(1, LEN), LEN, 0);
+	for (int i = 0; i < 20; i++)
+		register_huge(mr);
+	/* those that can be shared are not given: the program takes other memory */
+	CHECK(shmget(IPC_PRIVATE, HUGE_PAGE, IPC_CREAT | SHM_HUGETLB | 0600) < 0 &&
+	      errno == ENOMEM);
+	puts("pages: ok");
+}
+
 /*
  * A peer of librtsan connects as datagrams do, in the name of qp[0], and pushes with immediates:
  * each takes a receive, no more. What qp[1] sends to qp[0] does not go to that peer.
@@ -444,5 +501,7 @@ main(int argc, char **argv)
 		copied();
 	if (argc > 1 && strcmp(argv[1], "huge") == 0)
 		huge();
+	if (argc > 1 && strcmp(argv[1], "pages") == 0)
+		pages();
 	return 0;
 }
