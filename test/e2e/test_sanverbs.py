@@ -163,10 +163,10 @@ def cm_pair(place, server_words, client_words):
             words.replace('PORT', port).replace('ADDRESS', IP['server'])
             .replace('CONNS', '4' if daemons else '1') for words in (server_words, client_words))
         server = start(work, 'server', server_words, specs[0])
-        if daemons:
-            wait_listening(daemons[0], server, 2)       # the device listens, too
-        if server_words.startswith('fio'):      # its client reports no failure
+        if server_words.startswith('fio'):      # it forks, and its client reports no failure
             server.wait_text('waiting for connection')
+        elif daemons:
+            wait_listening(daemons[0], server, 2)       # the device listens, too
 
         clients = []
 
