@@ -25,7 +25,6 @@
 #define GRH_LEN   ((uint32_t)sizeof(struct ibv_grh))
 #define FLOWS_MAX 1024 /* of a queue pair */
 #define DRAIN_MS  200  /* that the datagrams of a queue pair have to arrive when it ends */
-#define EARLY_MAX 8    /* datagrams to a member of a group before its flow is there */
 
 /** Parameters of the private data, big endian. */
 struct ud_hello {
@@ -310,16 +309,20 @@ complete_now(struct sv_qp *q, uint64_t wr_id)
 	free(works.list);
 }
 
-/* True if so many datagrams wait for the flow to a member that it gets no more. */
+/*
+ * True if datagrams wait for flows in all places but those that the program's own requests need:
+ * members may not be there.
+ */
 static bool
-is_early(struct sv_qp *q, const struct sv_flow *f)
+is_waiting_full(struct sv_qp *q)
 {
-	uint32_t i, nb = 0;
+	uint32_t i, nb = q->init.cap.max_send_wr;
 	SAN_LOCKED(&q->sends.lock);
 
-	for (i = 0; i < q->sends.nb && !f->is_up; i++)
-		nb += q->sends.slot[i].is_used && q->sends.slot[i].of == f;
-	return nb >= EARLY_MAX;
+	for (i = 0; i < q->sends.nb; i++)
+		nb += q->sends.slot[i].is_used &&
+			!((const struct sv_flow *)q->sends.slot[i].of)->is_up;
+	return nb >= q->sends.nb;
 }
 
 /*
@@ -337,7 +340,7 @@ send_to(struct sv_qp *q, const struct rtsan_send_wr *wr, const struct sv_target 
 	struct sv_flow *f = flow_to(q, to, &rc);
 	bool is_sure = f != NULL && (f->is_up || !is_grouped);
 
-	if (f != NULL && !(is_grouped && is_early(q, f)))
+	if (f != NULL && (is_sure || !is_waiting_full(q)))
 		at = slot_take(&q->sends, wr->wr_id, f, is_signaled && is_sure);
 	if (at >= 0) {
 		own.wr_id = (uint64_t)at;

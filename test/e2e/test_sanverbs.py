@@ -339,7 +339,7 @@ def main():
                            f'ucx_perftest -p PORT -n 500 -t {words}', {**UCX, 'UCX_TLS': tls})
         for words in CM_ALL:
             tests.add_long(f'{place}: {words[1]}', cm_pair, place, *words)
-        tests.add_long(f'{place}: mckey', group, place)
+        (tests.add if place == 'one daemon' else tests.add_long)(f'{place}: mckey', group, place)
         tests.add_long(f'{place}: qperf', qperf, place)
     for place in ('one daemon', 'two daemons'):
         for kind in MPI:
